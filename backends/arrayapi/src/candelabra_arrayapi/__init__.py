@@ -1,0 +1,1 @@
+"""Kernels written once over any namespace of the Python Array API standard."""

@@ -1,0 +1,1 @@
+"""The CPU device of candelabra, on NumPy and SciPy."""

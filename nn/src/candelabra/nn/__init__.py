@@ -1,0 +1,1 @@
+"""Modules, their functional forms, and initialisation."""
