@@ -1,0 +1,69 @@
+# Every target sets up what it needs by itself: a clean clone, Python >= 3.11 with venv, and `make test` is enough.
+# ARGS is passed on: make test ARGS="tests/cpu -k view", make bench ARGS=--help.
+
+PYTHON ?= python3
+ARGS ?=
+
+# In the order of their requirements. A new distribution is added here, and its extra in core/pyproject.toml.
+DISTRIBUTIONS := core backends/arrayapi backends/cpu nn
+METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test lint bench dist changelog clean
+# Two targets at once (make -j lint test) would run pip twice in one environment.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: .venv/.packages ## learn to read handwritten digits
+	.venv/bin/python examples/digits.py $(ARGS)
+
+test: .venv/.test ## all tests
+	.venv/bin/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: .venv/.lint ## style, types, and whether the stubs are those of the code
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy --strict core/src
+	.venv/bin/python tools/stubs.py --check
+
+bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
+	.venv/bin/python -m benchmarks $(ARGS)
+
+dist: .venv/.dist ## wheels and sdists of every distribution, into dist/
+	@rm -rf dist
+	@for each in $(DISTRIBUTIONS); do \
+		echo "dist: $$each"; \
+		.venv/bin/python -m build --outdir dist $$each >.venv/dist.log 2>&1 || { cat .venv/dist.log; exit 1; }; \
+	done
+	@ls -l dist
+
+changelog: .venv/.dist ## news/ into CHANGELOG.md, under the core's version (ARGS=--draft only prints it)
+	.venv/bin/towncrier build --yes --version "$$(.venv/bin/python -c 'import candelabra; print(candelabra.__version__)')" $(ARGS)
+
+clean: ## remove both environments and what was built
+	rm -rf .venv .venv-peer dist
+
+# A stamp is newer than what it was made from. The packages are editable, so only metadata makes them stale.
+.venv/.packages: $(METADATA)
+	@echo "setup: .venv with $(DISTRIBUTIONS)"
+	@$(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1' # the first with --group
+	@.venv/bin/python -m pip install --quiet --editable './core[all]' \
+		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
+	@touch $@
+
+.venv/.%: .venv/.packages pyproject.toml
+	@echo "setup: what $* needs"
+	@.venv/bin/python -m pip install --quiet --group $*
+	@touch $@
+
+.venv-peer/.%: pyproject.toml
+	@echo "setup: .venv-peer, what the benchmarks compare with (a large download)"
+	@$(PYTHON) -m venv .venv-peer
+	@.venv-peer/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@.venv-peer/bin/python -m pip install --quiet --group $*
+	@touch $@
