@@ -21,8 +21,9 @@ help: ## this list
 demo: .venv/.packages ## learn to read handwritten digits
 	.venv/bin/python examples/digits.py $(ARGS)
 
+# worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
 test: .venv/.test ## all tests
-	.venv/bin/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: .venv/.lint ## style, types, and whether the stubs are those of the code
 	.venv/bin/ruff check

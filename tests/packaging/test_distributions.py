@@ -1,0 +1,262 @@
+"""What `pip` makes of this repository: every distribution built, installed into empty environments, and used there.
+
+Nothing here imports candelabra: what runs is what was installed, in an interpreter of its own and away from the source.
+"""
+
+import filecmp
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = sorted(
+    path.parent
+    for pattern in ("*/pyproject.toml", "backends/*/pyproject.toml")
+    for path in ROOT.glob(pattern)
+    if (path.parent / "src").is_dir()
+)
+NAMES = [folder.relative_to(ROOT).as_posix() for folder in FOLDERS]
+
+each_distribution = pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
+
+TRAINING = """
+import candelabra as cd
+from candelabra import nn, optim
+
+cd.manual_seed(0)
+x = cd.randn(64, 3)
+y = x @ cd.tensor([[1.0], [-2.0], [0.5]]) + 0.3
+model = nn.Linear(3, 1)
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+losses = []
+for _ in range(20):
+    loss = ((model(x) - y) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+assert losses[-1] < losses[0] / 10, losses
+print(cd.__file__, nn.__file__, optim.__file__, sep="\\n")
+"""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment with nothing of the developer's in it, and an empty folder to stand in."""
+
+    folder: Path
+
+    @property
+    def programs(self) -> Path:
+        """Where its interpreter and console scripts are."""
+        return self.folder / ("Scripts" if os.name == "nt" else "bin")
+
+    @classmethod
+    def empty(cls, folder: Path) -> "Environment":
+        """Create it. It needs no pip of its own, which would be most of the time."""
+        venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+        (folder / "elsewhere").mkdir()
+        return cls(folder)
+
+    def install(self, *requirements: str | Path) -> None:
+        """Install with the pip that runs the tests, as a user would: with requirements, from the index."""
+        pip = [sys.executable, "-m", "pip", "--python", str(self.folder), "install", "--quiet"]
+        completed = subprocess.run([*pip, *map(str, requirements)], capture_output=True, text=True, check=False)
+        assert completed.returncode == 0, completed.stdout + completed.stderr
+
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of its programs with nothing on sys.path that was not installed."""
+        surroundings = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "CANDELABRA"))
+        }
+        return subprocess.run(
+            [str(self.programs / program), *arguments],
+            cwd=self.folder / "elsewhere",
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def declared(folder: Path) -> dict[str, Any]:
+    """Return the `project` table of a distribution."""
+    table: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return table
+
+
+def metadata(wheel: Path) -> Message:
+    """Return the metadata that an installer reads from a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def without_extras(requirements: list[str]) -> list[str]:
+    """Return those requirements that hold without any extra."""
+    return [requirement for requirement in requirements if "extra ==" not in requirement]
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
+    """Each distribution's wheel. `build` makes the sdist first and then the wheel from that, so both are tried."""
+    built: dict[Path, Path] = {}
+    for folder in FOLDERS:
+        out = tmp_path_factory.mktemp(folder.name)
+        completed = subprocess.run(
+            [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert completed.returncode == 0, completed.stdout + completed.stderr
+        (built[folder],) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheels: dict[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Every wheel, and what the extra `all` brings, in one environment."""
+    environment = Environment.empty(tmp_path_factory.mktemp("everything") / "env")
+    core = f"candelabra[all] @ {wheels[ROOT / 'core'].as_uri()}"
+    environment.install(core, *(wheel for folder, wheel in wheels.items() if folder.name != "core"))
+    return environment
+
+
+@pytest.fixture(scope="module")
+def core_alone(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """`pip install ./core` and nothing else."""
+    environment = Environment.empty(tmp_path_factory.mktemp("alone") / "env")
+    environment.install(ROOT / "core")
+    return environment
+
+
+@each_distribution
+def test_wheel_has_every_source_file(folder: Path, wheels: dict[Path, Path]) -> None:
+    """No rule of the build, and no line of .gitignore, leaves a file of src/ out of the sdist or the wheel."""
+    source = folder / "src"
+    expected = {
+        path.relative_to(source).as_posix()
+        for path in source.glob("**/*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+    }
+    with zipfile.ZipFile(wheels[folder]) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert packed == expected
+
+
+@each_distribution
+def test_wheel_is_typed(folder: Path, wheels: dict[Path, Path]) -> None:
+    """Each package of a wheel tells type checkers that its annotations count (PEP 561)."""
+    with zipfile.ZipFile(wheels[folder]) as archive:
+        names = archive.namelist()
+    packages = {Path(name).parent for name in names if name.endswith("/__init__.py")}
+    outermost = {package for package in packages if not packages.intersection(package.parents)}
+    assert outermost
+    assert {package for package in outermost if (package / "py.typed").as_posix() not in names} == set()
+
+
+@each_distribution
+def test_licence_and_readme_travel_along(folder: Path, wheels: dict[Path, Path]) -> None:
+    """The wheel and the sdist carry the repository's licence, and the README is the long description."""
+    assert filecmp.cmp(folder / "LICENSE", ROOT / "LICENSE", shallow=False)
+    fields = metadata(wheels[folder])
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert fields["License-File"] == "LICENSE"
+    assert fields.get_payload() == (folder / "README.md").read_text(encoding="utf-8")
+    (sdist,) = wheels[folder].parent.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "pyproject.toml", "PKG-INFO"} <= inside
+
+
+def test_core_requires_pluggy_only(wheels: dict[Path, Path]) -> None:
+    """The core brings pluggy and nothing else; whatever more there is, an extra brings."""
+    requirements = metadata(wheels[ROOT / "core"]).get_all("Requires-Dist", [])
+    assert [requirement.partition(">")[0] for requirement in without_extras(requirements)] == ["pluggy"]
+
+
+def test_core_is_small_and_has_stubs(wheels: dict[Path, Path]) -> None:
+    """The core's wheel stays under 300 kB, with the stubs that editors read in it."""
+    wheel = wheels[ROOT / "core"]
+    assert wheel.stat().st_size < 300_000
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if name.endswith(".pyi")]
+
+
+def test_only_the_core_owns_the_package(wheels: dict[Path, Path]) -> None:
+    """No two wheels bring the same file, so that no installation overwrites another's."""
+    owners: dict[str, str] = {}
+    for wheel in wheels.values():
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                assert name not in owners, f"{name} is in {owners[name]} and in {wheel.name}"
+                owners[name] = wheel.name
+
+
+def test_extras_name_distributions_that_exist() -> None:
+    """An extra that brings a part of candelabra has that part's folder in this repository."""
+    ours = {declared(folder)["name"] for folder in FOLDERS}
+    extras = declared(ROOT / "core")["optional-dependencies"]
+    named = {requirement.partition(">")[0] for extra in extras.values() for requirement in extra}
+    assert {name for name in named if name.startswith("candelabra-")} <= ours
+
+
+@each_distribution
+def test_makefile_knows_the_distribution(folder: Path) -> None:
+    """What stands in the repository is what `make` installs and builds."""
+    (line,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("DISTRIBUTIONS :="))
+    assert folder.relative_to(ROOT).as_posix() in line.split()
+
+
+def test_installed_wheels_train(installed: Environment) -> None:
+    """Away from the source tree, with nothing but the wheels and what they require, a linear model learns."""
+    completed = installed.run("python", "-c", TRAINING)
+    assert completed.returncode == 0, completed.stderr
+    files = [Path(line).resolve() for line in completed.stdout.splitlines()]
+    assert len(files) == 3
+    assert all(path.is_relative_to(installed.folder.resolve()) for path in files), files
+
+
+def test_installed_requirements_agree(installed: Environment) -> None:
+    """No installed package lacks a requirement or has a wrong version of it."""
+    completed = subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(installed.folder), "check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed.returncode == 0, completed.stdout
+
+
+def test_core_alone_brings_pluggy_alone(core_alone: Environment) -> None:
+    """`pip install ./core` puts the core and pluggy into an empty environment, and the core can be imported there."""
+    listing = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions()))"
+    assert core_alone.run("python", "-c", listing).stdout.split() == ["candelabra", "pluggy"]
+    completed = core_alone.run("python", "-W", "error", "-c", "import candelabra; print(candelabra.__version__)")
+    assert completed.returncode == 0, completed.stderr
+
+
+def test_core_alone_says_what_to_install(core_alone: Environment) -> None:
+    """Without a device, the first tensor is an error that says how to get one."""
+    completed = core_alone.run("python", "-c", "import candelabra as cd; cd.tensor([1.0, 2.0])")
+    assert completed.returncode == 1
+    assert 'pip install "candelabra[cpu]"' in completed.stderr
+
+
+def test_core_alone_has_the_command(core_alone: Environment) -> None:
+    """The console script `candelabra` works without any device."""
+    completed = core_alone.run("candelabra", "--help")
+    assert completed.returncode == 0, completed.stderr
+    assert "doctor" in completed.stdout
