@@ -1,0 +1,58 @@
+"""How far a draw moves a generator: the one rule of the random-number specification that the core must know.
+
+A generator's state is ``(seed, offset)``. A draw reads the Philox counters ``offset + 1 … offset + used`` and leaves
+the offset at ``offset + used``; a backend is handed ``(seed, offset)`` and computes the same ``used`` for itself. One
+counter yields 256 random bits: ``used = ceil(n / k)`` with ``k = 256 / (bits per value)``, whatever the launch shape.
+
+Specification: ``docs/notes/0001-random-numbers.md``.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COUNTER_BITS", "bits_per_value", "counters_used"]
+
+COUNTER_BITS = 256
+"""Random bits that one Philox 4x64 counter yields: four words of 64."""
+
+_REAL = {"float16": 32, "bfloat16": 32, "float32": 32, "float64": 64}
+_COMPLEX = {"complex64": 64, "complex128": 128}
+_BY_DTYPE: dict[str, dict[str, int]] = {
+    "uniform": _REAL | _COMPLEX,
+    "normal": _REAL | _COMPLEX,
+    "exponential": _REAL,
+    "bernoulli": _REAL,
+}
+_ANY_DTYPE = {"permutation": 64, "multinomial": 64}
+
+
+def bits_per_value(kind: str, dtype: str, span: int = 1) -> int:
+    """The random bits that one value of ``kind`` takes: 32, 64 or 128.
+
+    ``dtype`` is the name of the result's dtype (of the probability's, for ``"bernoulli"``); it does not matter to
+    ``"integers"``, ``"permutation"`` and ``"multinomial"``. ``span`` is ``high - low``, of ``"integers"`` only.
+
+    Raises ``ValueError`` for a kind, a dtype or a span that the specification does not define.
+    """
+    if kind == "integers":
+        if not 1 <= span <= 1 << 64:
+            raise ValueError(f"integers: expected 1 <= high - low <= 2**64, got {span}")
+        return 64 if span <= 1 << 32 else 128
+    if kind in _ANY_DTYPE:
+        return _ANY_DTYPE[kind]
+    if kind not in _BY_DTYPE:
+        kinds = ", ".join(sorted([*_BY_DTYPE, *_ANY_DTYPE, "integers"]))
+        raise ValueError(f"random kind {kind!r} is not defined; expected one of {kinds}")
+    if dtype not in _BY_DTYPE[kind]:
+        raise ValueError(f"{kind}: dtype {dtype} is not supported; expected one of {', '.join(_BY_DTYPE[kind])}")
+    return _BY_DTYPE[kind][dtype]
+
+
+def counters_used(kind: str, n: int, dtype: str, span: int = 1) -> int:
+    """The counters that drawing ``n`` values takes, 0 for ``n = 0``; arguments and errors as for `bits_per_value`.
+
+    >>> counters_used("uniform", 9, "float32"), counters_used("normal", 9, "complex128")
+    (2, 5)
+    """
+    if n < 0:
+        raise ValueError(f"{kind}: expected n >= 0, got {n}")
+    return -(-n * bits_per_value(kind, dtype, span) // COUNTER_BITS)
