@@ -1,0 +1,362 @@
+"""Random numbers of the CPU backend: pure functions of ``(seed, offset)``, in NumPy.
+
+Every function reads the Philox 4x64-10 counters from ``offset + 1`` to ``offset + counters(kind, n, dtype)``, under the
+key ``(seed, 0)``, and nothing else: the same arguments give the same bits, on this and on every other device. The
+specification is ``docs/notes/0001-random-numbers.md``; its section numbers stand in the docstrings.
+
+Sources: J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11;
+the generator itself and the two uniform conversions are ``numpy.random``'s.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from candelabra_cpu.box_muller import cos_sin, cos_sin_scalar, negative_log, negative_log_scalar
+
+__all__ = [
+    "bernoulli",
+    "counters",
+    "exponential",
+    "integers",
+    "multinomial",
+    "normal",
+    "permutation",
+    "uniform",
+    "words32",
+    "words64",
+]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+Shape = int | tuple[int, ...]
+
+_LOW32 = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+_LIMIT = 1 << 64
+_CHUNK = 8192  # words computed on at once: the scratch arrays (64 KiB each) stay in a core's cache
+_FEW = 32  # up to so many values or pairs, plain Python beats the cost of calling NumPy
+
+# name of a dtype -> bits per value, for the kinds whose bits follow the dtype (specification, section 3)
+_BITS = {"float16": 32, "bfloat16": 32, "float32": 32, "float64": 64, "complex64": 64, "complex128": 128}
+
+
+class _Stream:
+    """A bit generator that is moved to its place before each draw: building one costs ten times as much."""
+
+    __slots__ = ("bits", "counter", "generator", "key", "state")
+
+    def __init__(self) -> None:
+        self.bits = np.random.Philox(0)
+        self.generator = np.random.Generator(self.bits)
+        self.counter, self.key = [0, 0, 0, 0], [0, 0]
+        place = {"counter": self.counter, "key": self.key}
+        self.state: Any = {"bit_generator": "Philox", "state": place, "buffer": [0, 0, 0, 0], "buffer_pos": 4}
+        self.state |= {"has_uint32": 0, "uinteger": 0}
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.stream = _Stream()
+
+
+_of_thread = _OfThread()
+
+
+def _at(seed: int, offset: int, words: int) -> _Stream:
+    """This thread's stream, placed so that the next word is the first of counter ``offset + 1``; section 2."""
+    if not 0 <= seed < _LIMIT:
+        raise ValueError(f"seed: expected 0 <= seed < 2**64, got {seed}")
+    if not 0 <= offset < _LIMIT - (words + 3) // 4:
+        raise ValueError(f"offset {offset}: drawing {words} words would pass the last counter, 2**64 - 1; reseed")
+    stream = _of_thread.stream
+    stream.key[0], stream.counter[0] = seed, offset
+    stream.bits.state = stream.state
+    return stream
+
+
+def _size(shape: Shape) -> int:
+    """The number of elements of ``shape``."""
+    n = shape if isinstance(shape, int) else math.prod(shape)
+    if n < 0 or (not isinstance(shape, int) and min(shape, default=0) < 0):
+        raise ValueError(f"shape: expected sizes >= 0, got {shape}")
+    return n
+
+
+def _bits(kind: str, dtype: np.dtype[Any]) -> int:
+    """Bits per value of a floating kind; section 3."""
+    bits = _BITS.get(dtype.type.__name__)
+    if bits is None or (dtype.kind == "c" and kind in ("exponential", "bernoulli")):
+        allowed = [name for name in _BITS if kind in ("uniform", "normal") or "complex" not in name]
+        raise ValueError(f"{kind}: dtype {dtype} is not supported; expected one of {', '.join(allowed)}")
+    return bits
+
+
+def counters(kind: str, n: int, dtype: npt.DTypeLike, span: int = 1) -> int:
+    """The counters that ``n`` values of ``kind`` take, as the core's ``candelabra.random.counters.counters_used`` says.
+
+    ``kind`` is the name of a function of this module, ``dtype`` the result's (the probability's for ``"bernoulli"``),
+    ``span = high - low`` for ``"integers"``. ``"multinomial"`` counts samples with replacement, weights without.
+    """
+    if kind == "integers":
+        bits = 64 if span <= 1 << 32 else 128
+    elif kind in ("permutation", "multinomial"):
+        bits = 64
+    else:
+        bits = _bits(kind, np.dtype(dtype))
+    return -(-n * bits // 256)
+
+
+def words64(seed: int, offset: int, n: int) -> Words:
+    """The first ``n`` 64-bit words from counter ``offset + 1`` on; uint64, shape ``(n,)``; section 2."""
+    words: Words = _at(seed, offset, n).bits.random_raw(n)
+    return words
+
+
+def words32(seed: int, offset: int, n: int) -> npt.NDArray[np.uint32]:
+    """The first ``n`` 32-bit words: of each 64-bit word the low half, then the high; uint32, shape ``(n,)``."""
+    words = words64(seed, offset, (n + 1) // 2)
+    return words.astype("<u8", copy=False).view("<u4")[:n].astype(np.uint32, copy=False)
+
+
+def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
+    """Uniform numbers in [0, 1), multiples of 2**-8 (bfloat16), 2**-11, 2**-24 or 2**-53; section 4.
+
+    Complex numbers have independent uniform real and imaginary parts.
+    """
+    dtype, n = np.dtype(dtype), _size(shape)
+    name = dtype.type.__name__
+    if name == "float32":
+        return _at(seed, offset, (n + 1) // 2).generator.random(shape, np.float32)
+    if name == "float64":
+        return _at(seed, offset, n).generator.random(shape)
+    bits = _bits("uniform", dtype)
+    if dtype.kind == "c":
+        part = np.float32 if bits == 64 else np.float64
+        return uniform(seed, offset, 2 * n, part).view(dtype).reshape(shape)
+    keep = 11 if name == "float16" else 8
+    value = (words32(seed, offset, n) >> np.uint32(32 - keep)).astype(np.float32)
+    value *= np.float32(2.0**-keep)
+    return value.astype(dtype).reshape(shape)
+
+
+def bernoulli(seed: int, offset: int, p: float | Array, shape: Shape) -> npt.NDArray[np.bool_]:
+    """True with probability ``p``, broadcast to ``shape``; bool; section 6.
+
+    A float64 array ``p`` is compared with 53-bit uniform numbers, any other ``p`` with 32-bit ones. NaN gives False.
+    """
+    n = _size(shape)
+    if isinstance(p, np.ndarray):
+        if _bits("bernoulli", p.dtype) == 64:
+            return np.asarray(uniform(seed, offset, shape, np.float64) < p)
+        p = p.astype(np.float64)
+    return np.asarray(words32(seed, offset, n).reshape(shape) * 2.0**-32 < p)
+
+
+def _multiply_high(a: Words, b: Words | np.uint64) -> Words:
+    """The high 64 bits of the 128-bit products ``a * b``, by products of 32-bit halves."""
+    a_low, a_high, b_low, b_high = a & _LOW32, a >> _32, b & _LOW32, b >> _32
+    middle = a_high * b_low + ((a_low * b_low) >> _32)  # at most (2**32 - 1)**2 + 2**32 - 2: no overflow
+    cross = a_low * b_high + (middle & _LOW32)
+    high: Words = a_high * b_high + (middle >> _32) + (cross >> _32)
+    return high
+
+
+def _bounded(words: Words, span: int) -> Words:
+    """Integers in ``[0, span)`` for ``span <= 2**32``: ``floor(word * span / 2**64)``; overwrites ``words``."""
+    low = words & _LOW32
+    low *= np.uint64(span)
+    low >>= _32
+    words >>= _32
+    words *= np.uint64(span)
+    words += low
+    words >>= _32
+    return words
+
+
+def _bounded_wide(words: Words, span: int) -> Words:
+    """Integers in ``[0, span)`` for ``span <= 2**64``: ``floor((first * 2**64 + second) * span / 2**128)``."""
+    first, second = words[0::2], words[1::2]
+    if span == _LIMIT:
+        return first
+    factor = np.uint64(span)
+    low = first * factor
+    carry = low + _multiply_high(second, factor) < low
+    return _multiply_high(first, factor) + carry
+
+
+def integers(seed: int, offset: int, low: int, high: int, shape: Shape, dtype: npt.DTypeLike = np.int64) -> Array:
+    """Uniform integers in ``[low, high)`` by multiply-high, of any integer dtype or bool; section 5.
+
+    ``ValueError`` if the range is empty or if the dtype cannot hold it.
+    """
+    dtype, n, span = np.dtype(dtype), _size(shape), high - low
+    if dtype.kind not in "iub":
+        raise ValueError(f"integers: expected an integer dtype or bool, got {dtype}")
+    bits = 1 if dtype.kind == "b" else 8 * dtype.itemsize
+    least, most = (-1 << bits - 1, (1 << bits - 1) - 1) if dtype.kind == "i" else (0, (1 << bits) - 1)
+    if span < 1:
+        raise ValueError(f"integers: expected low < high, got low={low}, high={high}")
+    if low < least or high - 1 > most:
+        raise ValueError(f"integers: {dtype} holds {least} to {most}, got low={low}, high={high}")
+    wide = span > 1 << 32
+    if n <= _FEW:
+        numbers = words64(seed, offset, 2 * n if wide else n).tolist()
+        if wide:
+            picks = [(first << 64 | second) * span >> 128 for first, second in zip(*[iter(numbers)] * 2, strict=True)]
+        else:
+            picks = [word * span >> 64 for word in numbers]
+        return np.array([low + pick for pick in picks], dtype).reshape(shape)
+    out = np.empty(n, dtype)
+    step = _CHUNK // 2 if wide else _CHUNK
+    origin = np.uint64(low % _LIMIT)
+    for start in range(0, n, step):
+        count = min(step, n - start)
+        if wide:
+            value = _bounded_wide(words64(seed, offset + start // 2, 2 * count), span)
+        else:
+            value = _bounded(words64(seed, offset + start // 4, count), span)
+        if low:
+            value = value + origin  # modulo 2**64: the two's complement of a negative result
+        out[start : start + count] = value.view(np.int64) if dtype.kind == "i" else value
+    return out.reshape(shape)
+
+
+def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
+    """Standard normal numbers by Box and Muller's method in float64, rounded to ``dtype``; section 7.
+
+    Complex numbers have variance 1: real and imaginary parts are independent, of variance 1/2.
+    """
+    dtype, n = np.dtype(dtype), _size(shape)
+    bits = _bits("normal", dtype)
+    is_complex = dtype.kind == "c"
+    pairs = n if is_complex else (n + 1) // 2
+    wide = bits == 128 if is_complex else bits == 64  # two words per pair, not one
+    out = np.empty(2 * pairs, np.float64 if wide else np.float32)
+    if pairs <= _FEW:
+        _normal_few(words64(seed, offset, 2 * pairs if wide else pairs), wide, is_complex, out)
+    else:
+        for start in range(0, pairs, _CHUNK):
+            count = min(_CHUNK, pairs - start)
+            if wide:
+                words = words64(seed, offset + start // 2, 2 * count)
+                radius, angle, bits = words[0::2] >> np.uint64(12), words[1::2] & np.uint64(_LIMIT - 2048), 52
+            else:
+                words = words64(seed, offset + start // 4, count)
+                radius, angle, bits = words & _LOW32, words & ~_LOW32, 32
+            length = negative_log(radius, bits)
+            if not is_complex:
+                length += length
+            np.sqrt(length, out=length)
+            cosine, sine = cos_sin(angle)
+            part = out[2 * start : 2 * (start + count)]
+            part[0::2] = np.multiply(cosine, length, out=cosine)
+            part[1::2] = np.multiply(sine, length, out=sine)
+    if is_complex:
+        return out.view(dtype).reshape(shape)
+    return out[:n].astype(dtype, copy=False).reshape(shape)
+
+
+def _normal_few(words: Words, wide: bool, is_complex: bool, out: Array) -> None:
+    """`normal` without NumPy's cost per call, for a few pairs: the same steps, one value at a time."""
+    numbers = words.tolist()
+    values: list[float] = []
+    for i in range(0, len(numbers), 2 if wide else 1):
+        word = numbers[i]
+        if wide:
+            length, angle = negative_log_scalar(word >> 12, 52), numbers[i + 1] & (_LIMIT - 2048)
+        else:
+            length, angle = negative_log_scalar(word & 0xFFFFFFFF, 32), word & 0xFFFFFFFF00000000
+        length = math.sqrt(length if is_complex else length + length)
+        cosine, sine = cos_sin_scalar(angle)
+        values += (length * cosine, length * sine)
+    out[:] = values
+
+
+def exponential(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
+    """Exponential numbers of rate 1, ``-ln(u)`` with u in (0, 1), computed in float64 and rounded; section 8."""
+    dtype, n = np.dtype(dtype), _size(shape)
+    wide = _bits("exponential", dtype) == 64
+    out = np.empty(n, np.float64 if wide else np.float32)
+    draw: Callable[[int, int, int], Array] = words64 if wide else words32
+    per_counter, shift, bits = (4, 12, 52) if wide else (8, 0, 32)
+    if n <= _FEW:
+        out[:] = [negative_log_scalar(h >> shift, bits) for h in draw(seed, offset, n).tolist()]
+    else:
+        for start in range(0, n, _CHUNK):
+            h = draw(seed, offset + start // per_counter, min(_CHUNK, n - start)).astype(np.uint64, copy=False)
+            if shift:
+                h >>= np.uint64(shift)
+            out[start : start + _CHUNK] = negative_log(h, bits)
+    return out.astype(dtype, copy=False).reshape(shape)
+
+
+def permutation(seed: int, offset: int, n: int, dtype: npt.DTypeLike = np.int64) -> Array:
+    """A permutation of ``0 … n - 1``, shape ``(n,)``: the order of ``n`` words, equal ones by index; section 9."""
+    return _rank(words64(seed, offset, _size(n))).astype(dtype, copy=False)
+
+
+def _rank(keys: Words) -> npt.NDArray[np.int64]:
+    """``argsort(keys, stable)``, three to four times as fast for random keys.
+
+    A key's low bits make room for its index, so that a plain sort (vectorised, unlike argsort) carries the index along.
+    The few keys that agree in all the other bits are then put in order by the whole key.
+    """
+    n = keys.size
+    if n < 1024:
+        return np.argsort(keys, kind="stable")
+    room = np.uint64((1 << (n - 1).bit_length()) - 1)
+    packed = keys & ~room
+    packed |= np.arange(n, dtype=np.uint64)
+    packed.sort()
+    order = (packed & room).view(np.int64)
+    packed &= ~room
+    equal = packed[1:] == packed[:-1]
+    if equal.any():
+        places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        among = order[places]  # runs lie in ascending order of their common bits, so one sort serves them all
+        order[places] = among[np.lexsort((among, keys[among]))]
+    return order
+
+
+def multinomial(seed: int, offset: int, weights: Array, num_samples: int, replacement: bool) -> npt.NDArray[np.int64]:
+    """Indices drawn from each row of ``weights``: floating, shape ``(n,)`` or ``(rows, n)``, of any positive sum.
+
+    With replacement by inversion of an integer distribution function, without it by an exponential race; section 10.
+    Returns int64 of shape ``(num_samples,)`` or ``(rows, num_samples)``. ``ValueError`` if a weight is negative,
+    infinite or NaN, if a row has no positive weight, or, without replacement, fewer positive weights than samples.
+    """
+    if weights.ndim not in (1, 2) or weights.shape[-1] == 0 or num_samples < 1:
+        raise ValueError(
+            "multinomial: expected weights of shape (n,) or (rows, n) with n >= 1 and num_samples >= 1, "
+            f"got shape {weights.shape} and num_samples={num_samples}"
+        )
+    table = np.atleast_2d(weights).astype(np.float64)
+    rows, n = table.shape
+    if not (np.isfinite(table) & (table >= 0)).all():
+        raise ValueError("multinomial: expected finite weights >= 0, got one that is negative, infinite or NaN")
+    largest = table.max(axis=1, keepdims=True)
+    if not (largest > 0).all():
+        raise ValueError("multinomial: expected a positive weight in each row, got a row of zeros")
+    exponent = np.frexp(largest)[1]
+    shape = (num_samples,) if weights.ndim == 1 else (rows, num_samples)
+    if replacement:
+        scaled = np.ldexp(table, 63 - n.bit_length() - exponent).astype(np.uint64)  # a row sums to less than 2**63
+        below = np.cumsum(scaled, axis=1, dtype=np.uint64)
+        points = _multiply_high(words64(seed, offset, rows * num_samples).reshape(rows, num_samples), below[:, -1:])
+        picks = [np.searchsorted(line, row, side="right") for line, row in zip(below, points, strict=True)]
+        return np.array(picks, np.int64).reshape(shape)
+    scaled = np.ldexp(table, 1 - exponent)
+    positive = scaled >= 2.0**-1000
+    if (positive.sum(axis=1) < num_samples).any():
+        raise ValueError(f"multinomial: expected at least num_samples={num_samples} positive weights in each row")
+    race = np.full((rows, n), np.inf)
+    np.divide(exponential(seed, offset, (rows, n), np.float64), scaled, out=race, where=positive)
+    return np.argsort(race, axis=1, kind="stable")[:, :num_samples].astype(np.int64, copy=False).reshape(shape)

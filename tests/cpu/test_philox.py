@@ -1,0 +1,671 @@
+"""The CPU's random numbers, held against the published known answers, NumPy's generator and the distributions."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from candelabra.random.counters import counters_used
+from candelabra_cpu import box_muller, philox
+from scipy import stats  # type: ignore[import-untyped]
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+REAL = [np.dtype("float16"), BFLOAT16, np.dtype("float32"), np.dtype("float64")]
+COMPLEX = [np.dtype("complex64"), np.dtype("complex128")]
+MASK = 2**64 - 1
+SEED, OFFSET = 20240229, 41
+RARE = (
+    1e-3  # a p-value that, in the forty tests of a distribution here, chance alone brings once in 25 choices of seeds
+)
+
+
+def philox4x64(counter: list[int], key: list[int]) -> list[int]:
+    """One block of Philox 4x64-10 in plain Python, from the paper."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
+    for _ in range(10):
+        left, right = 0xD2E7470EE14C6C93 * c0, 0xCA5A826395121157 * c2
+        c0, c1, c2, c3 = (right >> 64) ^ c1 ^ k0, right & MASK, (left >> 64) ^ c3 ^ k1, left & MASK
+        k0, k1 = (k0 + 0x9E3779B97F4A7C15) & MASK, (k1 + 0xBB67AE8584CAA73B) & MASK
+    return [c0, c1, c2, c3]
+
+
+def block(seed: int, offset: int, n: int) -> list[int]:
+    """The first n words after ``offset``, from the plain block function."""
+    return [word for i in range((n + 3) // 4) for word in philox4x64([offset + 1 + i, 0, 0, 0], [seed, 0])][:n]
+
+
+def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Whether two arrays agree in shape, dtype and every bit."""
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+PUBLISHED = [  # tests/kat_vectors of Random123, philox4x64 with 10 rounds: counter, key, output
+    ("0 0 0 0", "0 0", "16554d9eca36314c db20fe9d672d0fdc d7e772cee186176b 7e68b68aec7ba23b"),
+    (
+        "ffffffffffffffff ffffffffffffffff ffffffffffffffff ffffffffffffffff",
+        "ffffffffffffffff ffffffffffffffff",
+        "87b092c3013fe90b 438c3c67be8d0224 9cc7d7c69cd777b6 a09caebf594f0ba0",
+    ),
+    (
+        "243f6a8885a308d3 13198a2e03707344 a4093822299f31d0 082efa98ec4e6c89",
+        "452821e638d01377 be5466cf34e90c6c",
+        "a528f45403e61d95 38c72dbd566e9788 a5a1610e72fd18b5 57bd43b5e52b7fe6",
+    ),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "output"), PUBLISHED)
+def test_numpy_and_the_plain_block_give_the_published_answers(counter: str, key: str, output: str) -> None:
+    """Random123's vectors come out of NumPy one counter later than its state says, as the specification tells."""
+    c, k, expected = ([int(word, 16) for word in text.split()] for text in (counter, key, output))
+    assert philox4x64(c, k) == expected
+    before = (sum(word << 64 * i for i, word in enumerate(c)) - 1) % 2**256
+    state = np.array([before >> 64 * i & MASK for i in range(4)], np.uint64)
+    assert np.random.Philox(counter=state, key=np.array(k, np.uint64)).random_raw(4).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", [0, 1, SEED, 2**63, MASK])
+@pytest.mark.parametrize("offset", [0, 1, OFFSET, 2**32 - 1, 2**63, MASK - 5])
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 17])
+def test_words_are_those_of_numpys_philox(seed: int, offset: int, n: int) -> None:
+    """``words64`` is ``random_raw`` of a Philox with that key and counter, and the block function's output."""
+    words = philox.words64(seed, offset, n)
+    assert words.dtype == np.uint64
+    assert words.shape == (n,)
+    assert words.tolist() == np.random.Philox(key=seed, counter=offset).random_raw(n).tolist() == block(seed, offset, n)
+
+
+def test_halves_come_low_first() -> None:
+    """A 64-bit word gives its low half, then its high half."""
+    words, halves = philox.words64(SEED, OFFSET, 3).tolist(), philox.words32(SEED, OFFSET, 5)
+    assert halves.dtype == np.uint32
+    assert halves.tolist() == [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)][:5]
+
+
+def test_the_last_counter_can_be_drawn() -> None:
+    """The offset 2**64 - 2 has one counter left, 2**64 - 1, and then no more."""
+    assert philox.words64(3, MASK - 1, 4).tolist() == block(3, MASK - 1, 4)
+    with pytest.raises(ValueError, match=r"drawing 5 words would pass the last counter, 2\*\*64 - 1; reseed"):
+        philox.words64(3, MASK - 1, 5)
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    """Draws made at the same time in several threads are those made one after the other."""
+
+    def draw(seed: int) -> bytes:
+        return b"".join(philox.normal(seed, i, 1000, np.float32).tobytes() for i in range(20))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(draw, range(8))) == [draw(seed) for seed in range(8)]
+
+
+# --- one draw or several, large or small ---------------------------------------------------------------------------
+
+
+def draw(kind: str, dtype: np.dtype[Any], offset: int, n: int) -> npt.NDArray[Any]:
+    """``n`` values of a kind from ``offset`` on."""
+    if kind == "integers":
+        return philox.integers(SEED, offset, -5, 100, n, dtype)
+    if kind == "wide integers":
+        return philox.integers(SEED, offset, -5, 2**40, n, dtype)
+    if kind == "bernoulli":
+        return philox.bernoulli(SEED, offset, np.full((), 0.3, dtype), n)
+    result: npt.NDArray[Any] = getattr(philox, kind)(SEED, offset, n, dtype)
+    return result
+
+
+KINDS = [(kind, dtype) for kind in ("uniform", "normal") for dtype in REAL + COMPLEX]
+KINDS += [(kind, dtype) for kind in ("exponential", "bernoulli") for dtype in REAL]
+KINDS += [(kind, np.dtype("int64")) for kind in ("integers", "wide integers")]
+IDS = [f"{kind}-{dtype}" for kind, dtype in KINDS]
+
+
+def used(kind: str, dtype: np.dtype[Any], n: int) -> int:
+    """The core's count for `draw`."""
+    return counters_used(kind.removeprefix("wide "), n, dtype.name, 2**40 if kind.startswith("wide") else 1)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
+def test_split_draws_equal_one_draw(kind: str, dtype: np.dtype[Any]) -> None:
+    """A draw of whole counters followed by another is one draw, in small pieces and across the inner blocks."""
+    for sizes in ([8, 16, 8, 5], [8 * 4099, 8, 8 * 2050, 3]):
+        offset, parts = OFFSET, []
+        for n in sizes:
+            parts.append(draw(kind, dtype, offset, n))
+            offset += used(kind, dtype, n)
+        assert same_bits(np.concatenate(parts), draw(kind, dtype, OFFSET, sum(sizes)))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
+def test_fewer_values_are_the_first_of_more(kind: str, dtype: np.dtype[Any]) -> None:
+    """A shorter draw is a prefix of a longer one, whether computed in plain Python or by NumPy, even or odd."""
+    many = draw(kind, dtype, OFFSET, 1000)
+    assert many.dtype == (np.bool_ if kind == "bernoulli" else dtype)
+    for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 66, 67, 999]:
+        assert same_bits(draw(kind, dtype, OFFSET, n), many[:n])
+
+
+@pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
+def test_the_last_counter_that_counts_is_the_last_that_is_read(kind: str, dtype: np.dtype[Any]) -> None:
+    """A draw succeeds when exactly the core's count of counters is left, and fails when one fewer is."""
+    for n in (1, 9, 1001):
+        count = used(kind, dtype, n)
+        draw(kind, dtype, MASK - count, n)
+        with pytest.raises(ValueError, match="would pass the last counter"):
+            draw(kind, dtype, MASK - count + 1, n)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
+def test_the_count_is_the_cores(kind: str, dtype: np.dtype[Any]) -> None:
+    """Core and backend state the same rule."""
+    span = 2**40 if kind.startswith("wide") else 1
+    for n in range(40):
+        assert philox.counters(kind.removeprefix("wide "), n, dtype, span) == used(kind, dtype, n)
+    for other in ("permutation", "multinomial"):
+        assert philox.counters(other, 9, np.int64) == counters_used(other, 9, "int64") == 3
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (5,), (2, 3, 7), 6])
+def test_shapes(shape: int | tuple[int, ...]) -> None:
+    """Every kind gives arrays of the asked shape, 0-d and empty ones too, filled in row-major order."""
+    full = (shape,) if isinstance(shape, int) else shape
+    n = math.prod(full)
+    for dtype in REAL + COMPLEX:
+        for function in (philox.uniform, philox.normal):
+            assert same_bits(function(1, 2, shape, dtype), function(1, 2, n, dtype).reshape(full))
+    assert same_bits(philox.exponential(1, 2, shape, np.float32), philox.exponential(1, 2, n, np.float32).reshape(full))
+    assert same_bits(philox.bernoulli(1, 2, 0.5, shape), philox.bernoulli(1, 2, 0.5, n).reshape(full))
+    assert same_bits(philox.integers(1, 2, 0, 9, shape), philox.integers(1, 2, 0, 9, n).reshape(full))
+
+
+# --- uniform and bernoulli -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 6, 10_001])
+def test_uniform_is_numpys(n: int) -> None:
+    """float32 and float64 have the bits of ``numpy.random.Generator.random`` over the same Philox."""
+    for dtype in (np.float32, np.float64):
+        source = np.random.Generator(np.random.Philox(key=SEED, counter=OFFSET))
+        assert same_bits(philox.uniform(SEED, OFFSET, n, dtype), source.random(n, dtype=dtype))
+
+
+@pytest.mark.parametrize(("dtype", "bits"), list(zip(REAL, [11, 8, 24, 53], strict=True)), ids=str)
+def test_uniform_is_the_leading_bits_of_its_word(dtype: np.dtype[Any], bits: int) -> None:
+    """A uniform number is the word's leading bits as a binary fraction, exactly."""
+    wide = dtype == np.float64
+    words = (philox.words64 if wide else philox.words32)(SEED, OFFSET, 1001).tolist()
+    expected = [(word >> (64 if wide else 32) - bits) * 2.0**-bits for word in words]
+    assert philox.uniform(SEED, OFFSET, 1001, dtype).astype(np.float64).tolist() == expected
+
+
+@pytest.mark.parametrize(("dtype", "bits"), list(zip(REAL, [11, 8, 24, 53], strict=True)), ids=str)
+def test_uniform_is_never_one(dtype: np.dtype[Any], bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest word gives 1 - 2**-bits, below 1 in every dtype; the halves are reached by drawing, too."""
+    value = philox.uniform(SEED, OFFSET, 200_000, dtype).astype(np.float64)
+    assert value.min() >= 0
+    assert value.max() < 1
+    if bits <= 11:
+        assert value.min() == 0
+        assert value.max() == 1 - 2.0**-bits
+        monkeypatch.setattr(philox, "words32", lambda seed, offset, n: np.full(n, 2**32 - 1, np.uint32))
+        assert float(philox.uniform(0, 0, (), dtype)) == 1 - 2.0**-bits
+
+
+@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+def test_complex_uniform_is_pairs_of_real_ones(dtype: np.dtype[Any]) -> None:
+    """Real part, imaginary part, real part, …: the real draw of twice as many."""
+    value, part = philox.uniform(SEED, OFFSET, 9, dtype), "f4" if dtype.itemsize == 8 else "f8"
+    assert same_bits(value.view(part), philox.uniform(SEED, OFFSET, 18, part))
+
+
+def test_bernoulli_compares_a_uniform_number_with_p() -> None:
+    """float64 probabilities meet 53 bits, all others 32; 0 is never, 1 is always, NaN is never true."""
+    n, word = 2000, philox.words32(SEED, OFFSET, 2000).astype(np.float64) * 2.0**-32
+    p = np.linspace(0, 1, n)
+    assert (philox.bernoulli(SEED, OFFSET, p, n) == (philox.uniform(SEED, OFFSET, n, np.float64) < p)).all()
+    for dtype in REAL[:3]:
+        q = p.astype(dtype)
+        assert (philox.bernoulli(SEED, OFFSET, q, n) == (word < q.astype(np.float64))).all()
+    assert (philox.bernoulli(SEED, OFFSET, 0.3, n) == (word < 0.3)).all()
+    for p_scalar, expected in ((0.0, 0), (1.0, n), (math.nan, 0)):
+        assert philox.bernoulli(SEED, OFFSET, p_scalar, n).sum() == expected
+
+
+def test_bernoulli_broadcasts_p() -> None:
+    """One probability per column serves all rows."""
+    p = np.array([0.0, 0.5, 1.0])
+    value = philox.bernoulli(SEED, OFFSET, p, (4000, 3))
+    assert value.shape == (4000, 3)
+    assert value.dtype == np.bool_
+    assert value[:, 0].sum() == 0
+    assert value[:, 2].sum() == 4000
+    assert stats.binomtest(int(value[:, 1].sum()), 4000, 0.5).pvalue > RARE
+
+
+# --- integers ------------------------------------------------------------------------------------------------------
+
+RANGES = [(0, 1), (0, 10), (-7, 13), (0, 2**32), (-5, 2**32 - 5), (0, 2**32 + 1), (-(2**40), 2**41 + 3)]
+RANGES += [(0, 2**63 - 1), (-(2**63), 2**63 - 1), (-(2**63), 2**63)]
+
+
+@pytest.mark.parametrize(("low", "high"), RANGES)
+@pytest.mark.parametrize("n", [5, 10_001])
+def test_integers_are_the_high_part_of_a_product(low: int, high: int, n: int) -> None:
+    """One word per value up to 2**32 values in the range, two beyond, times the range; in Python's exact integers."""
+    span = high - low
+    if span <= 2**32:
+        expected = [low + (word * span >> 64) for word in philox.words64(SEED, OFFSET, n).tolist()]
+    else:
+        words = philox.words64(SEED, OFFSET, 2 * n).tolist()
+        expected = [low + ((words[2 * i] << 64 | words[2 * i + 1]) * span >> 128) for i in range(n)]
+    value = philox.integers(SEED, OFFSET, low, high, n)
+    assert value.dtype == np.int64
+    assert value.tolist() == expected
+    assert low <= value.min()
+    assert value.max() < high
+
+
+def test_wide_products_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 128-bit product is exact where its partial sums overflow: words and ranges of all ones and near them."""
+    edge = [0, 1, 2**32 - 1, 2**32, 2**63, MASK - 1, MASK]
+    words = np.array([word for a in edge for b in edge for word in (a, b)], np.uint64)
+    monkeypatch.setattr(philox, "words64", lambda seed, offset, n: words[:n])
+    n = len(words) // 2
+    for span in (2**32 + 1, 2**33 - 1, 2**63 + 1, MASK - 1, MASK, 2**64):
+        numbers = words.tolist()
+        expected = [(numbers[2 * i] << 64 | numbers[2 * i + 1]) * span >> 128 for i in range(n)]
+        assert philox.integers(0, 0, 0, span, n, np.uint64).tolist() == expected
+
+
+@pytest.mark.parametrize("n", [9, 500])
+def test_integers_fill_every_integer_dtype(n: int) -> None:
+    """The same range gives the same numbers in every dtype that holds it, and each dtype's whole range can be drawn."""
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        assert philox.integers(4, 2, 3, 100, n, name).tolist() == philox.integers(4, 2, 3, 100, n).tolist()
+        limits = np.iinfo(name)
+        value = philox.integers(4, 2, int(limits.min), int(limits.max) + 1, n, name)
+        assert value.dtype == name
+        assert float(value.max()) - float(value.min()) > 0.4 * (float(limits.max) - float(limits.min))
+    assert philox.integers(4, 2, 0, 2, n, np.bool_).tolist() == philox.integers(4, 2, 0, 2, n).astype(bool).tolist()
+
+
+@pytest.mark.parametrize("high", [2, 10, 1000])
+def test_integers_are_uniform(high: int) -> None:
+    """Chi-square of 200,000 integers over the whole range."""
+    counts = np.bincount(philox.integers(11, 0, 0, high, 200_000), minlength=high)
+    assert stats.chisquare(counts).pvalue > RARE
+
+
+def test_wide_integers_are_uniform() -> None:
+    """Kolmogorov–Smirnov of a range beyond 2**32 that is no power of two, where a plain high part would be uneven."""
+    span = 3 * 2**62
+    value = philox.integers(11, 0, 0, span, 200_000, np.uint64).astype(np.float64) / span
+    assert stats.kstest(value, "uniform").pvalue > RARE
+    assert abs(np.mean(philox.integers(11, 0, 0, span, 200_000, np.uint64) % np.uint64(3)) - 1) < 0.01
+
+
+# --- normal and exponential ----------------------------------------------------------------------------------------
+
+
+needs_long_double = pytest.mark.skipif(
+    bool(np.finfo(np.longdouble).eps > 2.0**-60), reason="this platform's long double is no wider than float64"
+)
+
+
+def spacing(value: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """One unit in the last place of ``dtype`` at each value."""
+    return np.asarray(np.spacing(np.abs(value).astype(dtype)).astype(value.dtype))
+
+
+# Word of the radius, word of the angle; then sqrt(-2 ln u) times cosine and sine, evaluated to 50 digits and rounded.
+EXACT = [
+    (0x0000000000000000, 0x0000000000000000, "0x1.124b2800eda48p+3", "0x0.0p+0"),
+    (0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, "0x1.0000000000000p-26", "-0x1.921fb54442d18p-77"),
+    (0x0000000000000000, 0x2000000000000000, "0x1.83e8e2149f688p+2", "0x1.83e8e2149f688p+2"),
+    (0xFFFFFFFFFFFFFFFF, 0x4000000000000000, "0x0.0p+0", "0x1.0000000000000p-26"),
+    (0x8000000000000000, 0x8000000000000800, "-0x1.2d6abe44afc42p+0", "-0x1.d976f421bde0ap-51"),
+    (0x5A827999FCEF3242, 0x5FFFFFFFFFFFF800, "-0x1.0508e55795f60p+0", "0x1.0508e55795f66p+0"),
+    (0x0123456789ABCDEF, 0xFEDCBA9876543210, "0x1.a51d018acbad5p+1", "-0x1.786886fd83798p-4"),
+    (0xC552EB5766ECF9B9, 0xF8D2874A5C5227FE, "0x1.6bb9b56aa4a65p-1", "-0x1.02fcef7d5343ep-3"),
+    (0xF89F6C5B5F0DB52E, 0xD49C76EBE4673786, "0x1.dffc5a319b7acp-4", "-0x1.b13c38134c02dp-3"),
+    (0x0000010000000000, 0xE000000000000000, "0x1.0508e55757323p+2", "-0x1.0508e55757323p+2"),
+]
+
+
+@pytest.mark.parametrize(("radius", "angle", "cosine", "sine"), EXACT)
+def test_normals_of_chosen_words(radius: int, angle: int, cosine: str, sine: str) -> None:
+    """Smallest and largest words, quadrant borders and others: float64 to 3 ULP of the exact value."""
+    length = math.sqrt(2 * box_muller.negative_log_scalar(radius >> 12, 52))
+    for part, text in zip(box_muller.cos_sin_scalar(angle & ~2047), (cosine, sine), strict=True):
+        expected = float.fromhex(text)
+        assert abs(length * part - expected) <= 3 * math.ulp(expected)
+
+
+@needs_long_double
+@pytest.mark.parametrize(("dtype", "bits", "tolerance"), [("float32", 32, 1), ("float64", 52, 3)])
+def test_normals_are_accurate(dtype: str, bits: int, tolerance: float) -> None:
+    """Against long double: float32 to 1 ULP (it is rounded once, from float64), float64 to 3."""
+    n, wide = 100_000, dtype == "float64"
+    words = philox.words64(SEED, OFFSET, 2 * n if wide else n)
+    h, a = (words[0::2] >> 12, words[1::2] >> 11) if wide else (words & 0xFFFFFFFF, (words >> 32) << 21)
+    length = np.sqrt(-2 * np.log((h.astype(np.longdouble) + np.longdouble(0.5)) * np.longdouble(2) ** -bits))
+    # The angle is reduced to an eighth of a turn in exact integers, where long double's sine and cosine are good.
+    quarter = (a + (1 << 50)) >> 51
+    rest = (a.astype(np.int64) - (quarter << 51).astype(np.int64)).astype(np.longdouble) * np.longdouble(2) ** -51
+    half_pi = np.longdouble("1.57079632679489661923132169163975144")
+    c, s = np.cos(half_pi * rest), np.sin(half_pi * rest)
+    q = (quarter & 3).astype(np.int64)
+    reference = length * np.choose(q, [c, -s, -c, s]), length * np.choose(q, [s, c, -s, -c])
+    value = philox.normal(SEED, OFFSET, 2 * n, dtype).astype(np.longdouble)
+    for got, want in zip((value[0::2], value[1::2]), reference, strict=True):
+        assert (np.abs(got - want) <= tolerance * spacing(want, dtype)).all()
+
+
+@needs_long_double
+def test_exponentials_are_accurate() -> None:
+    """Against long double, to 1 ULP in both dtypes."""
+    n = 100_000
+    for dtype, h, bits in (
+        ("float64", philox.words64(SEED, OFFSET, n) >> np.uint64(12), 52),
+        ("float32", philox.words32(SEED, OFFSET, n), 32),
+    ):
+        want = -np.log((h.astype(np.longdouble) + np.longdouble(0.5)) * np.longdouble(2) ** -bits)
+        got = philox.exponential(SEED, OFFSET, n, dtype)
+        assert (np.abs(got.astype(np.longdouble) - want) <= spacing(want, dtype)).all()
+
+
+def test_array_and_scalar_arithmetic_agree_in_every_bit() -> None:
+    """NumPy's arrays and plain Python take the same steps, at the ends of the range and inside it."""
+    words = np.concatenate([np.arange(2000, dtype=np.uint64), philox.words64(1, 0, 4000)])
+    words = np.concatenate([words, ~words])
+    h, angle = words >> np.uint64(12), words & np.uint64(MASK - 2047)
+    logs = np.array([box_muller.negative_log_scalar(x, 52) for x in h.tolist()])
+    assert same_bits(box_muller.negative_log(h, 52), logs)
+    pairs = np.array([box_muller.cos_sin_scalar(x) for x in angle.tolist()])
+    cosine, sine = box_muller.cos_sin(angle)
+    assert same_bits(cosine, pairs[:, 0].copy())
+    assert same_bits(sine, pairs[:, 1].copy())
+
+
+def test_whole_and_half_turns_are_exact() -> None:
+    """At the quarters of a turn cosine and sine are 0, 1 or -1, exactly; at the eighths they agree in size."""
+    quarters = [box_muller.cos_sin_scalar(k << 62) for k in range(4)]
+    assert quarters == [(1, 0), (0, 1), (-1, 0), (0, -1)]
+    for k in (1, 3, 5, 7):
+        cosine, sine = box_muller.cos_sin_scalar(k << 61)
+        assert abs(abs(cosine) - math.sqrt(0.5)) <= math.ulp(0.5)
+        assert abs(abs(sine) - math.sqrt(0.5)) <= math.ulp(0.5)
+
+
+@pytest.mark.parametrize("word", [0, MASK])
+def test_the_extreme_words_give_finite_numbers(word: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bits 0 or all 1: normal numbers are finite, exponential ones positive too where the dtype reaches so far."""
+    monkeypatch.setattr(philox, "words64", lambda seed, offset, n: np.full(n, word, np.uint64))
+    for n in (6, 1000):
+        for dtype in REAL + COMPLEX:
+            assert np.isfinite(philox.normal(0, 0, n, dtype)).all()
+        for dtype in REAL:
+            value = philox.exponential(0, 0, n, dtype).astype(np.float64)
+            assert np.isfinite(value).all()
+            assert (value > 0 if dtype != np.float16 else value >= 0).all()
+    longest = np.abs(philox.normal(0, 0, 2, np.float64)).max()
+    assert longest < math.sqrt(2 * 53 * math.log(2)) * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_narrow_dtypes_are_rounded_from_float32(dtype: np.dtype[Any]) -> None:
+    """float16 and bfloat16 are the float32 numbers of the same place, rounded to nearest even."""
+    for function in (philox.normal, philox.exponential):
+        wide = function(SEED, OFFSET, 3001, np.float64 if dtype == np.float64 else np.float32)
+        assert same_bits(function(SEED, OFFSET, 3001, dtype), wide.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", REAL[2:], ids=str)
+def test_normals_are_normal(dtype: np.dtype[Any]) -> None:
+    """Kolmogorov–Smirnov and moments of 400,000, and no correlation between the two of a pair."""
+    value = philox.normal(5, 0, 400_000, dtype).astype(np.float64)
+    assert stats.kstest(value, "norm").pvalue > RARE
+    assert stats.kstest(value[0::2] ** 2 + value[1::2] ** 2, "chi2", args=(2,)).pvalue > RARE
+    assert abs(np.corrcoef(value[0::2], value[1::2])[0, 1]) < 0.01
+    assert abs(stats.kurtosis(value)) < 0.03
+    assert abs(stats.skew(value)) < 0.015
+
+
+@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+def test_complex_normals_have_variance_one(dtype: np.dtype[Any]) -> None:
+    """Each part is normal with variance 1/2, and the two are uncorrelated."""
+    value = philox.normal(5, 0, 200_000, dtype)
+    for part in (value.real, value.imag):
+        assert stats.kstest(part.astype(np.float64) * math.sqrt(2), "norm").pvalue > RARE
+    assert abs(np.mean(value.real * value.imag)) < 0.005
+
+
+@pytest.mark.parametrize("dtype", REAL[2:], ids=str)
+def test_exponentials_are_exponential(dtype: np.dtype[Any]) -> None:
+    """Kolmogorov–Smirnov of 400,000."""
+    assert stats.kstest(philox.exponential(5, 0, 400_000, dtype).astype(np.float64), "expon").pvalue > RARE
+
+
+@pytest.mark.parametrize("dtype", REAL[2:], ids=str)
+def test_uniforms_are_uniform(dtype: np.dtype[Any]) -> None:
+    """Kolmogorov–Smirnov of 400,000, and of the sums of neighbours."""
+    value = philox.uniform(5, 0, 400_000, dtype).astype(np.float64)
+    assert stats.kstest(value, "uniform").pvalue > RARE
+    assert stats.kstest((value[0::2] + value[1::2]) / 2, stats.triang(0.5).cdf).pvalue > RARE
+
+
+# --- permutation and multinomial -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 1023, 1024, 1025, 70_000])
+def test_a_permutation_is_the_order_of_the_words(n: int) -> None:
+    """``n`` words, sorted; the indices are the permutation."""
+    keys = philox.words64(SEED, OFFSET, n).tolist()
+    value = philox.permutation(SEED, OFFSET, n)
+    assert value.dtype == np.int64
+    assert value.tolist() == sorted(range(n), key=keys.__getitem__)
+    assert philox.permutation(SEED, OFFSET, n, np.int32).dtype == np.int32
+
+
+@pytest.mark.parametrize("n", [40, 1024, 5000])
+def test_equal_keys_go_by_index(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ties go to the lower index, and keys that differ only in their low bits are still told apart."""
+    noise = philox.words64(1, 0, n)
+    for keys in (noise % np.uint64(7), noise % np.uint64(2000), noise >> np.uint64(60) << np.uint64(60), noise * 0):
+        monkeypatch.setattr(philox, "words64", lambda seed, offset, count, keys=keys: keys[:count])
+        assert philox.permutation(0, 0, n).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+def test_permutations_are_uniform() -> None:
+    """Chi-square over the 24 orders of four things."""
+    orders = [tuple(philox.permutation(2, offset, 4).tolist()) for offset in range(12_000)]
+    counts = [orders.count(order) for order in sorted(set(orders))]
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue > RARE
+
+
+WEIGHTS = np.array([1.0, 0.0, 2.5, 0.5, 4.0])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e300])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_multinomial_with_replacement_follows_the_weights(scale: float, dtype: str) -> None:
+    """Chi-square of 100,000 draws; a zero weight is never drawn; a power of two in the weights changes nothing."""
+    if dtype == "float32":
+        scale = 2.0 ** round(math.log2(scale) / 9)
+    value = philox.multinomial(SEED, OFFSET, (WEIGHTS * scale).astype(dtype), 100_000, True)
+    assert value.dtype == np.int64
+    assert value.shape == (100_000,)
+    counts = np.bincount(value, minlength=5)
+    assert counts[1] == 0
+    kept = WEIGHTS > 0
+    assert stats.chisquare(counts[kept], 100_000 * WEIGHTS[kept] / WEIGHTS.sum()).pvalue > RARE
+    assert same_bits(value, philox.multinomial(SEED, OFFSET, (WEIGHTS * scale * 8).astype(dtype), 100_000, True))
+
+
+def test_multinomial_with_replacement_is_integer_inversion() -> None:
+    """The specification's section 10 in Python's exact integers, row by row."""
+    weights = philox.uniform(9, 0, (3, 17), np.float64)
+    words = iter(philox.words64(SEED, OFFSET, 3 * 50).tolist())
+    expected = []
+    for row in weights.tolist():
+        shift = 63 - (17).bit_length() - math.frexp(max(row))[1]
+        below = np.cumsum([math.floor(math.ldexp(w, shift)) for w in row], dtype=np.uint64).tolist()
+        points = [next(words) * below[-1] >> 64 for _ in range(50)]
+        expected.append([next(i for i, edge in enumerate(below) if point < edge) for point in points])
+    assert philox.multinomial(SEED, OFFSET, weights, 50, True).tolist() == expected
+
+
+def test_multinomial_without_replacement_is_a_race() -> None:
+    """The smallest quotients of exponential number and weight, in order; zero weights never win."""
+    weights = np.stack([WEIGHTS, WEIGHTS[::-1]])
+    numbers = philox.exponential(SEED, OFFSET, (2, 5), np.float64).tolist()
+    expected = [
+        sorted((i for i in range(5) if row[i] > 0), key=lambda i: race[i] / row[i])[:3]
+        for row, race in zip(weights.tolist(), numbers, strict=True)
+    ]
+    value = philox.multinomial(SEED, OFFSET, weights, 3, False)
+    assert value.dtype == np.int64
+    assert value.tolist() == expected
+
+
+def test_multinomial_without_replacement_follows_the_weights() -> None:
+    """The first of each sample follows the weights, the second the weights that are left; no index comes twice."""
+    rows = 50_000
+    value = philox.multinomial(3, 0, np.tile(WEIGHTS, (rows, 1)), 2, False)
+    kept = WEIGHTS > 0
+    share = WEIGHTS / WEIGHTS.sum()
+    assert (value[:, 0] != value[:, 1]).all()
+    assert stats.chisquare(np.bincount(value[:, 0], minlength=5)[kept], rows * share[kept]).pvalue > RARE
+    second = sum(share[i] * np.where(np.arange(5) == i, 0, share) / (1 - share[i]) for i in range(5))
+    assert stats.chisquare(np.bincount(value[:, 1], minlength=5)[kept], rows * second[kept]).pvalue > RARE
+    assert sorted(philox.multinomial(3, 0, WEIGHTS, 4, False).tolist()) == [0, 2, 3, 4]
+
+
+def test_multinomial_of_a_vast_range_of_weights() -> None:
+    """Weights below 2**-1000 of the largest count as zero; nothing overflows on the way."""
+    weights = np.array([5e-324, 1e308, 1e10])
+    assert set(philox.multinomial(1, 0, weights, 100, True).tolist()) == {1}
+    assert philox.multinomial(1, 0, weights, 2, False).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="at least num_samples=3 positive weights"):
+        philox.multinomial(1, 0, weights, 3, False)
+
+
+# --- the specification's own examples ------------------------------------------------------------------------------
+
+
+def hexes(values: npt.NDArray[Any]) -> list[str]:
+    """Real numbers as C99 hexadecimal, without trailing zeros of the fraction."""
+    mantissas = (float(value).hex().split("p") for value in values)
+    return [f"{digits.rstrip('0')}p{exponent}" for digits, exponent in mantissas]
+
+
+def test_the_specifications_known_answers() -> None:
+    """The table at the end of the specification, as printed there: seed 20240229, offset 41."""
+    assert [f"{word:016x}" for word in philox.words64(SEED, OFFSET, 4).tolist()] == [
+        "c552eb5766ecf9b9", "f8d2874a5c5227fe", "f89f6c5b5f0db52e", "d49c76ebe4673786"
+    ]  # fmt: skip
+    assert hexes(philox.uniform(SEED, OFFSET, 2, "f8")) == ["0x1.8aa5d6aecdd9fp-1", "0x1.f1a50e94b8a44p-1"]
+    assert hexes(philox.uniform(SEED, OFFSET, 2, "f4")) == ["0x1.9bb3e4p-2", "0x1.8aa5d6p-1"]
+    assert hexes(philox.uniform(SEED, OFFSET, 2, "f2")) == ["0x1.9b8p-2", "0x1.8a8p-1"]
+    assert hexes(philox.uniform(SEED, OFFSET, 2, BFLOAT16)) == ["0x1.98p-2", "0x1.8ap-1"]
+    assert hexes(philox.normal(SEED, OFFSET, 2, "f8")) == ["0x1.6bb9b56aa4a65p-1", "-0x1.02fcef7d5343ep-3"]
+    assert hexes(philox.normal(SEED, OFFSET, 2, "f4")) == ["0x1.683a86p-3", "-0x1.56a386p+0"]
+    assert hexes(philox.normal(SEED, OFFSET, 1, "c16").view("f8")) == ["0x1.013155b65c4b3p-1", "-0x1.6e43aea40caap-4"]
+    assert hexes(philox.exponential(SEED, OFFSET, 2, "f8")) == ["0x1.0a942dff19a5bp-2", "0x1.d1ee3d6a5ca9p-6"]
+    assert hexes(philox.exponential(SEED, OFFSET, 2, "f4")) == ["0x1.d284e8p-1", "0x1.0a942ep-2"]
+    assert philox.integers(SEED, OFFSET, 0, 10, 4).tolist() == [7, 9, 9, 8]
+    assert philox.integers(SEED, OFFSET, 0, 10**12, 2).tolist() == [770796498144, 971182606036]
+    assert philox.bernoulli(SEED, OFFSET, 0.5, 8).tolist() == [bool(bit) for bit in (1, 0, 1, 0, 1, 0, 0, 0)]
+    assert philox.permutation(SEED, OFFSET, 8).tolist() == [7, 5, 6, 0, 3, 4, 2, 1]
+    weights = np.array([1.0, 0.0, 2.5, 0.5])
+    assert philox.multinomial(SEED, OFFSET, weights, 8, True).tolist() == [2, 3, 3, 2, 2, 2, 2, 0]
+    assert philox.multinomial(SEED, OFFSET, weights, 3, False).tolist() == [2, 0, 3]
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_out_of_range_is_refused(seed: int) -> None:
+    """Seeds are unsigned 64-bit numbers here; the core maps the negative ones."""
+    with pytest.raises(ValueError, match=rf"seed: expected 0 <= seed < 2\*\*64, got {seed}"):
+        philox.uniform(seed, 0, 3, np.float32)
+
+
+@pytest.mark.parametrize("offset", [-1, 2**64 - 1, 2**70])
+def test_an_offset_out_of_range_is_refused(offset: int) -> None:
+    """No counter is read twice, nor one beyond the last."""
+    with pytest.raises(ValueError, match=rf"offset {offset}: drawing 3 words would pass the last counter"):
+        philox.words64(0, offset, 3)
+
+
+@pytest.mark.parametrize("shape", [-1, (2, -3), (-2, -2)])
+def test_a_negative_size_is_refused(shape: int | tuple[int, ...]) -> None:
+    """Two negative sizes make no positive one."""
+    for function in (philox.uniform, philox.normal, philox.exponential):
+        with pytest.raises(ValueError, match=r"shape: expected sizes >= 0, got"):
+            function(0, 0, shape, np.float64)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "allowed"),
+    [
+        ("uniform", "int32", "float16, bfloat16, float32, float64, complex64, complex128"),
+        ("normal", "bool", "float16, bfloat16, float32, float64, complex64, complex128"),
+        ("exponential", "complex64", "float16, bfloat16, float32, float64$"),
+    ],
+)
+def test_an_unsupported_dtype_is_refused(kind: str, dtype: str, allowed: str) -> None:
+    """The error names the kind, the dtype and the dtypes that would do."""
+    with pytest.raises(ValueError, match=rf"{kind}: dtype {dtype} is not supported; expected one of {allowed}"):
+        getattr(philox, kind)(0, 0, 3, dtype)
+
+
+def test_bernoulli_refuses_integers_as_probabilities() -> None:
+    """A probability is a floating number."""
+    with pytest.raises(ValueError, match="bernoulli: dtype int64 is not supported; expected one of float16, bfloat16"):
+        philox.bernoulli(0, 0, np.array([0, 1]), 2)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "message"),
+    [
+        (0, 3, "float32", "integers: expected an integer dtype or bool, got float32"),
+        (3, 3, "int64", "integers: expected low < high, got low=3, high=3"),
+        (0, 257, "uint8", "integers: uint8 holds 0 to 255, got low=0, high=257"),
+        (-129, 3, "int8", "integers: int8 holds -128 to 127, got low=-129, high=3"),
+        (0, 3, "bool", "integers: bool holds 0 to 1, got low=0, high=3"),
+        (-1, 3, "uint64", "integers: uint64 holds 0 to 18446744073709551615, got low=-1, high=3"),
+    ],
+)
+def test_impossible_ranges_are_refused(low: int, high: int, dtype: str, message: str) -> None:
+    """Empty ranges, and those that the dtype cannot hold."""
+    with pytest.raises(ValueError, match=message):
+        philox.integers(0, 0, low, high, 3, dtype)
+
+
+@pytest.mark.parametrize(
+    ("weights", "samples", "replacement", "message"),
+    [
+        (np.ones((2, 2, 2)), 1, True, r"got shape \(2, 2, 2\) and num_samples=1"),
+        (np.ones(0), 1, True, r"weights of shape \(n,\) or \(rows, n\) with n >= 1"),
+        (np.ones(3), 0, True, r"got shape \(3,\) and num_samples=0"),
+        (np.array([1.0, -1.0]), 1, True, "expected finite weights >= 0, got one that is negative, infinite or NaN"),
+        (np.array([1.0, np.inf]), 1, True, "expected finite weights >= 0"),
+        (np.array([1.0, np.nan]), 1, False, "expected finite weights >= 0"),
+        (np.array([[1.0, 0], [0, 0]]), 1, True, "expected a positive weight in each row, got a row of zeros"),
+        (np.array([1.0, 0, 2]), 3, False, "expected at least num_samples=3 positive weights in each row"),
+    ],
+)
+def test_impossible_weights_are_refused(
+    weights: npt.NDArray[Any], samples: int, replacement: bool, message: str
+) -> None:
+    """Each reason has its own words."""
+    with pytest.raises(ValueError, match=message):
+        philox.multinomial(0, 0, weights, samples, replacement)
