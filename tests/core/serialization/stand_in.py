@@ -1,0 +1,48 @@
+"""A tensor class for tests of the readers and writers, which know no tensor class."""
+
+from __future__ import annotations
+
+import struct
+
+from candelabra.serialization.safetensors_file import TensorAccess
+from candelabra.serialization.stored import StoredTensor
+
+
+class FakeTensor:
+    """Bytes with a dtype and a shape. Compares by identity, as tensors do in containers."""
+
+    def __init__(
+        self, data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool = False, device: object = None
+    ) -> None:
+        self.data = data
+        self.dtype = dtype
+        self.shape = shape
+        self.requires_grad = requires_grad
+        self.device = device
+
+    def requires_grad_(self) -> FakeTensor:
+        """As Tensor's."""
+        self.requires_grad = True
+        return self
+
+    @property
+    def parts(self) -> tuple[str, tuple[int, ...], bytes, bool]:
+        """All that a file keeps, for comparing."""
+        return self.dtype, self.shape, self.data, self.requires_grad
+
+
+def floats(*values: float) -> FakeTensor:
+    """A 1-dimensional float32 tensor."""
+    return FakeTensor(struct.pack(f"<{len(values)}f", *values), "float32", (len(values),))
+
+
+def from_stored(stored: StoredTensor) -> FakeTensor:
+    """What a reader is given to make tensors with."""
+    return FakeTensor(stored.contiguous_bytes(), stored.dtype, stored.shape, stored.requires_grad)
+
+
+ACCESS = TensorAccess(
+    is_tensor=lambda obj: isinstance(obj, FakeTensor),
+    describe=lambda tensor: (tensor.dtype, tensor.shape, tensor.requires_grad),
+    to_bytes=lambda tensor: tensor.data,
+)
