@@ -254,7 +254,7 @@ PICKLES = [
     ),
     (
         _tensor_pickle(GOOD).replace(b"K\x02tQ", b"J\xff\xff\xff\xfftQ"),
-        "got '0', 0 and a int as key, offset and length",
+        "got '0', 0 and an int as key, offset and length",
     ),
     (_tensor_pickle(GOOD).replace(b"K\x02tQ", b"K\x03tQ"), "expected 3 of float32 in storage '0', got 8 bytes"),
     (_tensor_pickle(GOOD).replace(b"K\x02tQ", b"K\x02K\x05tQ"), "expected a storage as persistent id, got 5 as view"),

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from candelabra.serialization.errors import FileFormatError
+from candelabra.serialization.errors import FileFormatError, kind_of
 
 if TYPE_CHECKING:
     from candelabra.serialization.safetensors_file import TensorAccess
@@ -74,7 +74,7 @@ def load(f: Path | BinaryIO, map_location: object = None, *, weights_only: bool 
 
     if callable(map_location) or isinstance(map_location, dict):
         raise TypeError(
-            f"load(): map_location must be a device, got a {type(map_location).__name__}; "
+            f"load(): map_location must be a device, got {kind_of(map_location)}; "
             "all tensors of the file go to the one device, the default one for None"
         )
     if isinstance(f, str | os.PathLike):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FileFormatError"]
+__all__ = ["FileFormatError", "kind_of"]
 
 
 class FileFormatError(RuntimeError):
@@ -23,3 +23,9 @@ class FileFormatError(RuntimeError):
         self.got = got
         self.hint = hint
         super().__init__(f"cannot read {file}: expected {expected}, got {got}" + (f"; {hint}" if hint else ""))
+
+
+def kind_of(value: object) -> str:
+    """A value's type with its article, for messages: "an int". The value itself may be long, deep or hostile."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1] in "aeiouAEIOU" else f"a {name}"

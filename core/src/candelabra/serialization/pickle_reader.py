@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
-from candelabra.serialization.errors import FileFormatError
+from candelabra.serialization.errors import FileFormatError, kind_of
 
 __all__ = ["Builder", "PickleReader"]
 
@@ -211,7 +211,7 @@ class PickleReader:
     def _extend(self, items: list[Any]) -> None:
         target = self._top()
         if type(target) is not list:
-            raise self._damaged("a list to append to", f"a {type(target).__name__}")
+            raise self._damaged("a list to append to", kind_of(target))
         target.extend(items)
 
     def set_item(self, _: Any) -> None:
@@ -235,7 +235,7 @@ class PickleReader:
 
     def _update(self, target: Any, pairs: list[Any]) -> None:
         if type(target) is not dict or len(pairs) % 2:
-            raise self._damaged("a dict, and pairs for it", f"a {type(target).__name__} and {len(pairs)} values")
+            raise self._damaged("a dict, and pairs for it", f"{kind_of(target)} and {len(pairs)} values")
         for key, value in zip(pairs[::2], pairs[1::2]):
             target[self.key(key)] = value
 
@@ -243,7 +243,7 @@ class PickleReader:
         items = self._pop_to_mark()
         target = self._top()
         if type(target) is not set:
-            raise self._damaged("a set to add to", f"a {type(target).__name__}")
+            raise self._damaged("a set to add to", kind_of(target))
         target.update(map(self.key, items))
 
     def frozen_set(self, _: Any) -> None:
@@ -263,7 +263,7 @@ class PickleReader:
     def look_up_on_stack(self, _: Any) -> None:
         name, module = self._pop(), self._pop()
         if not isinstance(name, str) or not isinstance(module, str):
-            raise self._damaged("a name", f"a {type(module).__name__} and a {type(name).__name__}")
+            raise self._damaged("a name", f"{kind_of(module)} and {kind_of(name)}")
         self.look_up(f"{module} {name}")
 
     def call(self, _: Any) -> None:
@@ -271,7 +271,7 @@ class PickleReader:
         if type(arguments) is not tuple or not isinstance(builder, Builder):
             raise self._damaged(
                 "a known class or function and its arguments",
-                f"a {type(builder).__name__} and a {type(arguments).__name__}",
+                f"{kind_of(builder)} and {kind_of(arguments)}",
             )
         try:
             self.pay(sum(len(value) for value in arguments if isinstance(value, _SIZED)))
@@ -287,7 +287,7 @@ class PickleReader:
         self._pop()
         target = self._top()
         if type(target) is not dict:
-            raise self._damaged("an OrderedDict to set attributes of", f"a {type(target).__name__}")
+            raise self._damaged("an OrderedDict to set attributes of", kind_of(target))
 
     def refer(self, argument: Any) -> None:
         if self.persistent is None:
@@ -311,7 +311,7 @@ class PickleReader:
             self.pay(key.bit_length() // 64)
         if isinstance(key, _KEYS) or (type(key) is tuple and all(isinstance(item, _KEYS) for item in key)):
             return key
-        raise self._damaged("plain values as keys", f"a {type(key).__name__}")
+        raise self._damaged("plain values as keys", kind_of(key))
 
     def _damaged(self, expected: str, got: str, hint: str = "") -> FileFormatError:
         return FileFormatError(self.file, expected, got, hint)

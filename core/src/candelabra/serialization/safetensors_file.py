@@ -19,7 +19,7 @@ from math import prod
 from typing import Any, BinaryIO, NamedTuple
 
 from candelabra.serialization import tree
-from candelabra.serialization.errors import FileFormatError
+from candelabra.serialization.errors import FileFormatError, kind_of
 from candelabra.serialization.stored import ITEM_SIZE, StoredTensor, contiguous_strides, stored_tensor
 
 __all__ = ["MAX_HEADER_BYTES", "TensorAccess", "looks_like", "read", "write"]
@@ -220,7 +220,7 @@ def _read_header(f: BinaryIO, file: str) -> tuple[list[_Entry], dict[str, str], 
         raise FileFormatError(file, "a header in UTF-8", str(error)) from None
     header = _parse_json(text, file, "the header")
     if not isinstance(header, dict):
-        raise FileFormatError(file, "a header that is a JSON object", f"a {type(header).__name__}")
+        raise FileFormatError(file, "a header that is a JSON object", kind_of(header))
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise FileFormatError(file, "metadata from strings to strings", "something else")

@@ -20,7 +20,7 @@ import io
 from collections.abc import Callable
 from typing import BinaryIO, TypeVar
 
-from candelabra.serialization.errors import FileFormatError
+from candelabra.serialization.errors import FileFormatError, kind_of
 from candelabra.serialization.pickle_reader import PickleReader
 from candelabra.serialization.stored import ITEM_SIZE, Bytes, StoredTensor, stored_tensor, swap_bytes
 from candelabra.serialization.torch_names import NAMES, Storage, Tensor, in_short, storage_of
@@ -170,7 +170,7 @@ class _Storages:
         if isinstance(value, Storage):
             value = Tensor(value, value.dtype, 0, (value.length,), (1,), False)
         if not isinstance(value, Tensor):
-            raise FileFormatError(self.file, "values", f"a {type(value).__name__} as a value")
+            raise FileFormatError(self.file, "values", f"{kind_of(value)} as a value")
         storage, width = value.storage, ITEM_SIZE[value.storage.dtype]
         view = memoryview(self.little_endian(storage.key, value.dtype))
         view = view[storage.start * width : (storage.start + storage.length) * width]

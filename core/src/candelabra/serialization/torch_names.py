@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from candelabra.serialization.errors import kind_of
 from candelabra.serialization.pickle_reader import Builder
 from candelabra.serialization.stored import ITEM_SIZE, MAX_DIMENSIONS
 
@@ -84,14 +85,14 @@ def in_short(value: object) -> str:
     """A value for an error message; what may be long or deep is only named by its type."""
     if isinstance(value, str | bytes):
         return repr(value[:60])
-    return repr(value) if _is_size(value) or value is None else f"a {type(value).__name__}"
+    return repr(value) if _is_size(value) or value is None else kind_of(value)
 
 
 def _tensor(
     storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, dtype: Any = None, metadata: Any = None
 ) -> Tensor:
     if not isinstance(storage, Storage):
-        raise TypeError(f"a {type(storage).__name__} in place of a storage")
+        raise TypeError(f"{kind_of(storage)} in place of a storage")
     if not _is_size(offset) or not _are_sizes(shape) or not _are_sizes(strides) or type(requires_grad) is not bool:
         raise TypeError("offset, shape, strides or requires_grad is of another type or negative")
     dtype = storage.dtype if dtype is None else dtype
@@ -121,7 +122,7 @@ def _rebuild_parameter(arguments: tuple[Any, ...]) -> Tensor:
     """Also of ``_rebuild_parameter_with_state``, whose state (Python attributes) is dropped."""
     tensor, requires_grad, *_ = arguments
     if not isinstance(tensor, Tensor) or type(requires_grad) is not bool:
-        raise TypeError(f"a {type(tensor).__name__} in place of a tensor")
+        raise TypeError(f"{kind_of(tensor)} in place of a tensor")
     return tensor._replace(requires_grad=requires_grad)
 
 
@@ -191,7 +192,7 @@ def _device(arguments: tuple[Any, ...]) -> str:
 def _key(key: Any) -> Any:
     """A key of a dict or set; tuples could be deep, and hashing those overflows the C stack."""
     if not isinstance(key, str | int | float | bytes | None):
-        raise TypeError(f"a {type(key).__name__} as key")
+        raise TypeError(f"{kind_of(key)} as key")
     return key
 
 

@@ -22,6 +22,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import cast
 
+from candelabra.serialization.errors import kind_of
+
 __all__ = ["MAX_DEPTH", "decode", "encode"]
 
 MAX_DEPTH = 100
@@ -67,7 +69,7 @@ class _Encoder:
         if type(obj) is list or type(obj) is dict or type(obj) is OrderedDict or _is_tuple(obj):
             return self.container(obj, path, keys)
         raise TypeError(
-            f"cannot save {path}: {_a(type(obj).__name__)}; "
+            f"cannot save {path}: {kind_of(obj)}; "
             f"save writes dicts, lists, tuples, numbers, strings, None and tensors{_advice(obj)}"
         )
 
@@ -96,7 +98,7 @@ class _Encoder:
         nodes: list[tuple[str | int, Node]] = []
         for key, value in mapping.items():
             if not isinstance(key, str | int):
-                raise TypeError(f"cannot save {path}: its key {key!r} is {_a(type(key).__name__)}; keys are str or int")
+                raise TypeError(f"cannot save {path}: its key {key!r} is {kind_of(key)}; keys are str or int")
             nodes.append((key, self.node(value, f"{path}[{key!r}]", (*keys, key))))
         if all(isinstance(key, str) and not key.startswith("$") for key, _ in nodes):
             return {str(key): node for key, node in nodes}
@@ -133,7 +135,7 @@ def _decode(node: Node, tensor: Callable[[str], object], depth: int) -> object:
     if isinstance(node, list):
         return _decode_items(node, tensor, depth)
     if not isinstance(node, dict):
-        raise ValueError(f"{_a(type(node).__name__)} is no JSON value")
+        raise ValueError(f"{kind_of(node)} is no JSON value")
     tag = next((key for key in node if key.startswith("$")), None)
     if tag is None:
         result = {}
@@ -157,7 +159,7 @@ def _decode(node: Node, tensor: Callable[[str], object], depth: int) -> object:
         real, imaginary = _decode_items(value, tensor, depth)
         if isinstance(real, float) and isinstance(imaginary, float):
             return complex(real, imaginary)
-    raise ValueError(f"{tag} with {_a(type(value).__name__)} is not known to this version")
+    raise ValueError(f"{tag} with {kind_of(value)} is not known to this version")
 
 
 def _decode_items(nodes: list[Node], tensor: Callable[[str], object], depth: int) -> list[object]:
@@ -174,7 +176,7 @@ def _decode_pairs(nodes: list[Node], tensor: Callable[[str], object], depth: int
             raise ValueError("$dict holds something other than pairs")
         key = _decode(pair[0], tensor, depth + 1)
         if not isinstance(key, str | int) or key in result:
-            raise ValueError(f"$dict has a key that is {_a(type(key).__name__)} or stands there twice")
+            raise ValueError(f"$dict has a key that is {kind_of(key)} or stands there twice")
         result[key] = _decode(pair[1], tensor, depth + 1)
     return result
 
@@ -182,10 +184,6 @@ def _decode_pairs(nodes: list[Node], tensor: Callable[[str], object], depth: int
 def _is_tuple(obj: object) -> bool:
     """A plain tuple, or one that only adds behaviour (a shape); named fields would be lost."""
     return isinstance(obj, tuple) and not hasattr(obj, "_fields")
-
-
-def _a(noun: str) -> str:
-    return f"an {noun}" if noun[:1] in "aeiouAEIOU" else f"a {noun}"
 
 
 def _advice(obj: object) -> str:
