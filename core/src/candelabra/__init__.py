@@ -1,3 +1,22 @@
 """Tensors and automatic differentiation with a core that has no kernels: every device is a plugin."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from candelabra._version import __version__ as __version__
+from candelabra import fronts as _fronts
+from candelabra import namespace as _namespace
+from candelabra import ops as _ops
+from candelabra.device import device as device
+from candelabra.tensor import Tensor as Tensor
+
+_namespace.install_methods()
+
+
+def __getattr__(name: str) -> Any:
+    function = _namespace.public_function(name)
+    if function is None:
+        raise AttributeError(f"module 'candelabra' has no attribute {name!r}")
+    globals()[name] = function
+    return function

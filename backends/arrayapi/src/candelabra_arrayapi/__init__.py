@@ -1,1 +1,20 @@
-"""Kernels written once over any namespace of the Python Array API standard."""
+"""Kernels written once, over any namespace of the Python Array API standard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from candelabra_arrayapi import pointwise, reductions, shaping
+
+
+def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any] = lambda index: None) -> dict[str, Callable[..., Any]]:
+    """The kernel table over ``xp``.
+
+    ``dtypes`` maps the core's dtypes to the namespace's; ``device(index)`` is what its creation functions are given.
+    """
+    return {
+        **pointwise.kernels(xp),
+        **reductions.kernels(xp, dtypes),
+        **shaping.kernels(xp, dtypes, device),
+    }

@@ -1,0 +1,61 @@
+"""Pointwise kernels: mostly the standard's own functions under PyTorch's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+RENAMED = {
+    "neg": "negative", "bitwise_not": "bitwise_invert", "sub": "subtract", "mul": "multiply", "div": "divide",
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+"""Where PyTorch's name is not the standard's."""
+PLAIN = (
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cos", "cosh", "exp", "expm1", "floor_divide", "isfinite", "isinf",
+    "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
+    "minimum", "pow", "remainder", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "where",
+)  # fmt: skip
+ROUNDING = ("floor", "ceil", "trunc")
+
+
+def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
+    """The pointwise kernels over a namespace."""
+    table: dict[str, Callable[..., Any]] = {name: getattr(xp, name) for name in PLAIN}
+    table |= {name: getattr(xp, standard) for name, standard in RENAMED.items()}
+    table |= {name: _rounding(xp, getattr(xp, name)) for name in ROUNDING}
+
+    def exp2(x: Any) -> Any:
+        return xp.pow(xp.asarray(2, dtype=x.dtype), x)
+
+    def round(x: Any, decimals: int) -> Any:
+        if decimals == 0:
+            return xp.round(x) if xp.isdtype(x.dtype, "real floating") else x + 0
+        if not xp.isdtype(x.dtype, "real floating"):
+            raise NotImplementedError("round with decimals takes floating dtypes")
+        scale = 10.0 ** abs(decimals)
+        return xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
+
+    def trunc_divide(x: Any, y: Any) -> Any:
+        quotient = xp.floor_divide(x, y)
+        rest = x - quotient * y
+        return xp.where((rest != 0) & (quotient < 0), quotient + 1, quotient)
+
+    def fmod(x: Any, y: Any) -> Any:
+        rest = xp.remainder(x, y)
+        return xp.where((rest != 0) & ((rest < 0) != (x + 0 * rest < 0)), rest - y, rest)
+
+    def conj_physical(x: Any) -> Any:
+        return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x + 0
+
+    return table | {
+        "exp2": exp2, "round": round, "trunc_divide": trunc_divide, "fmod": fmod, "conj_physical": conj_physical,
+    }  # fmt: skip
+
+
+def _rounding(xp: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    # The standard lets floor and its kin hand back an integer argument itself; a kernel owes a result of its own.
+    def rounded(x: Any) -> Any:
+        return function(x) if xp.isdtype(x.dtype, "real floating") else x + 0
+
+    return rounded

@@ -1,0 +1,57 @@
+"""Reductions, scans and the matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Dims = tuple[int, ...] | None
+
+
+def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
+    """Kernels over a namespace; ``dtypes`` maps the core's dtypes to the namespace's."""
+    int64 = next(v for k, v in dtypes.items() if k.name == "int64")
+
+    def accumulator(x: Any, dtype: Any) -> Any:
+        if dtype is not None:
+            return dtypes[dtype]
+        return int64 if xp.isdtype(x.dtype, ("bool", "integral")) else x.dtype
+
+    def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+        return xp.sum(x, axis=dim, keepdims=keepdim, dtype=accumulator(x, dtype))
+
+    def prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+        return xp.prod(x, axis=dim, keepdims=keepdim, dtype=accumulator(x, dtype))
+
+    def amax(x: Any, dim: Dims, keepdim: bool) -> Any:
+        return xp.max(x, axis=dim, keepdims=keepdim)
+
+    def amin(x: Any, dim: Dims, keepdim: bool) -> Any:
+        return xp.min(x, axis=dim, keepdims=keepdim)
+
+    def all(x: Any, dim: Dims, keepdim: bool) -> Any:
+        return xp.all(x, axis=dim, keepdims=keepdim)
+
+    def any(x: Any, dim: Dims, keepdim: bool) -> Any:
+        return xp.any(x, axis=dim, keepdims=keepdim)
+
+    def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
+        return xp.astype(xp.argmax(x, axis=dim, keepdims=keepdim), int64)
+
+    def argmin(x: Any, dim: int | None, keepdim: bool) -> Any:
+        return xp.astype(xp.argmin(x, axis=dim, keepdims=keepdim), int64)
+
+    def cumsum(x: Any, dim: int, dtype: Any) -> Any:
+        if x.ndim == 0:
+            return xp.astype(x, accumulator(x, dtype), copy=True)
+        return xp.cumulative_sum(x, axis=dim, dtype=accumulator(x, dtype))
+
+    def cumprod(x: Any, dim: int, dtype: Any) -> Any:
+        if x.ndim == 0:
+            return xp.astype(x, accumulator(x, dtype), copy=True)
+        return xp.cumulative_prod(x, axis=dim, dtype=accumulator(x, dtype))
+
+    return {
+        "sum": sum, "prod": prod, "amax": amax, "amin": amin, "all": all, "any": any, "argmax": argmax,
+        "argmin": argmin, "cumsum": cumsum, "cumprod": cumprod, "matmul": xp.matmul,
+    }  # fmt: skip

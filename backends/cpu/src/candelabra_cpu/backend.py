@@ -1,0 +1,99 @@
+"""The CPU as a device: NumPy arrays are the payloads. The reference that other devices are held against."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel
+from candelabra.dtypes import ALL, BY_NAME, dtype
+from candelabra.errors import OutOfMemoryError
+
+TO_NUMPY: dict[dtype, np.dtype[Any]] = {
+    d: np.dtype(ml_dtypes.bfloat16 if d.name == "bfloat16" else d.name) for d in ALL
+}
+FROM_NUMPY: dict[np.dtype[Any], dtype] = {n: d for d, n in TO_NUMPY.items()}
+
+
+class CpuBackend(Backend):
+    """One device, the host."""
+
+    name = "cpu"
+    capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), host=True)
+
+    def devices(self) -> Sequence[DeviceInfo]:
+        facts = {"cores": str(os.cpu_count()), "numpy": np.__version__}
+        return [DeviceInfo(platform.processor() or platform.machine(), facts)]
+
+    def kernels(self) -> Mapping[str, Kernel]:
+        from candelabra_cpu.kernels import table
+
+        return table()
+
+    def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
+        try:
+            return np.empty(shape, TO_NUMPY[dtype])
+        except (MemoryError, ValueError) as error:  # ValueError: more bytes than an address can count
+            raise OutOfMemoryError(f"cannot allocate {list(shape)} of {dtype} on the CPU: {error}") from error
+
+    def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
+        return np.frombuffer(data, TO_NUMPY[dtype]).reshape(shape).copy()
+
+    def to_host(self, payload: np.ndarray) -> memoryview:
+        return memoryview(np.ascontiguousarray(payload).reshape(-1).view(np.uint8))
+
+    def dtype_of(self, payload: np.ndarray) -> dtype:
+        return FROM_NUMPY[payload.dtype]
+
+    def copy_(self, destination: np.ndarray, source: np.ndarray) -> np.ndarray:
+        np.copyto(destination, source)
+        return destination
+
+    def layout(self, payload: np.ndarray) -> tuple[tuple[int, ...], int]:
+        size = payload.itemsize
+        strides = list(payload.strides)
+        # NumPy's strides of dims of size 0 or 1 are whatever came along; PyTorch reports those of C order.
+        expected = size
+        for i in range(payload.ndim - 1, -1, -1):
+            if payload.shape[i] <= 1 and strides[i] != 0 and payload.size <= 1:
+                strides[i] = expected
+            expected = max(expected, strides[i] * max(payload.shape[i], 1))
+        return tuple(s // size for s in strides), (address(payload) - address(storage_of(payload))) // size
+
+    def restride(self, payload: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
+        storage = storage_of(payload)
+        size = payload.itemsize
+        flat = np.ndarray((storage.nbytes // size,), payload.dtype, buffer=storage) if storage.nbytes else storage.reshape(-1)
+        return as_strided(flat[offset:] if storage.nbytes else flat, shape, [s * size for s in strides])
+
+    def dlpack_device(self, index: int) -> tuple[int, int]:
+        return (1, 0)
+
+    def to_dlpack(self, payload: np.ndarray, index: int, **options: Any) -> Any:
+        return payload.__dlpack__(**options)
+
+    def from_dlpack(self, source: Any, index: int, copy: bool | None) -> np.ndarray | None:
+        if tuple(source.__dlpack_device__())[0] != 1:
+            return None
+        return np.from_dlpack(source, copy=copy)
+
+
+def storage_of(payload: np.ndarray) -> np.ndarray:
+    """The array that owns the memory (or the outermost one over foreign memory)."""
+    while isinstance(payload.base, np.ndarray):
+        payload = payload.base
+    return payload
+
+
+def address(payload: np.ndarray) -> int:
+    """Where the first element lies."""
+    return int(payload.__array_interface__["data"][0])
+
+
+__all__ = ["BY_NAME", "CpuBackend", "FROM_NUMPY", "TO_NUMPY"]

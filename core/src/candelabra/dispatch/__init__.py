@@ -1,0 +1,1 @@
+"""From an operator and a key to the function that serves them."""

@@ -1,0 +1,121 @@
+"""In-place forms, computed from the record of the functional one.
+
+Two ways. Where no history is written and the backend has a kernel for it (its name ends in ``_``), a generated adapter
+calls that kernel and bumps the version. Everywhere else the result is computed out of place and written into the
+tensor: that is right on every device, immutable ones too, and for views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from candelabra.device import Instance
+from candelabra.dispatch.failure import fail
+from candelabra.dispatch.key import redispatch
+from candelabra.dispatch.promote import check_inplace_shape, title
+from candelabra.dtypes import can_cast, dtype
+from candelabra.keys import AUTOGRAD, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, VIEW, state
+from candelabra.operator.schema import OPERAND
+from candelabra.operator.source import build
+
+if TYPE_CHECKING:
+    from candelabra.operator.record import Operator
+
+
+def compile_inplace(op: Operator, key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
+    """The in-place form for one key."""
+    result = op.results[0](compute)
+    if not can_cast(result, compute):
+        raise RuntimeError(f"result type {title(result)} can't be cast to the desired output type {title(compute)}")
+    recording = bool(key & AUTOGRAD) and not key & NO_GRAD
+    kernel = instance.kernels.get(op.name + "_")
+    if kernel is None or recording or result is not compute or instance.immutable or compute not in instance.backend.capabilities.arithmetic:
+        return _writing(op)
+    return _compile_direct(op, key, kernel)
+
+
+def _compile_direct(op: Operator, key: int, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    from candelabra.operator.adapters import Call, guard_lines, payload_argument
+
+    call = Call(op, key, (), {})
+    operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
+    if key & SCALAR_MASK:
+        call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
+    names = [p.name for p in op.schema.parameters]
+    passed = ", ".join(names)
+    first = names[0]
+    scope: dict[str, Any] = {"kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW}
+    lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
+    lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]
+    if lines:
+        from candelabra.autograd.views import refreshed_inplace
+
+        scope["refreshed_inplace"] = refreshed_inplace
+    arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
+    lines += [
+        f"try: kernel({arguments})",
+        f"except Exception as _error: fail(op, _error, ({passed},))",
+        f"{first}._version[0] += 1",
+        f"return {first}",
+    ]
+    return build(op.name + "_", passed, lines, scope, op.name + "_")
+
+
+def fail_inplace(op: Operator, error: BaseException, args: tuple[Any, ...]) -> None:
+    """As ``fail``, and an in-place operator may not broadcast its target either."""
+    try:
+        shape = op.rule(op, args)
+    except Exception:
+        shape = None
+    if shape is not None and tuple(shape) != tuple(args[0]._payload.shape):
+        raise RuntimeError(
+            f"{op.name}_(): output with shape {list(args[0]._payload.shape)} doesn't match the broadcast shape {list(shape)}"
+        ) from None
+    fail(op, error, args)
+
+
+def _writing(op: Operator) -> Callable[..., Any]:
+    from candelabra.autograd.views import check_writable, refresh_all, write, write_recorded
+    from candelabra.autograd.saved import with_node
+
+    first = op.schema.parameters[0].name
+    needs_input = any(first in rule.names for rule in op.rules.values())
+
+    def inplace(*args: Any) -> Any:
+        if refresh_all(op, args):
+            return redispatch(op, args, inplace=True)
+        target = args[0]
+        recording = not state.bits & NO_GRAD and op.differentiable and any(_requires_grad(a) for a in args)
+        check_writable(target)
+        if not recording:
+            value = _cast(redispatch(op, args), target)
+            check_inplace_shape(op, target, value)
+            write(target, value._payload)
+            return target
+        shadow = with_node(_clone(target) if needs_input else target, target._node)
+        shadow._version = [0]
+        value = _cast(redispatch(op, tuple(shadow if a is target else a for a in args)), target)
+        check_inplace_shape(op, target, value)
+        return write_recorded(target, value)
+
+    return inplace
+
+
+def _requires_grad(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(_requires_grad(v) for v in value)
+    return getattr(value, "_node", None) is not None
+
+
+def _cast(value: Any, target: Any) -> Any:
+    return value if value.dtype is target.dtype else value.to(target.dtype)
+
+
+def _clone(target: Any) -> Any:
+    before = state.bits
+    state.bits = before | NO_GRAD
+    try:
+        return target.clone()
+    finally:
+        state.bits = before

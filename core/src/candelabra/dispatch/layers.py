@@ -1,0 +1,103 @@
+"""Functionality layers: what sits between a call and its kernel.
+
+A layer (a profiler, a checker, a tracer, a vendor's own) is one bit of the key. While the bit is in the thread's mode
+(``with layer:``) or in a tensor's keys, every operator that the layer serves goes through its handler, which takes
+Tensors and ``next``, the function below it. While a handler runs, its bit is off in the thread's mode.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from candelabra.keys import LAYER_LIMIT, LAYER_SHIFT, state
+
+if TYPE_CHECKING:
+    from candelabra.operator.record import Operator
+
+Handler = Callable[..., Any]
+"""``handler(op, next, *args)``: ``args`` are positional and canonical."""
+
+_layers: Final[dict[int, Layer]] = {}
+_lock: Final = threading.Lock()
+
+
+class Layer:
+    """One functionality layer. Higher priority runs first; layers of equal priority run in order of creation, last first.
+
+    ``handler`` serves every operator, unless ``register`` gives one its own; without either, the call falls through.
+    """
+
+    def __init__(self, name: str, handler: Handler | None = None) -> None:
+        with _lock:
+            free = [b for b in range(LAYER_LIMIT) if 1 << (LAYER_SHIFT + b) not in _layers]
+            if not free:
+                raise RuntimeError(f"no room for layer {name!r}: {LAYER_LIMIT} layers exist already")
+            self.name = name
+            self.bit: Final = 1 << (LAYER_SHIFT + free[0])
+            self.handler = handler
+            self.handlers: dict[str, Handler] = {}
+            self._outer: list[int] = []
+            _layers[self.bit] = self
+        _clear()
+
+    def register(self, operator: Operator | str, handler: Handler) -> None:
+        """Give one operator a handler of its own."""
+        self.handlers[operator if isinstance(operator, str) else operator.name] = handler
+        _clear()
+
+    def remove(self) -> None:
+        """Forget the layer; its bit is free again."""
+        _layers.pop(self.bit, None)
+        _clear()
+
+    def __enter__(self) -> Layer:
+        self._outer.append(state.bits)
+        state.bits |= self.bit
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        state.bits = self._outer.pop()
+
+
+class Bound:
+    """A layer's handler bound to an operator and to what lies below."""
+
+    def __init__(self, layer: Layer, function: Callable[..., Any]) -> None:
+        self.name = layer.name
+        self.function = function
+
+
+def layer_for(op: Operator, key: int, inplace: bool) -> Bound | None:
+    """The highest layer in ``key`` that serves ``op``, or None."""
+    for bit in sorted((b for b in _layers if key & b), reverse=True):
+        layer = _layers[bit]
+        handler = layer.handlers.get(op.name, layer.handler)
+        if handler is not None:
+            return Bound(layer, _bind(op, layer, handler, key & ~bit, inplace))
+    return None
+
+
+def _bind(op: Operator, layer: Layer, handler: Handler, below: int, inplace: bool) -> Callable[..., Any]:
+    table = op.inplace_table if inplace else op.table
+    bit = layer.bit
+
+    def through(*args: Any) -> Any:
+        def next(*args: Any) -> Any:
+            return table[below](*args) if not inplace else table[below](*args)
+
+        before = state.bits
+        state.bits = before & ~bit
+        try:
+            return handler(op, next, *args)
+        finally:
+            state.bits = before
+
+    return through
+
+
+def _clear() -> None:
+    from candelabra.operator.record import clear_dispatch_tables
+
+    clear_dispatch_tables()

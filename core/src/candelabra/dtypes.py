@@ -1,0 +1,241 @@
+"""The data types, and what a mix of them becomes.
+
+A dtype is a plain object: name, kind, size, and its bit in a dispatch key. Promotion is PyTorch's: the *category*
+(bool < integer < floating < complex) decides first, and tensors without dimensions or Python scalars change the result
+only when their category is the higher one. NumPy differs from these rules on 39 of 105 pairs, so backends never promote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from candelabra.keys import DTYPE_SHIFT
+
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+"""The categories, lowest first."""
+
+
+class dtype:
+    """The type of a tensor's elements. There is one object per type: compare with ``is`` or ``==``.
+
+    Attributes: ``name``; ``itemsize`` in bytes; ``category``; ``is_signed``; ``bit``, its bit in a dispatch key.
+    """
+
+    __slots__ = ("name", "itemsize", "category", "is_signed", "bit", "order")
+
+    def __init__(self, name: str, itemsize: int, category: int, signed: bool, order: int) -> None:
+        self.name: Final = name
+        self.itemsize: Final = itemsize
+        self.category: Final = category
+        self.is_signed: Final = signed
+        self.order: Final = order
+        self.bit: Final = 1 << (DTYPE_SHIFT + order)
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.category == FLOATING
+
+    @property
+    def is_complex(self) -> bool:
+        return self.category == COMPLEX
+
+    def to_real(self) -> dtype:
+        """The dtype of the real part: ``complex64`` gives ``float32``."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    def to_complex(self) -> dtype:
+        """The complex dtype whose parts have this dtype; half types and integers give ``complex64``."""
+        return self if self.is_complex else complex128 if self is float64 else complex64
+
+    def __repr__(self) -> str:
+        return f"candelabra.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> dtype:
+        return self
+
+    def __deepcopy__(self, memo: object) -> dtype:
+        return self
+
+
+_TABLE = (
+    ("bool", 1, BOOL, False), ("uint8", 1, INTEGER, False), ("int8", 1, INTEGER, True), ("int16", 2, INTEGER, True),
+    ("int32", 4, INTEGER, True), ("int64", 8, INTEGER, True), ("uint16", 2, INTEGER, False),
+    ("uint32", 4, INTEGER, False), ("uint64", 8, INTEGER, False), ("float16", 2, FLOATING, True),
+    ("bfloat16", 2, FLOATING, True), ("float32", 4, FLOATING, True), ("float64", 8, FLOATING, True),
+    ("complex64", 8, COMPLEX, True), ("complex128", 16, COMPLEX, True),
+)  # fmt: skip
+ALL: Final[tuple[dtype, ...]] = tuple(dtype(*row, order) for order, row in enumerate(_TABLE))
+BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
+BY_BIT: Final[dict[int, dtype]] = {d.bit: d for d in ALL}
+DTYPE_MASK: Final[int] = sum(BY_BIT)
+
+(bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
+ float16, bfloat16, float32, float64, complex64, complex128) = ALL  # fmt: skip
+ALIASES: Final[dict[str, dtype]] = {
+    "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
+    "cfloat": complex64, "cdouble": complex128,
+}  # fmt: skip
+"""PyTorch's second names."""
+
+PYTHON_NAMES: Final[dict[str, str]] = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+"""What PyTorch calls each dtype in its error messages."""
+
+
+class _Default:
+    """The dtype of floating values that say nothing else. Process-wide, as in PyTorch."""
+
+    value: dtype = float32
+
+
+def get_default_dtype() -> dtype:
+    """The dtype that Python floats become: ``float32`` unless :func:`set_default_dtype` said otherwise."""
+    return _Default.value
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Make ``d``, a floating dtype, the dtype of Python floats and of integer inputs to floating functions."""
+    if not isinstance(d, dtype) or not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
+    _Default.value = d
+    from candelabra.operator.record import clear_dispatch_tables
+
+    clear_dispatch_tables()  # adapters have the default bound in
+
+
+def default_for_category(category: int) -> dtype:
+    """The dtype that a Python scalar of this category has when nothing else decides."""
+    return (bool_, int64, _Default.value, _Default.value.to_complex())[category]
+
+
+def category_of_scalar(value: object) -> int:
+    """``True`` is 0, ``1`` is 1, ``1.0`` is 2, ``1j`` is 3."""
+    return (
+        BOOL if isinstance(value, bool) else INTEGER if isinstance(value, int)
+        else COMPLEX if isinstance(value, complex) and not isinstance(value, float) else FLOATING
+    )  # fmt: skip
+
+
+def _integer(a: dtype, b: dtype) -> dtype:
+    if a.is_signed == b.is_signed:
+        return a if a.itemsize >= b.itemsize else b
+    signed, unsigned = (a, b) if a.is_signed else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    if unsigned is uint64:
+        # PyTorch and the Array API both leave this mix open: no integer type holds both ranges.
+        raise TypeError(
+            f"promotion of {a} and {b} is not defined: no integer dtype holds both; cast one of them with .to(dtype)"
+        )
+    return {1: int16, 2: int32, 4: int64}[unsigned.itemsize]
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype that holds both kinds, as ``torch.promote_types``.
+
+    Mixes of ``uint16``–``uint64`` with signed integers, which PyTorch refuses, follow the Array API standard; the one
+    mix that the standard leaves open too (``uint64`` with a signed integer) is a ``TypeError``.
+    """
+    a, b = type1, type2
+    if a is b:
+        return a
+    if a.category != b.category:
+        low, high = (a, b) if a.category < b.category else (b, a)
+        if high is complex64 and low is float64:
+            return complex128
+        return high
+    if a.category == INTEGER:
+        return _integer(a, b)
+    if a.itemsize == b.itemsize:  # float16 with bfloat16: neither holds the other
+        return float32
+    return a if a.itemsize > b.itemsize else b
+
+
+class Operand(NamedTuple):
+    """What promotion looks at in one argument: a dtype, and whether it is a tensor with dimensions."""
+
+    dtype: dtype
+    rank: int
+    """2 for a tensor with dimensions, 1 for one without, 0 for a Python scalar."""
+
+
+def result_dtype(operands: Iterable[Operand]) -> dtype:
+    """The common dtype of a call: dimensioned tensors decide, 0-d tensors and then scalars only raise the category.
+
+    Source: PyTorch's documentation, "Tensor Attributes", on type promotion.
+    """
+    best: list[dtype | None] = [None, None, None]
+    for d, rank in operands:
+        seen = best[rank]
+        best[rank] = d if seen is None else promote_types(seen, d)
+    result: dtype | None = None
+    for candidate in (best[2], best[1], best[0]):
+        if candidate is None:
+            continue
+        if result is None:
+            result = candidate
+        elif candidate.category > result.category:
+            result = _raised(result, candidate)
+    if result is None:
+        raise TypeError("result_type needs at least one tensor or number")
+    return result
+
+
+def _raised(current: dtype, higher: dtype) -> dtype:
+    # A complex scalar beside float64 must not lose the tensor's precision; beside float16 it stays complex64.
+    if higher.category == COMPLEX and current.category == FLOATING:
+        return current.to_complex()
+    return higher
+
+
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Whether a result of dtype ``from_`` may be written into a tensor of dtype ``to`` (in-place and ``out=``).
+
+    As ``torch.can_cast``: never to a lower category, and an integer with a sign is refused by ``uint8`` only through
+    the bool rule; narrowing inside one category is allowed.
+    """
+    return not (from_.category > to.category or (from_.category != BOOL and to.category == BOOL))
+
+
+class finfo:
+    """Limits of a floating (or, for its parts, complex) dtype: ``bits``, ``eps``, ``max``, ``min``, ``tiny`` …"""
+
+    _MANTISSA = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+
+    def __init__(self, type: dtype | None = None) -> None:
+        d = (type or get_default_dtype()).to_real()
+        if not d.is_floating_point:
+            raise TypeError(f"candelabra.finfo() requires a floating point input type, got {d}; use iinfo")
+        mantissa, top = self._MANTISSA[d.name]
+        self.dtype = d.name
+        self.bits = d.itemsize * 8
+        self.eps = 2.0**-mantissa
+        self.max = (2.0 - self.eps) * 2.0**top
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - top)
+        self.resolution = 10.0 ** -int(mantissa * 0.30103)
+
+    def __repr__(self) -> str:
+        return f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+
+
+class iinfo:
+    """Limits of an integer dtype: ``bits``, ``min``, ``max``."""
+
+    def __init__(self, type: dtype) -> None:
+        if type.category != INTEGER:
+            raise TypeError(f"candelabra.iinfo() requires an integer input type, got {type}; use finfo")
+        self.dtype = type.name
+        self.bits = type.itemsize * 8
+        self.min = -(1 << (self.bits - 1)) if type.is_signed else 0
+        self.max = (1 << (self.bits - type.is_signed)) - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -1,0 +1,110 @@
+"""Arithmetic that PyTorch overloads: ``add`` and ``sub`` with ``alpha``, ``div`` with rounding, ``clamp``, ``where``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from candelabra.fronts.registry import front
+from candelabra.ops import arithmetic, indexing
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+
+@front
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """``input + alpha * other``."""
+    return arithmetic.add.function(input, other if alpha == 1 else other * alpha, out=out)
+
+
+@front(function=False)
+def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """In-place form of :func:`add`."""
+    return arithmetic.add.form("inplace")(input, other if alpha == 1 else other * alpha)
+
+
+@front
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """``input - alpha * other``."""
+    return arithmetic.sub.function(input, other if alpha == 1 else other * alpha, out=out)
+
+
+@front(function=False)
+def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """In-place form of :func:`sub`."""
+    return arithmetic.sub.form("inplace")(input, other if alpha == 1 else other * alpha)
+
+
+_ROUNDED = {None: arithmetic.div, "floor": arithmetic.floor_divide, "trunc": arithmetic.trunc_divide}
+
+
+def _division(rounding_mode: str | None) -> Any:
+    try:
+        return _ROUNDED[rounding_mode]
+    except KeyError:
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        ) from None
+
+
+@front
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+    """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
+    return _division(rounding_mode).function(input, other, out=out)
+
+
+@front(function=False)
+def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """In-place form of :func:`div`."""
+    return _division(rounding_mode).form("inplace")(input, other)
+
+
+def _bounds(input: Tensor, min: Any, max: Any) -> list[tuple[Any, Any]]:
+    if min is None and max is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+    steps: list[tuple[Any, Any]] = []
+    if min is not None:
+        steps.append((arithmetic.maximum if hasattr(min, "_payload") else arithmetic.clamp_min, min))
+    if max is not None:
+        steps.append((arithmetic.minimum if hasattr(max, "_payload") else arithmetic.clamp_max, max))
+    return steps
+
+
+@front
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN."""
+    for limit, bound in _bounds(input, min, max):
+        input = limit.function(input, bound)
+    return input
+
+
+@front(function=False)
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """In-place form of :func:`clamp`."""
+    for limit, bound in _bounds(input, min, max):
+        limit.form("inplace")(input, bound)
+    return input
+
+
+@front
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """``input`` where ``condition`` holds, else ``other``; alone, the indices of what is nonzero, a tensor per dim."""
+    if input is None and other is None:
+        return indexing.nonzero(condition).unbind(1)
+    return arithmetic.where.function(condition, input, other)
+
+
+@front(function=False)
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Every element set to ``value``, a number or a 0-d tensor."""
+    from candelabra.ops.creation import filled
+
+    if hasattr(value, "_payload") and value.ndim:
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    return filled.form("inplace")(input, value)
+
+
+@front(function=False)
+def zero_(input: Tensor) -> Tensor:
+    """Every element set to 0."""
+    return fill_(input, 0)

@@ -1,0 +1,66 @@
+"""Putting tensors together and taking them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from candelabra.fronts.registry import front
+from candelabra.fronts.shaping import narrow, unsqueeze
+from candelabra.operator.arguments import wrap_dim
+from candelabra.ops.joining import cat
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+
+@front(method=False)
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors, all of one shape, along a new dim."""
+    first = tuple(tensors[0].shape) if tensors else ()
+    for number, tensor in enumerate(tensors):
+        if tuple(tensor.shape) != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(tensor.shape)} "
+                f"at entry {number}"
+            )
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    d = wrap_dim(dim, len(first) + 1)
+    return cat([unsqueeze(t, d) for t in tensors], d)
+
+
+@front
+def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
+    d = wrap_dim(dim, tensor.ndim)
+    size = tensor.shape[d]
+    if isinstance(split_size_or_sections, int):
+        step = split_size_or_sections
+        if step < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+        if step == 0 and size:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+        sections = [min(step, size - start) for start in range(0, size, step or 1)] or [0]
+    else:
+        sections = list(split_size_or_sections)
+        if sum(sections) != size or any(s < 0 for s in sections):
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
+                f"but got split_sizes={sections}"
+            )
+    parts: list[Any] = []
+    start = 0
+    for length in sections:
+        parts.append(narrow(tensor, d, start, length))
+        start += length
+    return tuple(parts)
+
+
+@front
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most ``chunks`` views of equal size (but the last) along ``dim``."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = input.shape[wrap_dim(dim, input.ndim)]
+    return split(input, max(1, -(-size // chunks)), dim)

@@ -1,0 +1,44 @@
+"""Where fronts are written down. The namespaces are computed from this and from the operators' registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar, overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Front(NamedTuple):
+    """A public function that is no record: how it is published."""
+
+    function: Callable[..., Any]
+    is_function: bool
+    method: str | None
+    """The method's name, None for no method."""
+    is_property: bool = False
+
+
+FRONTS: Final[dict[str, Front]] = {}
+"""Functions and methods by public name."""
+
+
+@overload
+def front(function: F) -> F: ...
+@overload
+def front(
+    *, function: bool = True, method: bool | str = True, is_property: bool = False
+) -> Callable[[F], F]: ...
+def front(function: Any = True, *, method: bool | str = True, is_property: bool = False) -> Any:
+    """Publish a function. ``method``: also (or under another name) as a Tensor method; ``function=False``: only so."""
+    if callable(function):
+        return front()(function)
+
+    def publish(made: F) -> F:
+        name = made.__name__.rstrip("_") if made.__name__ in ("all_", "any_", "sum_") else made.__name__
+        as_method = (name if method is True else method) or None
+        if name in FRONTS:
+            raise ValueError(f"front {name!r} is declared twice")
+        FRONTS[name] = Front(made, bool(function), as_method, is_property)
+        return made
+
+    return publish

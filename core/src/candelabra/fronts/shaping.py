@@ -1,0 +1,312 @@
+"""Shapes: reshape, view, expand, permute and their kin. All but a copying ``reshape`` are views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from candelabra.fronts.registry import front
+from candelabra.layout import infer_shape, is_contiguous_layout, view_strides
+from candelabra.operator.arguments import as_shape, as_size, wrap_dim
+from candelabra.ops import joining, placing, views
+from candelabra.ops.creation import clone
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+
+def sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """``f(2, 3)`` and ``f((2, 3))`` alike, as a tuple of ints."""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    return tuple([as_size(s) for s in shape])
+
+
+@front
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
+    wanted = infer_shape(sizes(shape), input.numel())
+    if view_strides(input._payload.shape, input._layout()[0], wanted) is None:
+        input = clone(input)
+    return views.view(input, wanted)
+
+
+@front(function=False)
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape, over the same memory; RuntimeError where that takes a copy."""
+    wanted = infer_shape(sizes(shape), input.numel())
+    if input._instance.immutable or not input._instance.backend.capabilities.strided:
+        if view_strides(input._payload.shape, input._layout()[0], wanted) is None:
+            views._viewed(tuple(input._payload.shape), input._layout()[0], 0, wanted)
+    return views.view(input, wanted)
+
+
+@front(function=False)
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """``input.view(other.shape)``."""
+    return view(input, other.shape)
+
+
+@front(function=False)
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """``input.reshape(other.shape)``."""
+    return reshape(input, other.shape)
+
+
+@front(function=False)
+def expand(input: Tensor, *size: Any) -> Tensor:
+    """Sizes of 1 repeated without a copy; -1 keeps a size."""
+    wanted, have = sizes(size), tuple(input._payload.shape)
+    lead = len(wanted) - len(have)
+    kept = tuple(
+        have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(wanted)
+    )
+    if any(s < 0 for s in kept):
+        raise RuntimeError(f"The expanded size of the tensor ({list(wanted)}) isn't allowed in a leading, non-existing dimension")
+    return views.expand(input, kept)
+
+
+@front(function=False)
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """``input.expand(other.shape)``."""
+    return expand(input, other.shape)
+
+
+@front
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """``input.expand(size)``."""
+    return expand(input, size)
+
+
+@front
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """The dims in another order."""
+    rank = len(input._payload.shape)
+    given = sizes(dims)
+    order = tuple([wrap_dim(d, rank) for d in given])
+    if len(order) != rank:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {rank} is not equal to len(dims) = {len(order)}"
+        )
+    if len(set(order)) != rank:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return views.permute(input, order)
+
+
+@front
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dims moved to other places, the rest in order."""
+    rank = len(input._payload.shape)
+    sources = [wrap_dim(d, rank) for d in (source if isinstance(source, (tuple, list)) else (source,))]
+    targets = [wrap_dim(d, rank) for d in (destination if isinstance(destination, (tuple, list)) else (destination,))]
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({sources} dims) should contain the same number of "
+            f"dims as destination ({targets} dims)"
+        )
+    if len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise RuntimeError(f"movedim: repeated dim in source ({sources}) or destination ({targets})")
+    order = [d for d in range(rank) if d not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return views.permute(input, tuple(order))
+
+
+@front
+def t(input: Tensor) -> Tensor:
+    """The transposed matrix; tensors of fewer dims as they are."""
+    rank = len(input._payload.shape)
+    if rank > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
+    return views.transpose.function(input, 0, 1) if rank == 2 else views.alias(input)
+
+
+@front(function=False, is_property=True)
+def T(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
+    """All dims in reverse order."""
+    rank = len(input._payload.shape)
+    if rank == 2:
+        return _transpose(input, 0, 1)
+    return views.permute(input, tuple(range(rank))[::-1])
+
+
+_transpose = views.transpose.__call__
+
+
+@front(function=False, is_property=True)
+def mT(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
+    """The last two dims swapped."""
+    if len(input._payload.shape) < 2:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices.")
+    return _transpose(input, -2, -1)
+
+
+@front(function=False, is_property=True)
+def mH(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
+    """The last two dims swapped, conjugated."""
+    out = mT.fget(input) if isinstance(mT, property) else mT(input)
+    return conj(out)
+
+
+@front
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dims swapped, conjugated."""
+    return mH(input)
+
+
+@front
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate; a real tensor is returned as it is."""
+    if not input.is_complex():
+        return input
+    from candelabra.ops.pointwise import conj_physical
+
+    return conj_physical(input)
+
+
+@front(function=False, is_property=True)
+def real(input: Tensor) -> Tensor:
+    """The real part, a view; a real tensor as it is."""
+    return select(views.view_as_real(input), -1, 0) if input.is_complex() else input
+
+
+@front(function=False, is_property=True)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary part, a view."""
+    if not input.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return select(views.view_as_real(input), -1, 1)
+
+
+@front
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A dim of size 1 put in before ``dim``."""
+    return views.unsqueeze(input, wrap_dim(dim, len(input._payload.shape) + 1))
+
+
+@front
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Dims of size 1 dropped: all of them, or those named."""
+    shape = input._payload.shape
+    if dim is None:
+        dims = tuple(i for i, s in enumerate(shape) if s == 1)
+    else:
+        named = dim if isinstance(dim, (tuple, list)) else (dim,)
+        dims = tuple(d for d in (wrap_dim(d, len(shape)) for d in named) if shape and shape[d] == 1)
+    return views.squeeze(input, dims)
+
+
+@front
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The dims from ``start_dim`` to ``end_dim`` as one; a view where possible."""
+    shape = tuple(input._payload.shape)
+    start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not shape:
+        return reshape(input, 1)
+    if start == end:
+        return input
+    size = 1
+    for s in shape[start : end + 1]:
+        size *= s
+    return reshape(input, (*shape[:start], size, *shape[end + 1 :]))
+
+
+@front
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dim; a view where possible."""
+    return reshape(input, -1 if input.numel() else 0)
+
+
+@front
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """One dim as several; one of their sizes may be -1."""
+    shape = tuple(input._payload.shape)
+    d = wrap_dim(dim, len(shape))
+    try:
+        inner = infer_shape(as_shape(tuple(sizes)), shape[d])
+    except RuntimeError:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the input tensor"
+        ) from None
+    return views.view(input, (*shape[:d], *inner, *shape[d + 1 :]))
+
+
+@front
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The slice number ``index`` along ``dim``, which is dropped."""
+    shape = input._payload.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d = wrap_dim(dim, len(shape))
+    place = as_size(index)
+    if not -shape[d] <= place < shape[d]:
+        raise IndexError(
+            f"select(): index {place} out of range for tensor of size {list(shape)} at dimension {d}"
+        )
+    full = tuple(slice(0, s, 1) for s in shape[:d])
+    return views.basic_index(input, (*full, place % shape[d]))
+
+
+@front
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """``length`` slices along ``dim``, from ``start`` on."""
+    shape = input._payload.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    d = wrap_dim(dim, len(shape))
+    size = shape[d]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    first = as_size(start)
+    if not -size <= first <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {first})")
+    if first < 0:
+        first += size
+    if first + length > size:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return views.basic_index(input, placing.one_slice(tuple(shape), d, first, first + length))
+
+
+@front
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """All slices along ``dim``."""
+    shape = input._payload.shape
+    if not shape:
+        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+    d = wrap_dim(dim, len(shape))
+    before = tuple(slice(0, s, 1) for s in shape[:d])
+    return tuple([views.basic_index(input, (*before, i)) for i in range(shape[d])])
+
+
+@front
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two dims, ``offset`` above the main one, as a view's last dim."""
+    rank = len(input._payload.shape)
+    return views.diagonal(input, offset, wrap_dim(dim1, rank), wrap_dim(dim2, rank))
+
+
+@front
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two dims swapped."""
+    return _transpose(input, axis0, axis1)
+
+
+@front
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """The order along ``dims`` reversed, in a copy."""
+    rank = len(input._payload.shape)
+    order = tuple([wrap_dim(d, rank) for d in sizes(dims)])
+    if len(set(order)) != len(order):
+        raise RuntimeError(f"dim {order[-1]} appears multiple times in the list of dims")
+    return joining.flip(input, order) if order and rank else clone(input)
+
+
+@front(function=False)
+def contiguous(input: Tensor) -> Tensor:
+    """The tensor itself if its elements lie in C order, else a copy."""
+    if is_contiguous_layout(input._payload.shape, input._layout()[0]):
+        return input
+    return clone(input)

@@ -1,0 +1,111 @@
+"""Shapes and strides: pure arithmetic that every device shares, so that views and their errors read the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+Shape = tuple[int, ...]
+
+
+def contiguous_strides(shape: Sequence[int]) -> Shape:
+    """C-order strides in elements. Sizes of 0 count as 1, as PyTorch reports them."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def is_contiguous_layout(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the strides are C order; dimensions of size 1 don't matter, nor does anything in an empty tensor."""
+    expected = 1
+    if 0 in shape:
+        return True
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> Shape | None:
+    """The strides that show the same memory as shape ``wanted``; None where that takes a copy.
+
+    Source: the rule in ``torch.Tensor.view``'s documentation: dimensions may be merged when stride[i] = stride[i+1] ·
+    size[i+1], and split at will.
+    """
+    if 0 in shape:
+        return contiguous_strides(wanted)
+    blocks: list[tuple[int, int]] = []  # (elements, innermost stride) of maximal mergeable runs
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if blocks and blocks[-1][1] == stride * size:
+            blocks[-1] = (blocks[-1][0] * size, stride)
+        else:
+            blocks.append((size, stride))
+    result: list[int] = []
+    remaining, stride = 1, 1
+    pending = list(reversed(blocks))
+    for size in reversed(wanted):
+        if remaining == 1 and size != 1:
+            if not pending:
+                return None
+            remaining, stride = pending.pop()
+        if size == 1:
+            result.append(stride if not result else stride)
+            continue
+        if remaining % size:
+            return None
+        result.append(stride)
+        remaining //= size
+        stride *= size
+    return tuple(reversed(result)) if remaining == 1 and not pending else None
+
+
+def infer_shape(shape: Sequence[int], numel: int) -> Shape:
+    """``shape`` with one -1 replaced by what fits ``numel`` elements; RuntimeError where nothing does."""
+    if shape.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    if any(s < -1 for s in shape):
+        raise RuntimeError(f"invalid shape dimension {next(s for s in shape if s < -1)} in {list(shape)}")
+    if -1 in shape:
+        known = prod(s for s in shape if s != -1)
+        if known == 0:
+            raise RuntimeError(
+                f"cannot reshape tensor of {numel} elements into shape {list(shape)} because the unspecified dimension "
+                "size -1 can be any value and is ambiguous"
+            )
+        if numel % known == 0:
+            return tuple(numel // known if s == -1 else s for s in shape)
+    elif prod(shape) == numel:
+        return tuple(shape)
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape to which all broadcast. RuntimeError names the sizes and the dimension that do not fit."""
+    rank = max(map(len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for i in range(1, len(shape) + 1):
+            a, b = result[-i], shape[-i]
+            if b != 1 and a != b:
+                if a != 1:
+                    raise RuntimeError(
+                        f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension "
+                        f"{rank - i}"
+                    )
+                result[-i] = b
+    return tuple(result)
+
+
+def reduced_shape(shape: Sequence[int], dims: Sequence[int] | None, keepdim: bool) -> Shape:
+    """The shape after reducing ``dims`` (canonical; None: all)."""
+    gone = range(len(shape)) if dims is None else dims
+    if keepdim:
+        return tuple(1 if i in gone else s for i, s in enumerate(shape))
+    return tuple(s for i, s in enumerate(shape) if i not in gone)

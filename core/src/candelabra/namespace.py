@@ -1,0 +1,95 @@
+"""The public names, computed from the records and the fronts: functions of the module, methods of Tensor.
+
+Nothing is compiled at import. A method is a small descriptor until it is first looked up, then the real function takes
+its place; a function of the module is found by ``candelabra.__getattr__`` and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from candelabra.fronts.registry import FRONTS
+from candelabra.operator.record import OPERATORS, Operator
+from candelabra.tensor import Tensor
+
+BINARY: Final[dict[str, str]] = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+"""Python's operators with a reflected and an in-place form, and the records that serve them."""
+COMPARISONS: Final[dict[str, str]] = {name: name for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+UNARY: Final[dict[str, str]] = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
+
+
+class LazyMethod:
+    """A method that is compiled when it is first looked up, and then replaces this descriptor in its class."""
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        self.name = name
+        self.make = make
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        made = self.make()
+        setattr(Tensor, self.name, made)
+        return made.__get__(instance, owner)
+
+
+def data_model() -> dict[str, tuple[str, str]]:
+    """``{"__add__": (operator, form)}`` for every operator of Python's data model that records serve."""
+    table = {}
+    for symbol, name in BINARY.items():
+        table[f"__{symbol}__"] = (name, "binary")
+        table[f"__r{symbol}__"] = (name, "reflected")
+        if symbol != "matmul":
+            table[f"__i{symbol}__"] = (name, "assigned")
+    for symbol, name in COMPARISONS.items():
+        table[f"__{symbol}__"] = (name, "binary")
+    for symbol, name in UNARY.items():
+        table[f"__{symbol}__"] = (name, "function")
+    return table
+
+
+def install_methods() -> None:
+    """Attach every method to Tensor. Called once, when the package is imported."""
+    for name, (operator, form) in data_model().items():
+        setattr(Tensor, name, LazyMethod(name, _former(operator, form)))
+    for record in OPERATORS.values():
+        install_operator(record)
+    for front in FRONTS.values():
+        if front.method is not None:
+            setattr(Tensor, front.method, property(front.function) if front.is_property else front.function)
+
+
+def install_operator(record: Operator) -> None:
+    """Attach one operator's methods; for operators that plugins bring, too."""
+    if record.method and record.public:
+        name = record.method if isinstance(record.method, str) else record.name
+        setattr(Tensor, name, LazyMethod(name, _former(record.name, "function")))
+    if record.inplace and record.public and not hasattr(Tensor, record.name + "_"):
+        setattr(Tensor, record.name + "_", LazyMethod(record.name + "_", _former(record.name, "inplace")))
+
+
+def _former(operator: str, form: str) -> Callable[[], Any]:
+    return lambda: OPERATORS[operator].form(form)
+
+
+def public_function(name: str) -> Any:
+    """The function ``candelabra.<name>``, or None."""
+    front = FRONTS.get(name)
+    if front is not None:
+        return front.function if front.is_function else None
+    record = OPERATORS.get(name)
+    if record is not None and record.public:
+        return record.function
+    if name.endswith("_") and (record := OPERATORS.get(name[:-1])) is not None and record.inplace and record.public:
+        return record.form("inplace")
+    return None
+
+
+def public_names() -> list[str]:
+    """Every function that the module offers."""
+    names = {n for n, f in FRONTS.items() if f.is_function}
+    names |= {n for n, r in OPERATORS.items() if r.public}
+    return sorted(names)

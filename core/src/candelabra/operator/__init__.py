@@ -1,0 +1,1 @@
+"""Operators as records: schema, derivative grammar, and what is compiled from them."""

@@ -1,0 +1,58 @@
+"""What a record says about dtypes: how its operands are made alike, and what the result's dtype is.
+
+The core casts before a kernel is called, so a kernel only ever sees one dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra.dtypes import BOOL, INTEGER, bool_, default_for_category, dtype, get_default_dtype, int64
+
+Promotion = Callable[[dtype], dtype]
+"""From the common dtype of the operands to the dtype that the operator computes in."""
+
+
+def common(d: dtype) -> dtype:
+    """Compute in the operands' common dtype."""
+    return d
+
+
+def to_float(d: dtype) -> dtype:
+    """Integers and bools become the default floating dtype first (``exp``, ``sqrt``, true division)."""
+    return get_default_dtype() if d.category <= INTEGER else d
+
+
+def to_integer(d: dtype) -> dtype:
+    """Bools become int64 first (``sum``, ``cumsum``)."""
+    return default_for_category(INTEGER) if d.category == BOOL else d
+
+
+def unpromoted(d: dtype) -> dtype:
+    """The operands are not made alike: the operator takes one tensor, or tensors that need not agree."""
+    return d
+
+
+def same(d: dtype) -> dtype:
+    """The result has the dtype that was computed in."""
+    return d
+
+
+def boolean(d: dtype) -> dtype:
+    """The result is bool (comparisons, ``isnan``, ``any``)."""
+    return bool_
+
+
+def index(d: dtype) -> dtype:
+    """The result is int64 (``argmax``, ``nonzero``, the indices of ``sort``)."""
+    return int64
+
+
+def real_part(d: dtype) -> dtype:
+    """The result is real (``abs``, ``angle``)."""
+    return d.to_real()
+
+
+def accumulated(d: dtype) -> dtype:
+    """Sums and products of integers and bools are int64, as in PyTorch."""
+    return int64 if d.category <= INTEGER else d

@@ -1,0 +1,171 @@
+"""One operator, one record.
+
+``@operator(rule, …)`` turns a typed function into an :class:`Operator`: signature = schema, docstring = documentation,
+body = decomposition into other operators (``...`` for a primitive). Everything else — the function and the method that
+users call, in-place and ``out=`` forms, dispatch tables, graph nodes — is computed from the record, at first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from candelabra.dtypes import dtype
+from candelabra.operator.derivative import Rule, checked_rules
+from candelabra.operator.promotion import Promotion, common, same
+from candelabra.operator.schema import Schema, read_schema
+
+OPERATORS: Final[dict[str, Operator]] = {}
+"""Every operator by name. Filled by the declarations and by plugins."""
+
+ShapeRule = Callable[..., Any]
+"""Called with the operator's arguments when a kernel failed; raises what is wrong in the user's words, or returns the
+shape of the result (a tuple of shapes for several outputs)."""
+
+
+class DispatchTable(dict[int, Callable[..., Any]]):
+    """``{key: bound function}``. A miss asks the resolver once; the whole key is the cache key."""
+
+    __slots__ = ("operator", "inplace")
+
+    def __init__(self, operator: Operator, inplace: bool) -> None:
+        self.operator = operator
+        self.inplace = inplace
+
+    def __missing__(self, key: int) -> Callable[..., Any]:
+        from candelabra.dispatch.resolve import resolve
+
+        found = self[key] = resolve(self.operator, key, self.inplace)
+        return found
+
+
+class Operator:
+    """The record. Callable, though what users call is :attr:`function`, compiled at first use."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        rule: ShapeRule,
+        *,
+        promote: Promotion = common,
+        result: Callable[[dtype], dtype] | tuple[Callable[[dtype], dtype], ...] = same,
+        accepts: str | None = None,
+        view: bool | Callable[..., Any] = False,
+        inplace: bool | None = None,
+        out: bool | None = None,
+        method: bool | str = True,
+        random: bool = False,
+        data_dependent: bool = False,
+        public: bool = True,
+    ) -> None:
+        self.name: Final = function.__name__.rstrip("_") if function.__name__.endswith("_") else function.__name__
+        self.doc: Final = function.__doc__ or ""
+        self.schema: Final[Schema] = read_schema(function)
+        self.declared: Final = function
+        self.body: Final = None if _is_primitive(function) else function
+        self.rule: Final = rule
+        self.promote: Final = promote
+        self.results: Final = result if isinstance(result, tuple) else (result,) * len(self.schema.outputs)
+        self.accepts: Final = accepts
+        self.view: Final = bool(view)
+        self.geometry: Final = view if callable(view) else None
+        """Of a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
+        pointwise = getattr(rule, "pointwise", False)
+        self.inplace: Final = pointwise if inplace is None else inplace
+        self.out: Final = (not view and self.schema.result is None) if out is None else out
+        self.method: Final = method
+        self.random: Final = random
+        self.data_dependent: Final = data_dependent
+        self.public: Final = public
+        self.rules: dict[tuple[str, ...], Rule] = {}
+        self.not_differentiable: str | None = None
+        self.scatter: Callable[..., Any] | None = None
+        self.table: Final = DispatchTable(self, False)
+        self.inplace_table: Final = DispatchTable(self, True)
+        self.layers: Final[dict[int, Callable[..., Any]]] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self.node_classes: Final[dict[Any, type]] = {}
+        if not self.doc:
+            raise TypeError(f"operator {self.name}: the docstring is its documentation and may not be missing")
+
+    def vjp(self, *joint: Any, **rules: Callable[..., Any]) -> Operator:
+        """Declare derivatives: ``op.vjp(input=rule, other=rule)``, or jointly ``op.vjp(("x", "weight"), rule)``.
+
+        A rule maps ``g``, the gradient of the output, to the gradient of an input. Its parameters are names of inputs,
+        of outputs (``out``, or the fields of the NamedTuple), ``g`` or ``g_<field>``, ``<input>_spec``, and ``needs``
+        in a joint rule. What it names is what is saved. Broadcasting is undone by the engine.
+        """
+        added = checked_rules(self, joint, rules)
+        self.rules.update(added)
+        self.not_differentiable = None
+        return self
+
+    def no_gradient(self, reason: str) -> Operator:
+        """Say aloud that the result does not carry a gradient, and why."""
+        self.not_differentiable = reason
+        return self
+
+    def scattered(self, scatter: Callable[..., Any]) -> Operator:
+        """For a view: ``scatter(base, source, *arguments)`` is ``base`` with the viewed part replaced by ``source``."""
+        self.scatter = scatter
+        return self
+
+    @property
+    def differentiable(self) -> bool:
+        return bool(self.rules)
+
+    def form(self, kind: str) -> Callable[..., Any]:
+        """The compiled ``"function"``, ``"inplace"`` form, or an operator of the data model (``"__add__"``)."""
+        try:
+            return self._functions[kind]
+        except KeyError:
+            from candelabra.operator.entry import compile_entry
+
+            compiled = self._functions[kind] = compile_entry(self, kind)
+            return compiled
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return self.form("function")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.form("function")(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    def clear(self) -> None:
+        """Forget what was resolved: a kernel, a layer or a policy has changed."""
+        self.table.clear()
+        self.inplace_table.clear()
+
+
+def _is_primitive(function: Callable[..., Any]) -> bool:
+    # A body of just `...` (after the docstring) loads no names and has no constants but the docstring and None.
+    code = function.__code__
+    return not code.co_names and set(code.co_consts) <= {function.__doc__, None, Ellipsis} and not code.co_freevars and len(code.co_code) <= 24
+
+
+def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[..., Any]], Operator]:
+    """Declare an operator; see :class:`Operator` for the options and the module's docstring for the idea.
+
+    Raises ``ValueError`` when the name is taken: an operator has one record.
+    """
+
+    def declare(function: Callable[..., Any]) -> Operator:
+        record = Operator(function, rule, **options)
+        if record.name in OPERATORS:
+            first = OPERATORS[record.name].declared.__module__
+            raise ValueError(
+                f"operator {record.name!r} is declared twice: first in {first}, now in {function.__module__}"
+            )
+        OPERATORS[record.name] = record
+        return record
+
+    return declare
+
+
+def clear_dispatch_tables(operators: Iterable[Operator] | None = None) -> None:
+    """Forget resolved calls, of all operators unless some are named."""
+    for record in list(OPERATORS.values()) if operators is None else operators:
+        record.clear()

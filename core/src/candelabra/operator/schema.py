@@ -1,0 +1,121 @@
+"""The schema of an operator, read off its Python signature.
+
+The annotations are strings (``from __future__ import annotations``) and the signature is read from the code object, so
+that declaring an operator imports neither ``inspect`` nor ``typing`` and costs microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+TENSOR, OPTIONAL, OPERAND, LIST, INDEX, MASK, INDICES = "tensor", "optional", "operand", "list", "index", "mask", "indices"
+DIM, DIMS, SHAPE, DTYPE, DEVICE, PLAIN = "dim", "dims", "shape", "dtype", "device", "plain"
+
+KINDS: Final[dict[str, str]] = {
+    "Tensor": TENSOR,
+    "Tensor | None": OPTIONAL,
+    "Tensor | Number": OPERAND,
+    "Sequence[Tensor]": LIST,
+    "Index": INDEX,
+    "Mask": MASK,
+    "Sequence[Index | None]": INDICES,
+    "Dim": DIM,
+    "Dims": DIMS,
+    "Shape": SHAPE,
+    "DType": DTYPE,
+    "DType | None": DTYPE,
+    "Device": DEVICE,
+}
+"""What an annotation means to the dispatcher; any other annotation is a plain value, handed on as it is.
+
+``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64) and ``Mask`` (bool) tensors
+do not: their dtype is fixed. ``Dim`` and ``Dims`` are canonical before kernels and rules see them: non-negative, a
+tuple for ``Dims``, None meaning all.
+"""
+DIFFERENTIABLE: Final = (TENSOR, OPTIONAL, OPERAND, LIST)
+TENSOR_KINDS: Final = (*DIFFERENTIABLE, INDEX, MASK, INDICES)
+
+
+class Required:
+    """Stands where a parameter has no default."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED: Final = Required()
+
+
+class Parameter(NamedTuple):
+    name: str
+    kind: str
+    annotation: str
+    default: Any
+    keyword_only: bool
+
+
+class Schema(NamedTuple):
+    """Parameters, and the names of the outputs: one, ``out``, or the fields of the NamedTuple that is returned."""
+
+    parameters: tuple[Parameter, ...]
+    outputs: tuple[str, ...]
+    result: type | None
+    """The NamedTuple class of several outputs."""
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.kind in TENSOR_KINDS)
+
+    @property
+    def differentiable(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.kind in DIFFERENTIABLE)
+
+    def named(self, name: str) -> Parameter | None:
+        return next((p for p in self.parameters if p.name == name), None)
+
+
+def read_schema(function: Callable[..., Any]) -> Schema:
+    """The schema of a declared operator."""
+    code = function.__code__
+    count = code.co_argcount
+    names = code.co_varnames[: count + code.co_kwonlyargcount]
+    defaults = dict(zip(names[count - len(function.__defaults__ or ()) : count], function.__defaults__ or (), strict=True))
+    defaults.update(function.__kwdefaults__ or {})
+    annotations = function.__annotations__
+    parameters = []
+    for position, name in enumerate(names):
+        if name not in annotations:
+            raise TypeError(f"operator {function.__name__}: parameter {name!r} has no annotation")
+        annotation = annotations[name]
+        parameters.append(
+            Parameter(
+                name, KINDS.get(annotation, PLAIN), annotation, defaults.get(name, REQUIRED), position >= count
+            )
+        )
+    returned = annotations.get("return")
+    if returned == "Tensor":
+        return Schema(tuple(parameters), ("out",), None)
+    result = function.__globals__.get(returned) if isinstance(returned, str) else None
+    fields = getattr(result, "_fields", None)
+    if fields is None:
+        raise TypeError(
+            f"operator {function.__name__}: the return annotation must be Tensor or a NamedTuple class, got {returned!r}"
+        )
+    return Schema(tuple(parameters), tuple(fields), result)
+
+
+def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names that a derivative rule asks for."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def default_of(function: Callable[..., Any], name: str) -> Any:
+    """The default of one parameter, or :data:`REQUIRED`."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    defaults = function.__defaults__ or ()
+    table = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    table.update(function.__kwdefaults__ or {})
+    return table.get(name, REQUIRED)

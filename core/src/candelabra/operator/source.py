@@ -1,0 +1,35 @@
+"""Compiling generated functions: source text in, function out.
+
+The same text serves many keys (only the names bound into it differ), so code objects are kept by text.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any, Final
+
+_code: Final[dict[str, CodeType]] = {}
+
+
+def build(name: str, parameters: str, body: Sequence[str], names: dict[str, Any], where: str) -> Callable[..., Any]:
+    """Define ``def name(parameters): body`` with ``names`` as its globals.
+
+    The text is registered with ``linecache``, so that tracebacks and debuggers show generated lines too.
+    """
+    text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line in body) + "\n"
+    code = _code.get(text)
+    if code is None:
+        file = f"<candelabra {where} {len(_code)}>"
+        code = _code[text] = compile(text, file, "exec")
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    namespace = dict(names)
+    exec(code, namespace)
+    function: Callable[..., Any] = namespace[name]
+    return function
+
+
+def indent(lines: Sequence[str]) -> list[str]:
+    """One level deeper."""
+    return ["    " + line for line in lines]

@@ -1,0 +1,308 @@
+"""Element by element, two tensors or a tensor and a number: arithmetic, comparison, logic, choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from candelabra.operator.promotion import boolean, to_float
+from candelabra.operator.record import operator
+from candelabra.operator.rules import pointwise
+
+if TYPE_CHECKING:
+    from candelabra.typing import Mask, Number, Tensor
+
+
+@operator(pointwise)
+def add(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input + other``. Integers wrap; bools give their disjunction."""
+    ...
+
+
+add.vjp(input=lambda g: g, other=lambda g: g)
+
+
+@operator(pointwise, accepts="numeric")
+def sub(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input - other``. Bools are refused, as in PyTorch: use ``logical_xor``."""
+    ...
+
+
+sub.vjp(input=lambda g: g, other=lambda g: -g)
+
+
+@operator(pointwise)
+def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input * other``. Bools give their conjunction."""
+    ...
+
+
+mul.vjp(input=lambda g, other: g * conj(other), other=lambda g, input: g * conj(input))
+
+
+@operator(pointwise, promote=to_float)
+def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """True division: of integers too, in the default floating dtype."""
+    ...
+
+
+div.vjp(
+    input=lambda g, other: g / conj(other),
+    other=lambda g, other, out: -g * conj(out) / conj(other),
+)
+
+
+def conj(x: Tensor | Number) -> Tensor | Number:
+    """The conjugate of a tensor or number; what is real comes back as it is."""
+    return x.conj() if hasattr(x, "conj") else x.conjugate()
+
+
+@operator(pointwise, accepts="real")
+def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``floor(input / other)`` as Python's ``//``; integer division by 0 raises."""
+    ...
+
+
+floor_divide.vjp(input=lambda g: g * 0, other=lambda g: g * 0)
+
+
+@operator(pointwise, accepts="real")
+def trunc_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``trunc(input / other)`` as C's ``/`` on integers; integer division by 0 raises."""
+    ...
+
+
+trunc_divide.vjp(input=lambda g: g * 0, other=lambda g: g * 0)
+
+
+@operator(pointwise, accepts="real")
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Python's ``%``: the result has the sign of the divisor; integer remainder by 0 raises."""
+    ...
+
+
+remainder.vjp(input=lambda g: g, other=lambda g, input, other: -g * floor_divide(input, other))
+
+
+@operator(pointwise, accepts="real")
+def fmod(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
+    ...
+
+
+fmod.vjp(input=lambda g: g, other=lambda g, input, other: -g * trunc_divide(input, other))
+
+
+@operator(pointwise)
+def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """``input ** exponent``; integers to negative powers raise."""
+    ...
+
+
+def _pow_base(g: Tensor, input: Tensor, exponent: Tensor | Number) -> Tensor:
+    # x**0 has derivative 0 everywhere, x = 0 too, where 0 * 0**-1 would be NaN.
+    if not hasattr(exponent, "conj") or isinstance(exponent, (int, float, complex)):
+        return g * 0 if exponent == 0 else g * conj(input ** (exponent - 1) * exponent)  # type: ignore[operator,return-value]
+    slope = exponent * input ** where(exponent == 0, 1.0, exponent - 1)  # type: ignore[operator,union-attr]
+    return g * slope.masked_fill(exponent == 0, 0).conj()
+
+
+def _pow_exponent(g: Tensor, input: Tensor | Number, exponent: Tensor, out: Tensor) -> Tensor:
+    # d/dy x**y = x**y log x; at x = 0 the limit is 0 wherever y >= 0.
+    from candelabra.ops.creation import full
+
+    base = input if hasattr(input, "_payload") else full((), input, dtype=out.dtype, device=out.device)  # type: ignore[arg-type]
+    if out.is_complex():
+        flat = base == 0
+    else:
+        flat = (base == 0) & (exponent >= 0)
+    return g * (out * base.log()).masked_fill(flat, 0).conj()  # type: ignore[union-attr]
+
+
+pow.vjp(input=_pow_base, exponent=_pow_exponent)
+
+
+@operator(pointwise, accepts="real")
+def maximum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The larger of the two; NaN where either is NaN."""
+    ...
+
+
+def _share(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
+    # Where both are equal, each gets half.
+    return (g / 2).masked_fill(wins.logical_not() & ties.logical_not(), 0).where(ties, g.masked_fill(wins.logical_not(), 0))
+
+
+maximum.vjp(
+    input=lambda g, input, other: _share(g, input > other, input == other),
+    other=lambda g, input, other: _share(g, other > input, input == other),
+)
+
+
+@operator(pointwise, accepts="real")
+def minimum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The smaller of the two; NaN where either is NaN."""
+    ...
+
+
+minimum.vjp(
+    input=lambda g, input, other: _share(g, input < other, input == other),
+    other=lambda g, input, other: _share(g, other < input, input == other),
+)
+
+
+@operator(pointwise, accepts="real", promote=to_float)
+def atan2(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The angle of the point (other, input) in (-pi, pi]."""
+    ...
+
+
+atan2.vjp(
+    input=lambda g, input, other: g * other / (input * input + other * other),
+    other=lambda g, input, other: g * -input / (input * input + other * other),
+)
+
+
+@operator(pointwise, result=boolean)
+def eq(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input == other``, element by element."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def ne(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input != other``, element by element."""
+    ...
+
+
+@operator(pointwise, result=boolean, accepts="real")
+def lt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input < other``, element by element."""
+    ...
+
+
+@operator(pointwise, result=boolean, accepts="real")
+def le(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input <= other``, element by element."""
+    ...
+
+
+@operator(pointwise, result=boolean, accepts="real")
+def gt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input > other``, element by element."""
+    ...
+
+
+@operator(pointwise, result=boolean, accepts="real")
+def ge(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input >= other``, element by element."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def logical_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Where both are nonzero."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def logical_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Where at least one is nonzero."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def logical_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Where exactly one is nonzero."""
+    ...
+
+
+for _test in (eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor):
+    _test.no_gradient("the result is bool")
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input & other``."""
+    ...
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input | other``."""
+    ...
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input ^ other``."""
+    ...
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input << other``; shifts by the width or more, or by less than 0, give 0."""
+    ...
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input >> other``, arithmetic for signed integers; too wide a shift gives 0 or -1."""
+    ...
+
+
+for _bits in (bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift):
+    _bits.no_gradient("integers")
+
+
+@operator(pointwise, method=False)
+def where(condition: Mask, input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input`` where ``condition`` holds, else ``other``; all three broadcast."""
+    ...
+
+
+where.vjp(
+    input=lambda g, condition: where(condition, g, 0),
+    other=lambda g, condition: where(condition, 0, g),
+)
+
+
+@operator(pointwise, inplace=True)
+def masked_fill(input: Tensor | Number, mask: Mask, value: Tensor | Number) -> Tensor:
+    """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds. The mask broadcasts."""
+    return where(mask, value, input)
+
+
+@operator(pointwise)
+def clamp_min(input: Tensor, min: Number) -> Tensor:
+    """``max(input, min)``; NaN stays NaN."""
+    return maximum(input, min)
+
+
+clamp_min.vjp(input=lambda g, input, min: where(input >= min, g, 0))
+
+
+@operator(pointwise)
+def clamp_max(input: Tensor, max: Number) -> Tensor:
+    """``min(input, max)``; NaN stays NaN."""
+    return minimum(input, max)
+
+
+clamp_max.vjp(input=lambda g, input, max: where(input <= max, g, 0))
+
+
+@operator(pointwise)
+def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
+    """``input + weight * (end - input)``."""
+    return input + weight * (end - input)
+
+
+@operator(pointwise)
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2``."""
+    return input + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
+
+
+@operator(pointwise, promote=to_float)
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``."""
+    return input + (tensor1 / tensor2 if value == 1 else tensor1 * value / tensor2)

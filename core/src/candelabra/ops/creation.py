@@ -1,0 +1,114 @@
+"""Operators that make tensors, or make them anew: fill, range, copy, cast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from candelabra.operator.promotion import unpromoted
+from candelabra.operator.record import operator
+from candelabra.operator.rules import by, like_input, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Device, DType, Number, Shape, Tensor
+
+
+@by
+def given_shape(shape: tuple[int, ...], *_: object) -> tuple[int, ...]:
+    """The shape that was asked for; negative sizes are the error."""
+    negative = [s for s in shape if s < 0]
+    if negative:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative[0]}: {list(shape)}")
+    return shape
+
+
+@operator(given_shape, promote=unpromoted, method=False, out=False, public=False)
+def full(shape: Shape, value: Number, *, dtype: DType, device: Device) -> Tensor:
+    """A tensor filled with one number."""
+    ...
+
+
+@by
+def _range_length(start: float, end: float, step: float, **_: object) -> tuple[int, ...]:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return (-int(-(end - start) // step),)
+
+
+@operator(_range_length, promote=unpromoted, method=False, out=False, public=False)
+def arange(start: Number, step: Number, length: int, *, dtype: DType, device: Device) -> Tensor:
+    """``start + step * i`` for i below ``length``: a 1-d tensor, computed in float64 or int64, then cast."""
+    ...
+
+
+@operator(given_shape, promote=unpromoted, method=False, out=False, public=False)
+def linspace(start: Number, end: Number, steps: int, *, dtype: DType, device: Device) -> Tensor:
+    """``steps`` values from ``start`` to ``end``, both included, evenly spaced: a 1-d tensor."""
+    ...
+
+
+@operator(given_shape, promote=unpromoted, method=False, out=False, public=False)
+def eye(n: int, m: int, *, dtype: DType, device: Device) -> Tensor:
+    """The ``n`` × ``m`` matrix with ones on its diagonal."""
+    ...
+
+
+for _made in (full, arange, linspace, eye):
+    _made.no_gradient("made from numbers")
+
+
+@operator(like_input, promote=unpromoted, out=False, public=False)
+def cast(input: Tensor, *, dtype: DType) -> Tensor:
+    """The values in another dtype: floats are truncated towards 0, complex numbers lose their imaginary part."""
+    ...
+
+
+def _uncast(g: Tensor, input_spec: Tensor) -> Tensor:
+    if g.is_complex() and not input_spec.dtype.is_complex:
+        g = g.real
+    return g if g.dtype is input_spec.dtype else cast(g, dtype=input_spec.dtype)
+
+
+cast.vjp(input=_uncast)
+
+
+@operator(like_input, out=False)
+def clone(input: Tensor) -> Tensor:
+    """A copy in memory of its own, contiguous."""
+    ...
+
+
+clone.vjp(input=lambda g: g)
+
+
+@by
+def _copied(input: Tensor, src: Tensor) -> tuple[int, ...]:
+    want, have = shape_of(input), shape_of(src)
+    lead = len(want) - len(have)
+    if lead < 0 or any(h not in (1, w) for h, w in zip(have, want[lead:], strict=True)):
+        raise RuntimeError(
+            f"The expanded size of the tensor {list(want)} must match the existing size {list(have)}: copy_ cannot "
+            "broadcast the source to the destination"
+        )
+    return want
+
+
+@operator(_copied, inplace=True, public=False)
+def copied(input: Tensor, src: Tensor) -> Tensor:
+    """``src`` broadcast to the shape of ``input``: what ``input.copy_(src)`` leaves there."""
+    return src.expand(input.shape).clone()
+
+
+copied.vjp(input=lambda g: g * 0, src=lambda g: g)
+
+
+@operator(like_input, inplace=True, public=False)
+def filled(input: Tensor, value: Tensor | Number) -> Tensor:
+    """``value`` (a number or a 0-d tensor) in the shape of ``input``: what ``input.fill_(value)`` leaves there."""
+    if hasattr(value, "_payload"):
+        return value.expand(input.shape).clone()
+    return full(input.shape, value, dtype=input.dtype, device=input.device)
+
+
+filled.vjp(input=lambda g: g * 0, value=lambda g: g.sum())

@@ -1,0 +1,380 @@
+"""Element by element, one tensor: each is a function and its derivative.
+
+Derivatives of complex functions follow PyTorch's convention: for holomorphic f the rule is ``g * conj(f')``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from candelabra.operator.promotion import boolean, real_part, to_float
+from candelabra.operator.record import operator
+from candelabra.operator.rules import pointwise
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+LN2, LN10 = math.log(2.0), math.log(10.0)
+
+
+@operator(pointwise, accepts="numeric")
+def neg(input: Tensor) -> Tensor:
+    """``-input``. Unsigned integers wrap; bools are refused."""
+    ...
+
+
+neg.vjp(input=lambda g: -g)
+
+
+@operator(pointwise, accepts="numeric")
+def positive(input: Tensor) -> Tensor:
+    """``+input``: the values as they are, in a new tensor."""
+    return input.clone()
+
+
+@operator(pointwise, result=real_part)
+def abs(input: Tensor) -> Tensor:
+    """The absolute value; of complex numbers the modulus, which is real."""
+    ...
+
+
+abs.vjp(input=lambda g, input: g * sgn(input))
+
+
+@operator(pointwise, accepts="real")
+def sign(input: Tensor) -> Tensor:
+    """-1, 0 or 1; NaN stays NaN."""
+    ...
+
+
+sign.vjp(input=lambda g: g * 0)
+
+
+@operator(pointwise)
+def sgn(input: Tensor) -> Tensor:
+    """``input / abs(input)``, 0 where the input is 0: :func:`sign` for complex numbers."""
+    if not input.is_complex():
+        return sign(input)
+    size = abs(input)
+    return input / size.masked_fill(size == 0, 1.0)
+
+
+@operator(pointwise, promote=to_float)
+def exp(input: Tensor) -> Tensor:
+    """``e**input``."""
+    ...
+
+
+exp.vjp(input=lambda g, out: g * out.conj())
+
+
+@operator(pointwise, promote=to_float)
+def exp2(input: Tensor) -> Tensor:
+    """``2**input``."""
+    ...
+
+
+exp2.vjp(input=lambda g, out: g * out.conj() * LN2)
+
+
+@operator(pointwise, promote=to_float)
+def expm1(input: Tensor) -> Tensor:
+    """``exp(input) - 1`` without the cancellation near 0."""
+    ...
+
+
+expm1.vjp(input=lambda g, out: g * (out.conj() + 1))
+
+
+@operator(pointwise, promote=to_float)
+def log(input: Tensor) -> Tensor:
+    """The natural logarithm; NaN below 0, -inf at 0."""
+    ...
+
+
+log.vjp(input=lambda g, input: g / input.conj())
+
+
+@operator(pointwise, promote=to_float)
+def log2(input: Tensor) -> Tensor:
+    """The logarithm to base 2."""
+    ...
+
+
+log2.vjp(input=lambda g, input: g / (input.conj() * LN2))
+
+
+@operator(pointwise, promote=to_float)
+def log10(input: Tensor) -> Tensor:
+    """The logarithm to base 10."""
+    ...
+
+
+log10.vjp(input=lambda g, input: g / (input.conj() * LN10))
+
+
+@operator(pointwise, promote=to_float)
+def log1p(input: Tensor) -> Tensor:
+    """``log(1 + input)`` without the cancellation near 0."""
+    ...
+
+
+log1p.vjp(input=lambda g, input: g / (input.conj() + 1))
+
+
+@operator(pointwise, promote=to_float)
+def sqrt(input: Tensor) -> Tensor:
+    """The square root; NaN below 0."""
+    ...
+
+
+sqrt.vjp(input=lambda g, out: g / (out.conj() * 2))
+
+
+@operator(pointwise, promote=to_float)
+def rsqrt(input: Tensor) -> Tensor:
+    """``1 / sqrt(input)``."""
+    return 1 / sqrt(input)
+
+
+rsqrt.vjp(input=lambda g, out: g * (out * out * out).conj() * -0.5)
+
+
+@operator(pointwise, promote=to_float)
+def reciprocal(input: Tensor) -> Tensor:
+    """``1 / input``."""
+    return 1 / input
+
+
+reciprocal.vjp(input=lambda g, out: -g * (out * out).conj())
+
+
+@operator(pointwise, accepts="numeric")
+def square(input: Tensor) -> Tensor:
+    """``input * input``."""
+    return input * input
+
+
+square.vjp(input=lambda g, input: g * input.conj() * 2)
+
+
+@operator(pointwise, promote=to_float)
+def sin(input: Tensor) -> Tensor:
+    """The sine, in radians."""
+    ...
+
+
+sin.vjp(input=lambda g, input: g * cos(input).conj())
+
+
+@operator(pointwise, promote=to_float)
+def cos(input: Tensor) -> Tensor:
+    """The cosine, in radians."""
+    ...
+
+
+cos.vjp(input=lambda g, input: g * -sin(input).conj())
+
+
+@operator(pointwise, promote=to_float)
+def tan(input: Tensor) -> Tensor:
+    """The tangent, in radians."""
+    ...
+
+
+tan.vjp(input=lambda g, out: g * (out * out + 1).conj())
+
+
+@operator(pointwise, promote=to_float)
+def asin(input: Tensor) -> Tensor:
+    """The arc sine, in radians; NaN outside [-1, 1]."""
+    ...
+
+
+asin.vjp(input=lambda g, input: g * rsqrt(1 - input * input).conj())
+
+
+@operator(pointwise, promote=to_float)
+def acos(input: Tensor) -> Tensor:
+    """The arc cosine, in radians; NaN outside [-1, 1]."""
+    ...
+
+
+acos.vjp(input=lambda g, input: g * -rsqrt(1 - input * input).conj())
+
+
+@operator(pointwise, promote=to_float)
+def atan(input: Tensor) -> Tensor:
+    """The arc tangent, in radians."""
+    ...
+
+
+atan.vjp(input=lambda g, input: g / (input * input + 1).conj())
+
+
+@operator(pointwise, promote=to_float)
+def sinh(input: Tensor) -> Tensor:
+    """The hyperbolic sine."""
+    ...
+
+
+sinh.vjp(input=lambda g, input: g * cosh(input).conj())
+
+
+@operator(pointwise, promote=to_float)
+def cosh(input: Tensor) -> Tensor:
+    """The hyperbolic cosine."""
+    ...
+
+
+cosh.vjp(input=lambda g, input: g * sinh(input).conj())
+
+
+@operator(pointwise, promote=to_float)
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    ...
+
+
+tanh.vjp(input=lambda g, out: g * (1 - out * out).conj())
+
+
+@operator(pointwise, promote=to_float)
+def asinh(input: Tensor) -> Tensor:
+    """The inverse hyperbolic sine."""
+    ...
+
+
+asinh.vjp(input=lambda g, input: g * rsqrt(input * input + 1).conj())
+
+
+@operator(pointwise, promote=to_float)
+def acosh(input: Tensor) -> Tensor:
+    """The inverse hyperbolic cosine; NaN below 1."""
+    ...
+
+
+acosh.vjp(input=lambda g, input: g * (rsqrt(input - 1) * rsqrt(input + 1)).conj())
+
+
+@operator(pointwise, promote=to_float)
+def atanh(input: Tensor) -> Tensor:
+    """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    ...
+
+
+atanh.vjp(input=lambda g, input: g / (1 - input * input).conj())
+
+
+@operator(pointwise, promote=to_float, accepts="real")
+def erf(input: Tensor) -> Tensor:
+    """The error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
+    ...
+
+
+erf.vjp(input=lambda g, input: g * exp(-input * input) * (2 / math.sqrt(math.pi)))
+
+
+@operator(pointwise, promote=to_float)
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-input))``."""
+    return 1 / (1 + exp(-input))
+
+
+sigmoid.vjp(input=lambda g, out: g * (out * (1 - out)).conj())
+
+
+@operator(pointwise, accepts="real numeric")
+def relu(input: Tensor) -> Tensor:
+    """``max(input, 0)``; NaN stays NaN."""
+    return input.clamp_min(0)
+
+
+relu.vjp(input=lambda g, out: g * (out > 0))
+
+
+def _rounding(g: Tensor) -> Tensor:
+    return g * 0
+
+
+@operator(pointwise, accepts="real numeric")
+def floor(input: Tensor) -> Tensor:
+    """The largest integer not above the input."""
+    ...
+
+
+@operator(pointwise, accepts="real numeric")
+def ceil(input: Tensor) -> Tensor:
+    """The smallest integer not below the input."""
+    ...
+
+
+@operator(pointwise, accepts="real numeric")
+def trunc(input: Tensor) -> Tensor:
+    """The integer part, towards 0."""
+    ...
+
+
+@operator(pointwise, accepts="real numeric")
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest multiple of ``10**-decimals``, ties to even."""
+    ...
+
+
+for _step in (floor, ceil, trunc, round):
+    _step.vjp(input=_rounding)
+
+
+@operator(pointwise, result=boolean)
+def isnan(input: Tensor) -> Tensor:
+    """Where the input is not a number."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def isinf(input: Tensor) -> Tensor:
+    """Where the input is infinite, of either sign."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def isfinite(input: Tensor) -> Tensor:
+    """Where the input is neither infinite nor NaN."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def logical_not(input: Tensor) -> Tensor:
+    """Where the input is zero (or False)."""
+    ...
+
+
+for _test in (isnan, isinf, isfinite, logical_not):
+    _test.no_gradient("the result is bool")
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_not(input: Tensor) -> Tensor:
+    """Every bit flipped; of bools, the negation."""
+    ...
+
+
+bitwise_not.no_gradient("integers")
+
+
+@operator(pointwise)
+def conj_physical(input: Tensor) -> Tensor:
+    """The complex conjugate, computed."""
+    ...
+
+
+conj_physical.vjp(input=lambda g: g.conj())
+
+
+@operator(pointwise, result=real_part, promote=to_float)
+def angle(input: Tensor) -> Tensor:
+    """The argument of complex numbers in radians; of real ones 0, or pi below 0."""
+    if input.is_complex():
+        return input.imag.atan2(input.real)
+    return (input < 0).to(input.dtype) * math.pi + input * 0

@@ -1,0 +1,294 @@
+"""Reductions and scans: sums, products, extremes, and the matrix product."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from candelabra.operator.promotion import accumulated, boolean, index, same, to_float
+from candelabra.operator.record import operator
+from candelabra.operator.rules import by, like_input, reduction, shape_of
+from candelabra.layout import broadcast_shapes
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dim, Dims, DType, Tensor
+
+
+def spread(x: Tensor, dim: tuple[int, ...] | None, keepdim: bool, shape: tuple[int, ...]) -> Tensor:
+    """A reduced tensor back over the dims that were reduced: the adjoint of a sum."""
+    if not keepdim and shape:
+        kept = tuple(1 if dim is None or i in dim else s for i, s in enumerate(shape))
+        x = x.view(kept)
+    return x.expand(shape)
+
+
+@operator(reduction, result=accumulated)
+def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The sum over ``dim`` (all dims when None), pairwise or in a wider type. Integers and bools sum to int64.
+
+    ``keepdim`` keeps the reduced dims with size 1; ``dtype`` casts the input first.
+    """
+    ...
+
+
+def _sum_back(g: Tensor, input_spec: Any, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    if g.dtype is not input_spec.dtype:
+        g = g.to(input_spec.dtype)
+    return spread(g, dim, keepdim, input_spec.shape)
+
+
+sum.vjp(input=_sum_back)
+
+
+@operator(reduction, accepts="floating")
+def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The arithmetic mean over ``dim`` (all dims when None); NaN where nothing is averaged."""
+    if dtype is not None and dtype is not input.dtype:
+        input = input.to(dtype)
+    return sum(input, dim, keepdim) / count(input.shape, dim)
+
+
+def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
+    """How many elements are reduced into one."""
+    total = 1
+    for i, size in enumerate(shape):
+        if dim is None or i in dim:
+            total *= size
+    return total
+
+
+@operator(reduction, result=accumulated)
+def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The product over ``dim`` (all dims when None). Integers and bools give int64."""
+    ...
+
+
+def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
+    # The product of all the others, without dividing (zeros): products from the left times products from the right.
+    x = input if dtype is None else input.to(dtype)
+    rank = len(x.shape)
+    dims = tuple(range(rank)) if dim is None else dim
+    others = tuple(i for i in range(rank) if i not in dims)
+    order = (*others, *dims)
+    flat = x.permute(order).reshape([x.shape[i] for i in others] + [-1 if x.numel() else 0])
+    n = flat.shape[-1]
+    ones = flat.narrow(-1, 0, 1) * 0 + 1 if n else flat
+    if n:
+        left = _cat([ones, flat.narrow(-1, 0, n - 1)]).cumprod(-1)
+        right = _cat([ones, flat.flip(-1).narrow(-1, 0, n - 1)]).cumprod(-1).flip(-1)
+        flat = (left * right).conj()
+    slope = flat.reshape([x.shape[i] for i in order]).permute(_inverse(order))
+    back = spread(g, dim, keepdim, tuple(x.shape)) * slope
+    return back if back.dtype is input.dtype else back.to(input.dtype)
+
+
+def _cat(parts: list[Tensor]) -> Tensor:
+    from candelabra.ops.joining import cat
+
+    out: Tensor = cat(parts, -1)
+    return out
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    back = [0] * len(order)
+    for position, axis in enumerate(order):
+        back[axis] = position
+    return tuple(back)
+
+
+prod.vjp(input=_prod_back)
+
+
+@operator(reduction, accepts="real")
+def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+    """The largest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
+    ...
+
+
+@operator(reduction, accepts="real")
+def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+    """The smallest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
+    ...
+
+
+def _extreme_back(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    shape = tuple(input.shape)
+    hits = input == spread(out, dim, keepdim, shape)
+    share = hits.sum(dim, True).to(g.dtype)
+    return spread(g, dim, keepdim, shape) * hits / share
+
+
+amax.vjp(input=_extreme_back)
+amin.vjp(input=_extreme_back)
+
+
+@operator(reduction, result=boolean)
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements over ``dim`` are nonzero; True for none."""
+    ...
+
+
+@operator(reduction, result=boolean)
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether any element over ``dim`` is nonzero; False for none."""
+    ...
+
+
+@operator(reduction, result=index, accepts="real")
+def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the first largest element along ``dim`` (of the flattened tensor when None); NaN counts as largest."""
+    ...
+
+
+@operator(reduction, result=index, accepts="real")
+def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the first smallest element along ``dim`` (of the flattened tensor when None); NaN counts as smallest."""
+    ...
+
+
+for _index in (all, any, argmax, argmin):
+    _index.no_gradient("the result is an index or a truth value")
+
+
+class Extreme(NamedTuple):
+    """The values and where they were found."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@operator(reduction, result=(same, index), accepts="real", public=False)
+def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
+    """The largest element along ``dim`` and its (first) index."""
+    indices = argmax(input, dim, True)
+    values = input.gather(dim, indices)
+    return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
+
+
+@operator(reduction, result=(same, index), accepts="real", public=False)
+def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
+    """The smallest element along ``dim`` and its (first) index."""
+    indices = argmin(input, dim, True)
+    values = input.gather(dim, indices)
+    return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
+
+
+@operator(reduction, accepts="floating")
+def var(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
+    """The variance over ``dim``: squared distances from the mean, summed and divided by ``n - correction``."""
+    n = count(input.shape, dim)
+    distance = input - mean(input, dim, True)
+    squares = (distance * distance.conj()).real if input.is_complex() else distance * distance
+    return sum(squares, dim, keepdim) / max(n - correction, 0)
+
+
+@operator(reduction, accepts="floating")
+def std(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
+    """The standard deviation over ``dim``: the square root of :func:`var`."""
+    return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
+
+
+@operator(like_input, result=accumulated)
+def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
+    """Running sums along ``dim``. Integers and bools give int64."""
+    ...
+
+
+cumsum.vjp(input=lambda g, dim, input_spec: g.flip(dim).cumsum(dim).flip(dim).to(input_spec.dtype))
+
+
+@operator(like_input, result=accumulated)
+def cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
+    """Running products along ``dim``. Integers and bools give int64."""
+    ...
+
+
+def _cumprod_back(g: Tensor, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    # d out[j] / d x[i] = prod of x[k] over k <= j, k != i. Written as a sum over j of outer terms, which needs no
+    # division, so zeros are right; O(n^2) along dim, like any exact formula without division.
+    x = (input if dtype is None else input.to(dtype)).movedim(dim, -1)
+    g = g.movedim(dim, -1)
+    n = x.shape[-1]
+    if n == 0:
+        return input * 0
+    columns = []
+    for i in range(n):
+        before = x.narrow(-1, 0, i).prod(-1, keepdim=True)
+        after = x.narrow(-1, i + 1, n - i - 1).cumprod(-1)
+        slope = _cat([before, before * after])
+        columns.append((g.narrow(-1, i, n - i) * slope.conj()).sum(-1, True))
+    back = _cat(columns).movedim(-1, dim)
+    return back if back.dtype is input.dtype else back.to(input.dtype)
+
+
+cumprod.vjp(input=_cumprod_back)
+
+
+@operator(reduction, promote=to_float, accepts="real floating")
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
+    top = amax(input, dim, True)
+    top = top.masked_fill(top.abs() == float("inf"), 0.0)
+    out = (input - top).exp().sum(dim, True).log() + top
+    return out if keepdim else out.reshape(shape_of(sum(input, dim)))
+
+
+logsumexp.vjp(
+    input=lambda g, input, out, dim, keepdim: spread(g, dim, keepdim, tuple(input.shape))
+    * (input - spread(out, dim, keepdim, tuple(input.shape))).exp()
+)
+
+
+@by
+def _product_shape(input: Tensor, other: Tensor) -> tuple[int, ...]:
+    a, b = shape_of(input), shape_of(other)
+    if not a or not b:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D"
+        )
+    left, right = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
+    if left[-1] != right[-2]:
+        if len(a) == 1 and len(b) == 1:
+            raise RuntimeError(
+                f"inconsistent tensor size, expected tensor {list(a)} and src {list(b)} to have the same number of "
+                f"elements, but got {a[0]} and {b[0]} elements respectively"
+            )
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({left[-2]}x{left[-1]} and {right[-2]}x{right[-1]})"
+        )
+    batch = broadcast_shapes(left[:-2], right[:-2])
+    return (*batch, *(left[-2:-1] if len(a) > 1 else ()), *(right[-1:] if len(b) > 1 else ()))
+
+
+@operator(_product_shape)
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column vectors."""
+    ...
+
+
+def _matmul_input(g: Tensor, input_spec: Any, other: Tensor) -> Tensor:
+    rank, other_rank = len(input_spec.shape), len(other.shape)
+    if other_rank == 1:  # (…, n, k) @ (k)
+        return g * other.conj() if rank == 1 else g.unsqueeze(-1) * other.conj()
+    right = other.mH
+    if rank == 1:
+        return _summed(matmul(g.unsqueeze(-2), right).squeeze(-2), 1)
+    return matmul(g, right)
+
+
+def _matmul_other(g: Tensor, input: Tensor, other_spec: Any) -> Tensor:
+    rank, other_rank = len(input.shape), len(other_spec.shape)
+    if rank == 1:  # (k) @ (…, k, m)
+        if other_rank == 1:
+            return g * input.conj()
+        return input.conj().unsqueeze(-1) * g.unsqueeze(-2)
+    if other_rank == 1:
+        return _summed((input.conj() * g.unsqueeze(-1)), 1)
+    return matmul(input.mH, g)
+
+
+def _summed(x: Tensor, rank: int) -> Tensor:
+    lead = len(x.shape) - rank
+    return x.sum(tuple(range(lead))) if lead else x
+
+
+matmul.vjp(input=_matmul_input, other=_matmul_other)

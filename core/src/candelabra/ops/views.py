@@ -1,0 +1,324 @@
+"""Views: other shapes over the same memory.
+
+Each record gives its geometry (for strided memory), its derivative, and its scatter: the base with the part that the
+view shows replaced, which is how a write to a view reaches a base that cannot be written in place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from candelabra.layout import contiguous_strides, infer_shape, view_strides
+from candelabra.operator.promotion import real_part, same, unpromoted
+from candelabra.operator.record import operator
+from candelabra.operator.rules import by, like_input, shape_of
+from candelabra.ops import placing
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dim, Shape, Tensor
+
+Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
+Ints = tuple[int, ...]
+
+
+def _same(shape: Ints, strides: Ints, offset: int) -> Geometry:
+    return shape, strides, offset
+
+
+@operator(like_input, view=_same, method=False)
+def detach(input: Tensor) -> Tensor:
+    """The same memory and version counter, without a gradient."""
+    ...
+
+
+detach.no_gradient("that is its purpose").scattered(lambda base, source: source)
+
+
+@operator(like_input, view=_same, method=False, public=False)
+def alias(input: Tensor) -> Tensor:
+    """The same memory as a new tensor of the graph: what ``x.view_as(x)`` gives."""
+    ...
+
+
+alias.vjp(input=lambda g: g).scattered(lambda base, source: source)
+
+
+def _permuted(shape: Ints, strides: Ints, offset: int, dims: Ints) -> Geometry:
+    return tuple([shape[d] for d in dims]), tuple([strides[d] for d in dims]), offset
+
+
+def _inverse(dims: Ints) -> Ints:
+    back = [0] * len(dims)
+    for position, d in enumerate(dims):
+        back[d] = position
+    return tuple(back)
+
+
+@by
+def _permutation(input: Tensor, dims: Ints) -> Ints:
+    shape = shape_of(input)
+    if len(dims) != len(shape):
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {len(shape)} is not equal to len(dims) = {len(dims)}"
+        )
+    return tuple(shape[d] for d in dims)
+
+
+@operator(_permutation, view=_permuted, method=False, public=False)
+def permute(input: Tensor, dims: Ints) -> Tensor:
+    """The dims in another order; ``dims`` is canonical, every dim once."""
+    ...
+
+
+permute.vjp(input=lambda g, dims: permute(g, _inverse(dims)))
+permute.scattered(lambda base, source, dims: permute(source, _inverse(dims)))
+
+
+def _swapped(shape: Ints, strides: Ints, offset: int, dim0: int, dim1: int) -> Geometry:
+    order = list(range(len(shape)))
+    if order:
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+    return _permuted(shape, strides, offset, tuple(order))
+
+
+@operator(like_input, view=_swapped)
+def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
+    """Two dims swapped."""
+    ...
+
+
+transpose.vjp(input=lambda g, dim0, dim1: transpose(g, dim0, dim1))
+transpose.scattered(lambda base, source, dim0, dim1: transpose(source, dim0, dim1))
+
+
+def _expanded(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
+    _expanded_shape_of(shape, size)
+    lead = len(size) - len(shape)
+    return size, (0,) * lead + tuple(
+        0 if s == 1 and n != 1 else k for s, n, k in zip(shape, size[lead:], strides, strict=True)
+    ), offset
+
+
+def _expanded_shape_of(shape: Ints, size: Ints) -> Ints:
+    lead = len(size) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in "
+            f"the tensor ({len(shape)})"
+        )
+    for i, (have, want) in enumerate(zip(shape, size[lead:], strict=True)):
+        if have not in (1, want):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i + lead}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
+            )
+    return size
+
+
+@by
+def _expansion(input: Tensor, size: Ints) -> Ints:
+    return _expanded_shape_of(shape_of(input), size)
+
+
+@operator(_expansion, view=_expanded, method=False, public=False)
+def expand(input: Tensor, size: Shape) -> Tensor:
+    """Sizes of 1 repeated without a copy; ``size`` is canonical, without -1."""
+    ...
+
+
+expand.vjp(input=lambda g: g)  # the engine sums what was broadcast
+
+
+def _viewed(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
+    found = view_strides(shape, strides, size)
+    if found is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return size, found, offset
+
+
+@by
+def _view_rule(input: Tensor, size: Ints) -> Ints:
+    size = infer_shape(size, input.numel())
+    strides, offset = input._layout()
+    return _viewed(shape_of(input), strides, offset, size)[0]
+
+
+@operator(_view_rule, view=_viewed, method=False, public=False)
+def view(input: Tensor, size: Shape) -> Tensor:
+    """Another shape over the same elements; ``size`` is canonical, without -1."""
+    ...
+
+
+view.vjp(input=lambda g, input_spec: g.reshape(input_spec.shape))
+view.scattered(lambda base, source, size: source.reshape(base.shape))
+
+
+@by
+def _unsqueezed(input: Tensor, dim: int) -> Ints:
+    shape = shape_of(input)
+    return (*shape[:dim], 1, *shape[dim:])
+
+
+def _with_one(shape: Ints, strides: Ints, offset: int, dim: int) -> Geometry:
+    step = shape[dim] * strides[dim] if dim < len(shape) else 1
+    return (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]), offset
+
+
+@operator(_unsqueezed, view=_with_one, method=False, public=False)
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A dim of size 1 put in before ``dim``, which is canonical."""
+    ...
+
+
+unsqueeze.vjp(input=lambda g, dim: squeeze(g, (dim,)))
+unsqueeze.scattered(lambda base, source, dim: squeeze(source, (dim,)))
+
+
+def _without(shape: Ints, strides: Ints, offset: int, dims: Ints) -> Geometry:
+    kept = [i for i in range(len(shape)) if i not in dims]
+    return tuple(shape[i] for i in kept), tuple(strides[i] for i in kept), offset
+
+
+@by
+def _squeezed(input: Tensor, dims: Ints) -> Ints:
+    return tuple(s for i, s in enumerate(shape_of(input)) if i not in dims)
+
+
+@operator(_squeezed, view=_without, method=False, public=False)
+def squeeze(input: Tensor, dims: Ints) -> Tensor:
+    """The dims ``dims`` dropped, all of size 1."""
+    ...
+
+
+squeeze.vjp(input=lambda g, input_spec: view(g, input_spec.shape) if g.is_contiguous() else g.reshape(input_spec.shape))
+squeeze.scattered(lambda base, source, dims: source.reshape(base.shape))
+
+
+# -- basic indexing ---------------------------------------------------------------------------------------------------
+BasicIndex = tuple[Any, ...]
+"""Canonical: per dim of the input a non-negative int or a slice with non-negative start, stop and a positive step."""
+
+
+@by
+def _indexed(input: Tensor, index: BasicIndex) -> Ints:
+    return placing.indexed_shape(shape_of(input), index)
+
+
+@operator(_indexed, view=placing.indexed_geometry, method=False, public=False)
+def basic_index(input: Tensor, index: BasicIndex) -> Tensor:
+    """``input[index]`` for ints and slices: one view, one node."""
+    ...
+
+
+@by
+def _given(input: Tensor, shape: Ints, *_: Any) -> Ints:
+    return shape
+
+
+@operator(_given, method=False, public=False)
+def basic_index_adjoint(input: Tensor, shape: Shape, index: BasicIndex) -> Tensor:
+    """Zeros of ``shape`` with ``input`` put at ``[index]``."""
+    from candelabra.ops.creation import full
+
+    out = full(shape, 0, dtype=input.dtype, device=input.device)
+    basic_index(out, index).copy_(input)
+    return out
+
+
+@operator(like_input, method=False, public=False)
+def basic_index_scatter(input: Tensor, src: Tensor, index: BasicIndex) -> Tensor:
+    """A copy of ``input`` with ``src`` put at ``[index]``."""
+    out = input.clone()
+    basic_index(out, index).copy_(src)
+    return out
+
+
+basic_index.vjp(input=lambda g, input_spec, index: basic_index_adjoint(g, input_spec.shape, index))
+basic_index.scattered(basic_index_scatter)
+basic_index_adjoint.vjp(input=lambda g, index: basic_index(g, index))
+basic_index_scatter.vjp(
+    input=lambda g, src_spec, index: basic_index_scatter(g, basic_index(g, index) * 0, index),
+    src=lambda g, index: basic_index(g, index),
+)
+
+
+# -- other strided views ----------------------------------------------------------------------------------------------
+@operator(by(placing.diagonal_shape), view=placing.diagonal_geometry, method=False, public=False)
+def diagonal(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    """The diagonal of dims ``dim1`` and ``dim2`` (canonical), ``offset`` above the main one, as the last dim."""
+    ...
+
+
+@operator(like_input, method=False, public=False)
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    """A copy of ``input`` with ``src`` on that diagonal."""
+    out = input.clone()
+    diagonal(out, offset, dim1, dim2).copy_(src)
+    return out
+
+
+def _diagonal_back(g: Tensor, input_spec: Any, offset: int, dim1: int, dim2: int) -> Tensor:
+    from candelabra.ops.creation import full
+
+    zeros = full(input_spec.shape, 0, dtype=g.dtype, device=g.device)
+    return diagonal_scatter(zeros, g, offset, dim1, dim2)
+
+
+diagonal.vjp(input=_diagonal_back)
+diagonal.scattered(diagonal_scatter)
+diagonal_scatter.vjp(
+    input=lambda g, src_spec, offset, dim1, dim2: diagonal_scatter(
+        g, diagonal(g, offset, dim1, dim2) * 0, offset, dim1, dim2
+    ),
+    src=lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2),
+)
+
+
+@operator(by(placing.unfold_shape), view=placing.unfold_geometry)
+def unfold(input: Tensor, dimension: Dim, size: int, step: int) -> Tensor:
+    """Windows of ``size`` along ``dimension``, ``step`` apart, as a new last dim."""
+    ...
+
+
+def _unfold_back(g: Tensor, input_spec: Any, dimension: int, size: int, step: int) -> Tensor:
+    # Windows may overlap: each of the `size` positions inside a window is one strided slice to add to.
+    from candelabra.ops.creation import full
+
+    out = full(input_spec.shape, 0, dtype=g.dtype, device=g.device)
+    count = g.shape[dimension]
+    for position in range(size):
+        part = g.select(-1, position)
+        index = placing.one_slice(input_spec.shape, dimension, position, position + (count - 1) * step + 1, step)
+        out = out + basic_index_adjoint(part, input_spec.shape, index)
+    return out
+
+
+unfold.vjp(input=_unfold_back)
+
+
+@operator(by(lambda input: (*shape_of(input), 2)), view=True, result=real_part, accepts="complex")
+def view_as_real(input: Tensor) -> Tensor:
+    """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
+    ...
+
+
+def _complex_of(d: Any) -> Any:
+    return d.to_complex()
+
+
+@operator(by(lambda input: shape_of(input)[:-1]), view=True, result=_complex_of, accepts="real floating")
+def view_as_complex(input: Tensor) -> Tensor:
+    """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
+    ...
+
+
+view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous())).scattered(
+    lambda base, source: view_as_complex(source.contiguous())
+)
+view_as_complex.vjp(input=lambda g: view_as_real(g)).scattered(lambda base, source: view_as_real(source))
+
+__all__ = ["contiguous_strides", "same", "unpromoted"]

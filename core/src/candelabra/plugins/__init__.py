@@ -1,0 +1,1 @@
+"""Plugins: found through entry points, loaded when first needed, each failure kept to itself."""

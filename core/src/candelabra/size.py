@@ -1,0 +1,28 @@
+"""Shapes as users see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple of ints with ``numel()``."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this shape."""
+        count = 1
+        for size in self:
+            count *= size
+        return count
+
+    def __repr__(self) -> str:
+        return f"candelabra.Size([{', '.join(map(str, self))}])"
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Size(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, other))
