@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel
 from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.errors import OutOfMemoryError
+from candelabra.layout import contiguous_strides
 
 TO_NUMPY: dict[dtype, np.dtype[Any]] = {
     d: np.dtype(ml_dtypes.bfloat16 if d.name == "bfloat16" else d.name) for d in ALL
@@ -37,10 +38,7 @@ class CpuBackend(Backend):
         return table()
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
-        try:
-            return np.empty(shape, TO_NUMPY[dtype])
-        except (MemoryError, ValueError) as error:  # ValueError: more bytes than an address can count
-            raise OutOfMemoryError(f"cannot allocate {list(shape)} of {dtype} on the CPU: {error}") from error
+        return allocate(shape, dtype)
 
     def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
         return np.frombuffer(data, TO_NUMPY[dtype]).reshape(shape).copy()
@@ -57,20 +55,29 @@ class CpuBackend(Backend):
 
     def layout(self, payload: np.ndarray) -> tuple[tuple[int, ...], int]:
         size = payload.itemsize
-        strides = list(payload.strides)
-        # NumPy's strides of dims of size 0 or 1 are whatever came along; PyTorch reports those of C order.
-        expected = size
-        for i in range(payload.ndim - 1, -1, -1):
-            if payload.shape[i] <= 1 and strides[i] != 0 and payload.size <= 1:
-                strides[i] = expected
-            expected = max(expected, strides[i] * max(payload.shape[i], 1))
-        return tuple(s // size for s in strides), (address(payload) - address(storage_of(payload))) // size
+        shape = payload.shape
+        strides = [step // size for step in payload.strides]
+        # NumPy's steps along dims of size 0 or 1 are whatever came along; PyTorch's are reported instead.
+        if 0 in shape:
+            strides = list(contiguous_strides(shape))
+        elif 1 in shape:
+            for i in range(len(shape) - 1, -1, -1):
+                if shape[i] == 1 and strides[i] != 0:
+                    strides[i] = strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 1
+        owner = payload.base
+        return tuple(strides), 0 if owner is None else (address(payload) - address(storage_of(payload))) // size
 
     def restride(self, payload: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
         storage = storage_of(payload)
         size = payload.itemsize
-        flat = np.ndarray((storage.nbytes // size,), payload.dtype, buffer=storage) if storage.nbytes else storage.reshape(-1)
-        return as_strided(flat[offset:] if storage.nbytes else flat, shape, [s * size for s in strides])
+        steps = [step * size for step in strides]
+        try:
+            return np.ndarray(shape, payload.dtype, storage, offset * size, steps)
+        except ValueError:  # the owner's memory is not in C order: foreign, or transposed by its maker
+            first = as_strided(storage, (1,), (size,)) if storage.size else storage
+            if not storage.size:
+                return np.empty(shape, payload.dtype)
+            return as_strided(as_strided(first, (offset + 1,), (size,))[offset:], shape, steps)
 
     def dlpack_device(self, index: int) -> tuple[int, int]:
         return (1, 0)
@@ -82,6 +89,16 @@ class CpuBackend(Backend):
         if tuple(source.__dlpack_device__())[0] != 1:
             return None
         return np.from_dlpack(source, copy=copy)
+
+
+def allocate(shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
+    """An uninitialised array; OutOfMemoryError where there is no room (or no address) for it."""
+    try:
+        return np.empty(shape, TO_NUMPY[dtype])
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than an address can count
+        if any(size < 0 for size in shape):
+            raise
+        raise OutOfMemoryError(f"cannot allocate {list(shape)} of {dtype} on the CPU: {error}") from error
 
 
 def storage_of(payload: np.ndarray) -> np.ndarray:

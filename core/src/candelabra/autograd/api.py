@@ -17,7 +17,9 @@ TensorOrTensors = Any
 def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
     from candelabra.tensor import Tensor
 
-    found = (value,) if isinstance(value, Tensor) or value is None else tuple(value)
+    if isinstance(value, Tensor):
+        return (value,)
+    found = (value,) if value is None else tuple(value)
     for item in found:
         if item is not None and not isinstance(item, Tensor):
             raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(item).__name__}")
@@ -40,7 +42,8 @@ def _roots(outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...], cr
 
 def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
     if g is None:
-        if out.numel() != 1:
+        shape = out._payload.shape
+        if shape and out.numel() != 1:
             raise RuntimeError(
                 f"grad can be implicitly created only for scalar outputs, this one has shape {list(out.shape)}; pass its gradient"
             )
@@ -48,7 +51,7 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
         from candelabra.ops.creation import full
 
-        ones: Tensor = full(out.shape, 1, dtype=out.dtype, device=out.device)
+        ones: Tensor = full.function(tuple(shape), 1, dtype=out.dtype, device=out._instance)
         return ones
     if g.shape != out.shape:
         raise RuntimeError(

@@ -242,7 +242,7 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
 # What refers to a gradient that only the engine holds: the locals and arguments of `_loop` and `accumulate`, and the
 # argument of getrefcount. Measured once, on the interpreter that runs, instead of being written down.
 def _ours_alone(g: Tensor) -> bool:
-    if g._keys & (VIEW | AUTOGRAD) or not g.is_contiguous():
+    if g._keys & (VIEW | AUTOGRAD):
         return False
     return sys.getrefcount(g) <= _Alone.tensor and sys.getrefcount(g._payload) <= _Alone.payload
 

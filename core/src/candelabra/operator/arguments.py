@@ -154,8 +154,12 @@ def as_dims(dim: Any, tensor: Any) -> tuple[int, ...] | None:
 
 def as_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints (-1 is left for the operators that infer it)."""
-    if type(shape) is tuple and all(type(s) is int and s >= 0 for s in shape):
-        return shape
+    if type(shape) is tuple:
+        for size in shape:
+            if type(size) is not int or size < 0:
+                break
+        else:
+            return shape
     if isinstance(shape, (tuple, list)):
         return tuple([as_size(s) for s in shape])
     return (as_size(shape),)

@@ -8,6 +8,7 @@ from candelabra.operator.promotion import accumulated, boolean, index, same, to_
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, reduction, shape_of
 from candelabra.layout import broadcast_shapes
+from candelabra.ops.views import expand
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Dims, DType, Tensor
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 
 def spread(x: Tensor, dim: tuple[int, ...] | None, keepdim: bool, shape: tuple[int, ...]) -> Tensor:
     """A reduced tensor back over the dims that were reduced: the adjoint of a sum."""
-    if not keepdim and shape:
+    if dim is not None and not keepdim and shape:  # a 0-d tensor expands as it is
         kept = tuple(1 if dim is None or i in dim else s for i, s in enumerate(shape))
         x = x.view(kept)
-    return x.expand(shape)
+    return expand.function(x, shape)
 
 
 @operator(reduction, result=accumulated)
