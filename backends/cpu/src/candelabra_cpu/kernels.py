@@ -15,7 +15,7 @@ Kernel = Callable[..., Any]
 
 def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
-    from candelabra_cpu import creation, indexing, pointwise, reductions, viewing
+    from candelabra_cpu import creation, gradients, indexing, pointwise, reductions, viewing
     from candelabra_cpu.backend import TO_NUMPY
 
     base = candelabra_arrayapi.kernels(np, TO_NUMPY)
@@ -26,6 +26,7 @@ def table() -> dict[str, Kernel]:
         **reductions.KERNELS,
         **viewing.KERNELS,
         **creation.KERNELS,
+        **gradients.KERNELS,
         **indexing.KERNELS,
     }
 

@@ -80,7 +80,8 @@ def compile_entry(operator: Operator, kind: str) -> Callable[..., Any]:
             body += [f"if {alias} is not None: {name} = {alias}"]
     if extra:
         signature += ([] if starred else ["*"]) + extra
-    body += key_lines(parameters, operator, infix)
+    itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
+    body += key_lines(parameters, operator, infix, itself)
     body += canonical_lines(parameters)
     body.append(f"return table[key]({', '.join(names)})")
     title = operator.name + ("_" if inplace else "")
@@ -91,15 +92,20 @@ def compile_entry(operator: Operator, kind: str) -> Callable[..., Any]:
     return function
 
 
-def key_lines(parameters: list[Parameter], operator: Operator, infix: bool = False) -> list[str]:
-    """The lines that compute ``key``; misuse ends in an error that names operator and argument."""
+def key_lines(
+    parameters: list[Parameter], operator: Operator, infix: bool = False, itself: str | None = None
+) -> list[str]:
+    """The lines that compute ``key``; misuse ends in an error that names operator and argument.
+
+    ``itself`` is the ``self`` of Python's operators: a tensor for sure.
+    """
     terms = ["state.bits"]
     lines: list[str] = []
     first_operand = next((p.name for p in parameters if p.kind == OPERAND), None)
     late: list[str] = []
     for p in parameters:
         n = p.name
-        if p.kind == TENSOR:
+        if p.kind == TENSOR or n == itself:
             terms.append(f"{n}._keys")
         elif p.kind == OPERAND:
             mark = " | SCALAR_FIRST" if n == first_operand else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from candelabra.operator.promotion import boolean, to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
+from candelabra.ops.pointwise import conj
 
 if TYPE_CHECKING:
     from candelabra.typing import Mask, Number, Tensor
@@ -49,11 +50,6 @@ div.vjp(
     input=lambda g, other: g / conj(other),
     other=lambda g, other, out: -g * conj(out) / conj(other),
 )
-
-
-def conj(x: Tensor | Number) -> Tensor | Number:
-    """The conjugate of a tensor or number; what is real comes back as it is."""
-    return x.conj() if hasattr(x, "conj") else x.conjugate()
 
 
 @operator(pointwise, accepts="real")

@@ -6,16 +6,26 @@ Derivatives of complex functions follow PyTorch's convention: for holomorphic f 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from candelabra.dtypes import complex64, complex128
 from candelabra.operator.promotion import boolean, real_part, to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
 
 if TYPE_CHECKING:
-    from candelabra.typing import Tensor
+    from candelabra.typing import Number, Tensor
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
+COMPLEX_BITS = complex64.bit | complex128.bit
+
+
+def conj(x: Tensor | Number) -> Any:
+    """The conjugate of a tensor or number; what is real comes back as it is, at the price of one bit test."""
+    keys = getattr(x, "_keys", None)
+    if keys is None:
+        return x.conjugate()  # type: ignore[union-attr]
+    return conj_physical(x) if keys & COMPLEX_BITS else x
 
 
 @operator(pointwise, accepts="numeric")
@@ -66,7 +76,7 @@ def exp(input: Tensor) -> Tensor:
     ...
 
 
-exp.vjp(input=lambda g, out: g * out.conj())
+exp.vjp(input=lambda g, out: g * conj(out))
 
 
 @operator(pointwise, promote=to_float)
@@ -75,7 +85,7 @@ def exp2(input: Tensor) -> Tensor:
     ...
 
 
-exp2.vjp(input=lambda g, out: g * out.conj() * LN2)
+exp2.vjp(input=lambda g, out: g * conj(out) * LN2)
 
 
 @operator(pointwise, promote=to_float)
@@ -84,7 +94,7 @@ def expm1(input: Tensor) -> Tensor:
     ...
 
 
-expm1.vjp(input=lambda g, out: g * (out.conj() + 1))
+expm1.vjp(input=lambda g, out: g * (conj(out) + 1))
 
 
 @operator(pointwise, promote=to_float)
@@ -93,7 +103,7 @@ def log(input: Tensor) -> Tensor:
     ...
 
 
-log.vjp(input=lambda g, input: g / input.conj())
+log.vjp(input=lambda g, input: g / conj(input))
 
 
 @operator(pointwise, promote=to_float)
@@ -102,7 +112,7 @@ def log2(input: Tensor) -> Tensor:
     ...
 
 
-log2.vjp(input=lambda g, input: g / (input.conj() * LN2))
+log2.vjp(input=lambda g, input: g / (conj(input) * LN2))
 
 
 @operator(pointwise, promote=to_float)
@@ -111,7 +121,7 @@ def log10(input: Tensor) -> Tensor:
     ...
 
 
-log10.vjp(input=lambda g, input: g / (input.conj() * LN10))
+log10.vjp(input=lambda g, input: g / (conj(input) * LN10))
 
 
 @operator(pointwise, promote=to_float)
@@ -120,7 +130,7 @@ def log1p(input: Tensor) -> Tensor:
     ...
 
 
-log1p.vjp(input=lambda g, input: g / (input.conj() + 1))
+log1p.vjp(input=lambda g, input: g / (conj(input) + 1))
 
 
 @operator(pointwise, promote=to_float)
@@ -129,7 +139,7 @@ def sqrt(input: Tensor) -> Tensor:
     ...
 
 
-sqrt.vjp(input=lambda g, out: g / (out.conj() * 2))
+sqrt.vjp(input=lambda g, out: g / (conj(out) * 2))
 
 
 @operator(pointwise, promote=to_float)
@@ -156,7 +166,7 @@ def square(input: Tensor) -> Tensor:
     return input * input
 
 
-square.vjp(input=lambda g, input: g * input.conj() * 2)
+square.vjp(input=lambda g, input: g * conj(input) * 2)
 
 
 @operator(pointwise, promote=to_float)
@@ -237,7 +247,17 @@ def tanh(input: Tensor) -> Tensor:
     ...
 
 
-tanh.vjp(input=lambda g, out: g * (1 - out * out).conj())
+@operator(pointwise, public=False, inplace=False)
+def tanh_backward(grad: Tensor, out: Tensor) -> Tensor:
+    """``grad * (1 - out**2)``, conjugated: one kernel where a backend has it."""
+    return grad * conj(1 - out * out)
+
+
+tanh_backward.vjp(
+    grad=lambda g, out: g * (1 - out * out),
+    out=lambda g, grad, out: conj(g) * grad * conj(out) * -2,
+)
+tanh.vjp(input=lambda g, out: tanh_backward.function(g, out))
 
 
 @operator(pointwise, promote=to_float)
@@ -282,7 +302,17 @@ def sigmoid(input: Tensor) -> Tensor:
     return 1 / (1 + exp(-input))
 
 
-sigmoid.vjp(input=lambda g, out: g * (out * (1 - out)).conj())
+@operator(pointwise, public=False, inplace=False)
+def sigmoid_backward(grad: Tensor, out: Tensor) -> Tensor:
+    """``grad * out * (1 - out)``, conjugated: one kernel where a backend has it."""
+    return grad * conj(out * (1 - out))
+
+
+sigmoid_backward.vjp(
+    grad=lambda g, out: g * (out * (1 - out)),
+    out=lambda g, grad, out: conj(g) * grad * conj(1 - 2 * out),
+)
+sigmoid.vjp(input=lambda g, out: sigmoid_backward.function(g, out))
 
 
 @operator(pointwise, accepts="real numeric")
