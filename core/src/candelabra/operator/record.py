@@ -8,6 +8,7 @@ users call, in-place and ``out=`` forms, dispatch tables, graph nodes — is com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, Final
 
 from candelabra.dtypes import dtype
@@ -72,7 +73,8 @@ class Operator:
         """Of a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
         pointwise = getattr(rule, "pointwise", False)
         self.inplace: Final = pointwise if inplace is None else inplace
-        self.out: Final = (not view and self.schema.result is None) if out is None else out
+        has_out = self.schema.named("out") is None and self.schema.result is None and not view
+        self.out: Final = has_out if out is None else out
         self.method: Final = method
         self.random: Final = random
         self.data_dependent: Final = data_dependent
@@ -124,12 +126,13 @@ class Operator:
             compiled = self._functions[kind] = compile_entry(self, kind)
             return compiled
 
-    @property
+    @cached_property
     def function(self) -> Callable[..., Any]:
+        """What users call."""
         return self.form("function")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.form("function")(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
