@@ -18,7 +18,7 @@ AUTOGRAD: Final = 1 << 0
 VIEW: Final = 1 << 1
 """The tensor is a tracked view: it must be compared with its base before use."""
 INFERENCE: Final = 1 << 2
-"""The tensor was made in inference mode (also a mode bit: results are inference tensors)."""
+"""The tensor was made in inference mode."""
 NO_GRAD: Final = 1 << 3
 """Mode: record nothing. Exclusion is a bit that is *included*: OR is cheaper than AND NOT."""
 PACK: Final = 1 << 4
@@ -36,9 +36,11 @@ SCALAR_MASK: Final = 0b1111 << SCALAR_SHIFT
 SCALAR_FIRST: Final = 1 << 28
 """The first of two operands is the scalar, not the second."""
 DTYPE_SHIFT: Final = 29
+INFERENCE_MODE: Final = 1 << 47
+"""Mode: results are inference tensors. A bit of its own: outside the mode, what inference tensors give is normal."""
 DEVICE_SHIFT: Final = 48
 """From here up: one bit per device instance, handed out when the device is first used."""
-MODE_MASK: Final = NO_GRAD | INFERENCE | PACK | ANOMALY | LAYER_MASK
+MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | PACK | ANOMALY | LAYER_MASK
 
 
 class ThreadState(threading.local):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from candelabra.autograd.node import Leaf, Node
 from candelabra.device import Instance, device, instance_of_key
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
-from candelabra.keys import AUTOGRAD, INFERENCE, VIEW, state
+from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, VIEW, state
 from candelabra.layout import contiguous_strides, is_contiguous_layout
 from candelabra.size import Size
 
@@ -196,7 +196,7 @@ class Tensor(OperatorMethods):
                     raise RuntimeError(
                         f"only Tensors of floating point and complex dtype can require gradients, this one has {self.dtype}"
                     )
-                if self._keys & INFERENCE and not state.bits & INFERENCE:
+                if self._keys & INFERENCE and not state.bits & INFERENCE_MODE:
                     raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
                 self._node = Leaf(self)
                 self._keys |= AUTOGRAD

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from candelabra.autograd.node import Node
 from candelabra.device import instance_of_key
 from candelabra.dispatch.key import map_tensors, redispatch
-from candelabra.keys import AUTOGRAD, INFERENCE, NO_GRAD, VIEW, mode, state
+from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, VIEW, mode, state
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
@@ -42,7 +42,7 @@ def refresh(view: Tensor) -> None:
     while (parent := stale[-1]._parent)._keys & VIEW and parent._seen != parent._version[0]:
         stale.append(parent)
     before = state.bits
-    state.bits = before & ~(NO_GRAD | INFERENCE)
+    state.bits = before & ~(NO_GRAD | INFERENCE_MODE)
     try:
         for tensor in reversed(stale):
             _remake(tensor)
@@ -54,7 +54,9 @@ def _remake(view: Tensor) -> None:
     assert view._replay is not None
     op, arguments = view._replay
     made = redispatch(op, (view._parent, *arguments))
-    if made._node is None:
+    if view._node is not None and view._node.is_leaf:
+        pass  # it was detached and made a leaf of its own: only its memory is the base's
+    elif made._node is None:
         view._node = None
         view._keys &= ~AUTOGRAD
     else:
@@ -95,13 +97,13 @@ def refreshed_inplace(op: Operator, args: tuple[Any, ...]) -> Any:
 
 def check_writable(target: Tensor) -> None:
     """Refuse to write, with recording on, to a leaf that requires grad or to a view of one; and to expanded memory."""
-    if state.bits & NO_GRAD:
-        return
-    if target._keys & INFERENCE and not state.bits & INFERENCE:
+    if target._keys & INFERENCE and not state.bits & INFERENCE_MODE:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
             "normal tensor before doing inplace update."
         )
+    if state.bits & NO_GRAD:
+        return
     node = target._node
     if node is not None and node.is_leaf:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -224,10 +226,15 @@ def _wrapped(payload: Any, like: Tensor) -> Tensor:
 
 # -- what changes a tensor's identity -----------------------------------------------------------------------------------
 def detached(tensor: Tensor) -> Tensor:
-    """See ``Tensor.detach``."""
+    """See ``Tensor.detach``. Where arrays are immutable the result must follow its base, so it is a tracked view there."""
     from candelabra.ops.views import detach
+    from candelabra.tensor import wrap
 
-    out: Tensor = detach(tensor)
+    if instance_of_key(tensor._keys).immutable or state.bits & LAYER_MASK:
+        followed: Tensor = detach(tensor)
+        return followed
+    out = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
+    out._version = tensor._version
     return out
 
 

@@ -15,7 +15,7 @@ from candelabra.dispatch.failure import fail
 from candelabra.dispatch.key import redispatch
 from candelabra.dispatch.promote import check_inplace_shape, title
 from candelabra.dtypes import can_cast, dtype
-from candelabra.keys import AUTOGRAD, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, VIEW, state
+from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, VIEW, state
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
 
@@ -30,7 +30,8 @@ def compile_inplace(op: Operator, key: int, compute: dtype, instance: Instance) 
         raise RuntimeError(f"result type {title(result)} can't be cast to the desired output type {title(compute)}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
     kernel = instance.kernels.get(op.name + "_")
-    if kernel is None or recording or result is not compute or instance.immutable or compute not in instance.backend.capabilities.arithmetic:
+    foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are written to in their mode only
+    if kernel is None or recording or foreign or result is not compute or instance.immutable or compute not in instance.backend.capabilities.arithmetic:
         return _writing(op)
     return _compile_direct(op, key, kernel)
 

@@ -18,7 +18,7 @@ from candelabra.dispatch.promote import promoting
 from candelabra.dispatch.viewing import strided_view_kernel
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 from candelabra.errors import BackendError, UnsupportedDType, UnsupportedOperator
-from candelabra.keys import AUTOGRAD, DEVICE_SHIFT, INFERENCE, LAYER_MASK, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, SCALAR_SHIFT
+from candelabra.keys import AUTOGRAD, DEVICE_SHIFT, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, SCALAR_SHIFT
 from candelabra.operator.adapters import Call, compile_adapter, guard_lines
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
@@ -71,7 +71,7 @@ def resolution(op: Operator, key: int, inplace: bool = False) -> Resolution:
 def _served(op: Operator, key: int, compute: dtype, instance: Instance) -> Resolution:
     wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
     name = str(instance.device)
-    call = Call(op, key, output_keys(op, key, compute, instance), _keymap(key, instance))
+    call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
     call.recording = wants_grad and op.differentiable
     call.differentiable = tuple(bool(_dtype_of(k).category >= FLOATING) for k in call.keys)
     if key & SCALAR_MASK:
@@ -104,14 +104,17 @@ def _served(op: Operator, key: int, compute: dtype, instance: Instance) -> Resol
 
 def output_keys(op: Operator, key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:
     """The keys of each output: its dtype's, and the inference mark where the mode has it."""
-    mark = key & INFERENCE
+    mark = _inference_mark(op, key)
     return tuple(instance.keys_for(rule(compute)) | mark for rule in op.results)
 
 
-def _keymap(key: int, instance: Instance) -> dict[dtype, int]:
-    if not key & INFERENCE:
-        return _CheckedKeys(instance, 0)
-    return _CheckedKeys(instance, INFERENCE)
+def _inference_mark(op: Operator, key: int) -> int:
+    """Results are inference tensors in inference mode; outside it only views of inference tensors are."""
+    return INFERENCE if key & INFERENCE_MODE or (op.view and key & INFERENCE) else 0
+
+
+def _keymap(op: Operator, key: int, instance: Instance) -> dict[dtype, int]:
+    return _CheckedKeys(instance, _inference_mark(op, key))
 
 
 class _CheckedKeys(dict[Any, int]):
