@@ -142,6 +142,7 @@ def _deep(depth: int) -> object:
         (defaultdict(list), TypeError, f"cannot save obj: a defaultdict{SAVES} (dict(...) makes a plain one)"),
         ({1, 2}, TypeError, f"cannot save obj: a set{SAVES}"),
         ({"a": {(1, 2): 3}}, TypeError, "cannot save obj['a']: its key (1, 2) is a tuple; keys are str or int"),
+        ({2**64: 1}, TypeError, "its key 18446744073709551616 is an int; keys are str or int, of at most 64 bits"),
         (_cycle(), ValueError, "obj[1]['self']: it is one of the containers that it lies in, and so has no end"),
         (_deep(MAX_DEPTH + 1), ValueError, f"[0]: containers nest more than {MAX_DEPTH} deep"),
     ],
@@ -171,8 +172,9 @@ def test_the_deepest_nesting_comes_back() -> None:
         ({"$complex": [1.0]}, "$complex with a list is not known to this version"),
         ({"$int": "0xg"}, "invalid literal for int() with base 16: '0xg'"),
         ({"$dict": [[1]]}, "$dict holds something other than pairs"),
-        ({"$dict": [[1, 2], [1, 3]]}, "$dict has a key that is an int or stands there twice"),
-        ({"$dict": [[[], 2]]}, "$dict has a key that is a list or stands there twice"),
+        ({"$dict": [[1, 2], [1, 3]]}, "$dict has a key that is an int, too long, or there twice"),
+        ({"$dict": [[{"$int": hex(2**64)}, 2]]}, "$dict has a key that is an int, too long, or there twice"),
+        ({"$dict": [[[], 2]]}, "$dict has a key that is a list, too long, or there twice"),
     ],
 )
 def test_a_document_that_save_does_not_write_is_refused(node: object, message: str) -> None:

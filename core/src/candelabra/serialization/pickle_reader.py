@@ -5,10 +5,11 @@ the machine: PEP 3154, and the comments in `pickletools`). Unpickling runs it, a
 importable object and call it. Here those two know only the names in a table that the caller gives, which maps them to
 functions of ours; every other name is an error that says it.
 
-Three more things that a file may try:
+More that a file may try:
 
-- *Deep nesting*: nothing here recurses over the data, and dict keys are plain, since hashing a deep tuple overflows the
-  C stack.
+- *Deep nesting*: nothing here recurses over the data.
+- *Hashing*: a deep tuple overflows the C stack; and the hashes of tuples and of long ints, unlike those of strings, can
+  be made to collide, a million of them. So keys are strings and numbers of 64 bits.
 - *Copies*: one instruction of two bytes may copy a list of a million items, again and again. Copying is paid for from
   a budget of the pickle's own size.
 - *Cycles*, and the same container in many places: containers keep their identity, and each is visited once.
@@ -21,10 +22,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from candelabra.serialization.errors import FileFormatError, kind_of
 
-__all__ = ["Builder", "PickleReader"]
+__all__ = ["Builder", "PickleReader", "is_key"]
 
 PLAIN = (str, int, float, complex, bytes, bytearray, set, frozenset, type(None))
-_KEYS = (str, int, float, bytes, type(None))
 _CONTAINERS = (list, dict, tuple)
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
@@ -52,6 +52,13 @@ class Builder(NamedTuple):
 
     name: str
     build: Callable[[tuple[Any, ...]], object]
+
+
+def is_key(value: object) -> bool:
+    """Whether a value may be a key of a dict or stand in a set: str, bytes, float, None, or an int of 64 bits."""
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return isinstance(value, str | bytes | float | None)
 
 
 class PickleReader:
@@ -301,17 +308,10 @@ class PickleReader:
             raise self._damaged("copies of as many items as the pickle has bytes", "more", "it looks like a bomb")
 
     def key(self, key: Any) -> Any:
-        """``key`` if it is a plain key: a str, a number, bytes, None, or a flat tuple of those.
-
-        Hashing a tuple or a long int is work of its length at each use, and is paid for like a copy.
-        """
-        if type(key) is tuple:
-            self.pay(len(key))
-        elif type(key) is int:
-            self.pay(key.bit_length() // 64)
-        if isinstance(key, _KEYS) or (type(key) is tuple and all(isinstance(item, _KEYS) for item in key)):
-            return key
-        raise self._damaged("plain values as keys", kind_of(key))
+        """``key``, if `is_key`."""
+        if not is_key(key):
+            raise self._damaged("plain values as keys", kind_of(key))
+        return key
 
     def _damaged(self, expected: str, got: str, hint: str = "") -> FileFormatError:
         return FileFormatError(self.file, expected, got, hint)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from candelabra.serialization.errors import kind_of
-from candelabra.serialization.pickle_reader import Builder
+from candelabra.serialization.pickle_reader import Builder, is_key
 from candelabra.serialization.stored import ITEM_SIZE, MAX_DIMENSIONS
 
 __all__ = ["NAMES", "Storage", "StorageType", "Tensor", "in_short", "storage_of"]
@@ -190,8 +190,7 @@ def _device(arguments: tuple[Any, ...]) -> str:
 
 
 def _key(key: Any) -> Any:
-    """A key of a dict or set; tuples could be deep, and hashing those overflows the C stack."""
-    if not isinstance(key, str | int | float | bytes | None):
+    if not is_key(key):
         raise TypeError(f"{kind_of(key)} as key")
     return key
 

@@ -95,13 +95,15 @@ class _Encoder:
         return nodes
 
     def mapping(self, mapping: dict[object, object], path: str, keys: tuple[object, ...]) -> Node:
-        nodes: list[tuple[str | int, Node]] = []
+        nodes: list[tuple[object, Node]] = []
         for key, value in mapping.items():
-            if not isinstance(key, str | int):
-                raise TypeError(f"cannot save {path}: its key {key!r} is {kind_of(key)}; keys are str or int")
+            if not _is_key(key):
+                raise TypeError(
+                    f"cannot save {path}: its key {key!r} is {kind_of(key)}; keys are str or int, of at most 64 bits"
+                )
             nodes.append((key, self.node(value, f"{path}[{key!r}]", (*keys, key))))
         if all(isinstance(key, str) and not key.startswith("$") for key, _ in nodes):
-            return {str(key): node for key, node in nodes}
+            return {str(key): node for key, node in nodes}  # of a subclass of str
         return {"$dict": [[self.node(key, path, keys), node] for key, node in nodes]}
 
     def name(self, tensor: object, keys: tuple[object, ...]) -> str:
@@ -175,10 +177,15 @@ def _decode_pairs(nodes: list[Node], tensor: Callable[[str], object], depth: int
         if not isinstance(pair, list) or len(pair) != 2:
             raise ValueError("$dict holds something other than pairs")
         key = _decode(pair[0], tensor, depth + 1)
-        if not isinstance(key, str | int) or key in result:
-            raise ValueError(f"$dict has a key that is {kind_of(key)} or stands there twice")
+        if not _is_key(key) or key in result:
+            raise ValueError(f"$dict has a key that is {kind_of(key)}, too long, or there twice")
         result[key] = _decode(pair[1], tensor, depth + 1)
     return result
+
+
+def _is_key(key: object) -> bool:
+    """Long ints can be made to collide in a dict, a million of them, and so are no keys."""
+    return isinstance(key, str) or (isinstance(key, int) and -(2**63) <= key < 2**64)
 
 
 def _is_tuple(obj: object) -> bool:
