@@ -150,7 +150,7 @@ def _open(name: device) -> Instance:
                 f"device {str(name)!r} does not exist: backend {name.type!r} offers {len(devices)} device(s)"
                 + (f", '{name.type}:0' to '{name.type}:{len(devices) - 1}'" if devices else "")
             )
-        bit = 1 << (DEVICE_SHIFT + len(_instances))
+        bit = 1 << (DEVICE_SHIFT + len(_by_bit))
         instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels)
         return instance
 
@@ -193,6 +193,15 @@ def get_default_device() -> device:
 def set_default_device(name: device | str | None) -> None:
     """Set the default device of the process; ``None`` goes back to the reference device."""
     _process_default[0] = None if name is None else open_device(name).device
+
+
+def forget_instances(device_type: str) -> None:
+    """Forget the live devices of a type whose backend was removed. Their tensors keep their bits, and so work on."""
+    with _lock:
+        for name in [name for name in _instances if name.type == device_type]:
+            del _instances[name]
+        if _process_default[0] is not None and _process_default[0].type == device_type:
+            _process_default[0] = None
 
 
 def reset_for_tests() -> None:

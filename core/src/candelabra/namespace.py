@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from candelabra.fronts.registry import FRONTS
-from candelabra.operator.record import OPERATORS, Operator
+from candelabra.operator.record import OPERATORS, PUBLISHERS, Operator
 from candelabra.tensor import Tensor
 
 BINARY: Final[dict[str, str]] = {
@@ -53,6 +53,7 @@ def data_model() -> dict[str, tuple[str, str]]:
 
 def install_methods() -> None:
     """Attach every method to Tensor. Called once, when the package is imported."""
+    PUBLISHERS.append(publish)
     for name, (operator, form) in data_model().items():
         setattr(Tensor, name, LazyMethod(name, _former(operator, form)))
     for record in OPERATORS.values():
@@ -69,6 +70,33 @@ def install_operator(record: Operator) -> None:
         setattr(Tensor, name, LazyMethod(name, _former(record.name, "function")))
     if record.inplace and record.public and not hasattr(Tensor, record.name + "_"):
         setattr(Tensor, record.name + "_", LazyMethod(record.name + "_", _former(record.name, "inplace")))
+
+
+def publish(record: Operator) -> Callable[[], None]:
+    """Attach the methods of an operator that came late (a plugin's, a user's), and return how to detach them.
+
+    ValueError when Tensor has an attribute of that name already: nothing that was there is hidden.
+    """
+    before = set(vars(Tensor))
+    name = record.method if isinstance(record.method, str) else record.name
+    ours = record.declared.__module__.startswith("candelabra.")  # an overloaded front stands before its own record
+    if ours and any(front.method == name for front in FRONTS.values()):
+        return lambda: None
+    if record.method and record.public and hasattr(Tensor, name):
+        OPERATORS.pop(record.name, None)
+        raise ValueError(f"operator {record.name!r} would hide Tensor.{name}: give it method=False or another name")
+    install_operator(record)
+    added = set(vars(Tensor)) - before
+
+    def withdraw() -> None:
+        import candelabra
+
+        for method in added:
+            delattr(Tensor, method)
+        for function in (record.name, record.name + "_"):
+            vars(candelabra).pop(function, None)
+
+    return withdraw
 
 
 def _former(operator: str, form: str) -> Callable[[], Any]:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from candelabra import journal
 from candelabra.keys import LAYER_LIMIT, LAYER_SHIFT, state
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Layer:
             self.handlers: dict[str, Handler] = {}
             self._outer: list[int] = []
             _layers[self.bit] = self
+        journal.note(self.remove)
         _clear()
 
     def register(self, operator: Operator | str, handler: Handler) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar, overload
 
+from candelabra import journal
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -39,6 +41,7 @@ def front(function: Any = True, *, method: bool | str = True, is_property: bool 
         if name in FRONTS:
             raise ValueError(f"front {name!r} is declared twice")
         FRONTS[name] = Front(made, bool(function), as_method, is_property)
+        journal.note(lambda: FRONTS.pop(name, None) and None)
         return made
 
     return publish

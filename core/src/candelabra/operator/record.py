@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Final
 
+from candelabra import journal
 from candelabra.dtypes import dtype
 from candelabra.operator.derivative import Rule, checked_rules
 from candelabra.operator.promotion import Promotion, common, same
@@ -18,6 +19,8 @@ from candelabra.operator.schema import Schema, read_schema
 
 OPERATORS: Final[dict[str, Operator]] = {}
 """Every operator by name. Filled by the declarations and by plugins."""
+PUBLISHERS: Final[list[Callable[[Operator], Callable[[], None]]]] = []
+"""Told of each operator that is declared after the namespaces were made; each returns how to withdraw it."""
 
 ShapeRule = Callable[..., Any]
 """Called with the operator's arguments when a kernel failed; raises what is wrong in the user's words, or returns the
@@ -36,7 +39,10 @@ class DispatchTable(dict[int, Callable[..., Any]]):
     def __missing__(self, key: int) -> Callable[..., Any]:
         from candelabra.dispatch.resolve import resolve
 
+        generation = self.operator.generation
         found = self[key] = resolve(self.operator, key, self.inplace)
+        if self.operator.generation != generation:  # a kernel came meanwhile: what was found may be the old one
+            self.pop(key, None)
         return found
 
 
@@ -82,6 +88,7 @@ class Operator:
         self.rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None
+        self.generation = 0
         self.table: Final = DispatchTable(self, False)
         self.inplace_table: Final = DispatchTable(self, True)
         self.layers: Final[dict[int, Callable[..., Any]]] = {}
@@ -139,6 +146,7 @@ class Operator:
 
     def clear(self) -> None:
         """Forget what was resolved: a kernel, a layer or a policy has changed."""
+        self.generation += 1
         self.table.clear()
         self.inplace_table.clear()
 
@@ -163,6 +171,14 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[..., Any]], 
                 f"operator {record.name!r} is declared twice: first in {first}, now in {function.__module__}"
             )
         OPERATORS[record.name] = record
+        published = [publish(record) for publish in PUBLISHERS]
+
+        def undo() -> None:
+            del OPERATORS[record.name]
+            for withdraw in published:
+                withdraw()
+
+        journal.note(undo)
         return record
 
     return declare

@@ -7,7 +7,7 @@ from typing import Any
 
 import pluggy
 
-from candelabra.backend import API_VERSION, Backend, Kernel
+from candelabra.backend import API_VERSION, Backend, Capabilities, Kernel
 from candelabra.errors import BackendError
 from candelabra.operator.record import OPERATORS
 from candelabra.plugins.hooks import Hooks
@@ -25,21 +25,26 @@ def manager() -> pluggy.PluginManager:
 
 
 def register(name: str, plugin: Any) -> Callable[[], None]:
-    """Register a plugin object and return the function that takes it off again."""
+    """Register a plugin object and return the function that takes it off again.
+
+    Raises what pluggy finds wrong: an implementation of an unknown hook, or of a hook with other parameters.
+    """
     pm = manager()
-    operators = set(OPERATORS)
     pm.register(plugin, name)
-    pm.check_pending()
 
     def undo() -> None:
-        pm.unregister(plugin)
-        for added in set(OPERATORS) - operators:
-            del OPERATORS[added]
+        if pm.is_registered(plugin):
+            pm.unregister(plugin)
 
+    try:
+        pm.check_pending()
+    except BaseException:
+        undo()
+        raise
     return undo
 
 
-def _call(plugin: Any, hook: str) -> Any:
+def call_hook(plugin: Any, hook: str) -> Any:
     """Call one plugin's implementation of a hook; None where it has none."""
     for implementation in getattr(manager().hook, hook).get_hookimpls():
         if implementation.plugin is plugin:
@@ -49,7 +54,7 @@ def _call(plugin: Any, hook: str) -> Any:
 
 def checked_backend(name: str, plugin: Any) -> Backend:
     """Ask for the backend and check it."""
-    made = _call(plugin, "candelabra_backend")
+    made = call_hook(plugin, "candelabra_backend")
     if made is None:
         raise BackendError(
             f"plugin {name!r} implements no hook candelabra_backend: define it with @candelabra.plugins.hooks.hookimpl"
@@ -60,20 +65,41 @@ def checked_backend(name: str, plugin: Any) -> Backend:
 
 
 def check_backend(name: str, made: Any) -> None:
-    """Name, contract and version window."""
+    """Name, contract, version window, capabilities."""
     if not isinstance(made, Backend):
         raise BackendError(f"plugin {name!r}: candelabra_backend() returned {made!r}, not a candelabra.backend.Backend")
-    if made.name != name:
-        raise BackendError(f"plugin {name!r}: its backend calls itself {made.name!r}; the two names must be equal")
-    low, high = made.api
-    if not (low[0] <= API_VERSION[0] <= high[0] and low <= API_VERSION):
-        raise BackendError(
-            f"backend {name!r} was built for core API {_text(low)} to {_text(high)}, this core offers {_text(API_VERSION)}: "
-            + ("update the backend" if high < API_VERSION else "update candelabra")
-        )
+    own = getattr(made, "name", None)
+    if own != name:
+        raise BackendError(f"plugin {name!r}: its backend calls itself {own!r}; the two names must be equal")
+    if not name.isidentifier():
+        raise BackendError(f"plugin {name!r}: a device type is an identifier, so that device('name:0') can be read")
+    _check_window(name, made.api)
+    capabilities = getattr(made, "capabilities", None)
+    if not isinstance(capabilities, Capabilities):
+        raise BackendError(f"backend {name!r}: its capabilities are {capabilities!r}, not candelabra.backend.Capabilities")
+    for method in ("layout", "restride") if capabilities.strided else ():
+        if getattr(type(made), method) is getattr(Backend, method):
+            raise BackendError(f"backend {name!r} claims strided=True but has no {method}()")
 
 
-def _text(version: tuple[int, int]) -> str:
+def _check_window(name: str, window: Any) -> None:
+    try:
+        (low, high) = (tuple(int(n) for n in version) for version in window)
+        well_formed = len(low) == len(high) == 2
+    except (TypeError, ValueError):
+        well_formed = False
+    if not well_formed:
+        raise BackendError(f"backend {name!r}: api is ((major, minor), (major, minor)), the first and the last, got {window!r}")
+    # A minor step only adds, so a newer minor of the last major still serves; an older core than the first does not.
+    if low <= API_VERSION and API_VERSION[0] <= high[0]:
+        return
+    advice = "update candelabra" if low > API_VERSION else f"update the package that brings {name!r}"
+    raise BackendError(
+        f"backend {name!r} was built for core API {_text(low)} to {_text(high)}, this core offers {_text(API_VERSION)}: {advice}"
+    )
+
+
+def _text(version: tuple[int, ...]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
@@ -81,14 +107,19 @@ def checked_kernels(made: Backend) -> dict[str, Kernel]:
     """The kernel table; names that no operator has, and values that cannot be called, are refused."""
     table = dict(made.kernels())
     for name, kernel in table.items():
-        base = name[:-1] if name.endswith("_") and name not in OPERATORS else name
-        if base not in OPERATORS:
-            raise BackendError(f"backend {made.name!r} has a kernel for {name!r}, but no operator has that name")
-        if not callable(kernel):
-            raise BackendError(f"backend {made.name!r}: the kernel of {name!r} is not callable: {kernel!r}")
+        check_kernel(made.name, name, kernel)
     return table
+
+
+def check_kernel(backend: str, name: str, kernel: Any) -> None:
+    """One entry of a kernel table."""
+    base = name[:-1] if name.endswith("_") and name not in OPERATORS else name
+    if base not in OPERATORS:
+        raise BackendError(f"backend {backend!r} has a kernel for {name!r}, but no operator has that name")
+    if not callable(kernel):
+        raise BackendError(f"backend {backend!r}: the kernel of {name!r} is not callable: {kernel!r}")
 
 
 def declare_operators(plugin: Any) -> None:
     """Let a plugin declare operators of its own."""
-    _call(plugin, "candelabra_operators")
+    call_hook(plugin, "candelabra_operators")

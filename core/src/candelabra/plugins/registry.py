@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from candelabra.device import device
+from candelabra import journal
+from candelabra.device import device, forget_instances
 from candelabra.errors import BackendError
+from candelabra.plugins import names
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 GROUP: Final = "candelabra.backends"
 ENVIRONMENT: Final = "CANDELABRA_BACKENDS"
 """A comma-separated list of device types: only those are seen."""
+
+
+class BeingLoaded(BackendError):
+    """A plugin's own import asked for the plugin's device. No lasting failure: later the device may be there."""
 
 
 @dataclass
@@ -38,176 +45,257 @@ class Plugin:
     traceback: str = ""
     steps: list[str] = field(default_factory=lambda: ["found"])
     plugin: Any = None
+    loading: bool = False
 
     @property
     def loaded(self) -> bool:
         return self.backend is not None
 
 
-_lock: Final = threading.RLock()
+# Two locks: who only looks at the list never waits for another thread's import.
+_listing: Final = threading.RLock()
+_loading: Final = threading.RLock()
 _plugins: dict[str, Plugin] | None = None
-_duplicates: Final[dict[str, list[str]]] = {}
 
 
 def plugins() -> dict[str, Plugin]:
     """Every backend plugin by device type, in alphabetical order; nothing is imported for it."""
     global _plugins
-    with _lock:
+    with _listing:
         if _plugins is None:
             _plugins = _discover()
-        return _plugins
+        return dict(_plugins)
+
+
+def _table() -> dict[str, Plugin]:
+    plugins()
+    assert _plugins is not None
+    return _plugins
+
+
+def allowed_names() -> set[str] | None:
+    """The device types that the environment variable names; None where it is not set."""
+    only = os.environ.get(ENVIRONMENT)
+    return None if only is None else {name.strip() for name in only.split(",") if name.strip()}
 
 
 def _discover() -> dict[str, Plugin]:
     from importlib.metadata import entry_points
 
-    only = os.environ.get(ENVIRONMENT)
-    allowed = None if only is None else {name.strip() for name in only.split(",") if name.strip()}
+    allowed = allowed_names()
     found: dict[str, Plugin] = {}
+    owners: dict[str, list[str]] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
         if allowed is not None and entry.name not in allowed:
             continue
-        owner = entry.dist.name if entry.dist is not None else entry.value
-        if entry.name in found:
-            if found[entry.name].entry is not None and found[entry.name].entry.value == entry.value:  # type: ignore[union-attr]
-                continue  # one installation seen through two paths
-            _duplicates.setdefault(entry.name, [found[entry.name].distribution]).append(owner)
-            continue
-        found[entry.name] = Plugin(entry.name, entry, owner)
-    for name, owners in _duplicates.items():
+        owner = _canonical(entry.dist.name) if entry.dist is not None else entry.value
+        first = found.setdefault(entry.name, Plugin(entry.name, entry, owner))
+        same = first.entry is not None and (first.distribution, first.entry.value) == (owner, entry.value)
+        if first.entry is not entry and not same:  # equal: one installation seen through two paths
+            owners.setdefault(entry.name, [_claim(first)]).append(f"{owner} ({entry.value})")
+    for name, claims in owners.items():
         found[name].error = BackendError(
-            f"device type {name!r} has {len(owners)} owners, {' and '.join(owners)}: uninstall all but one"
+            f"device type {name!r} has {len(claims)} owners, {' and '.join(claims)}: uninstall all but one"
         )
     return found
 
 
+def _canonical(distribution: str) -> str:
+    return distribution.lower().replace("_", "-")
+
+
+def _claim(plugin: Plugin) -> str:
+    return f"{plugin.distribution} ({plugin.entry.value})" if plugin.entry is not None else plugin.distribution
+
+
+# -- loading ------------------------------------------------------------------------------------------------------------
 def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
     """The backend of a device type, loaded; BackendError says why it cannot be, and what to do."""
     plugin = plugins().get(name)
     if plugin is None:
         raise BackendError(missing(name))
-    return _loaded(plugin)
+    return load(plugin)
 
 
-def _loaded(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
-    with _lock:
-        if plugin.backend is None and plugin.error is None:
-            _load(plugin)
-        if plugin.backend is None:
-            assert plugin.error is not None
-            raise BackendError(
-                f"backend {plugin.name!r} (distribution {plugin.distribution!r}) failed to load: "
-                f"{type(plugin.error).__name__}: {plugin.error}. `candelabra doctor` shows the traceback"
-            ) from plugin.error
-        return plugin.backend, plugin.kernels
+def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
+    """Load a plugin unless that was done; several threads load it once. BackendError when it fails or has failed."""
+    if plugin.backend is None:
+        with _loading:
+            if plugin.loading:
+                raise BeingLoaded(
+                    f"backend {plugin.name!r} is asked for while it is being loaded: its import, or one that it causes, uses "
+                    "its device. Let the plugin make tensors only when it is called"
+                )
+            if plugin.backend is None and plugin.error is None:
+                _load(plugin)
+    if plugin.backend is None:
+        assert plugin.error is not None
+        raise BackendError(
+            f"backend {plugin.name!r} (distribution {plugin.distribution!r}) failed to load: "
+            f"{type(plugin.error).__name__}: {plugin.error}. `candelabra doctor` shows the traceback"
+        ) from plugin.error
+    return plugin.backend, plugin.kernels
 
 
 def _load(plugin: Plugin) -> None:
-    """Import, check, ask for kernels; commit only when all of it went well."""
-    from candelabra.plugins.loading import checked_backend, checked_kernels, declare_operators, register
-
+    """Import, check, ask for kernels; commit only when all of it went well, and take all of it back otherwise."""
+    plugin.loading = True
     try:
-        assert plugin.entry is not None
-        module = plugin.entry.load()
-        plugin.steps.append("imported")
-        undo = register(plugin.name, module)
-        try:
-            made = checked_backend(plugin.name, module)
-            plugin.steps.append("version window ok")
-            declare_operators(module)
-            kernels = checked_kernels(made)
-            plugin.steps.append(f"{len(kernels)} kernels")
-        except BaseException:
-            undo()
-            raise
-    except Exception as error:
+        with journal.Recording() as recording:
+            try:
+                made, kernels, loaded = _brought_by(plugin)
+            except BaseException:
+                recording.undo()
+                raise
+    except (KeyboardInterrupt, BeingLoaded):
+        plugin.steps = ["found"]
+        raise
+    except BaseException as error:  # SystemExit too: a plugin may end itself, not the program
         plugin.error = error
         plugin.traceback = traceback.format_exc()
         return
-    plugin.backend, plugin.kernels, plugin.plugin = made, kernels, module
+    finally:
+        plugin.loading = False
+    plugin.kernels, plugin.plugin = kernels, loaded
+    plugin.backend = made  # last: who sees it without the lock sees the rest too
 
 
-def add_backend(made: Backend, plugin: Any = None) -> None:
-    """Register a backend without an entry point, for tests and notebooks. Refuses a device type that has an owner."""
-    from candelabra.plugins.loading import check_backend, checked_kernels
+def _brought_by(plugin: Plugin) -> tuple[Backend, dict[str, Kernel], Any]:
+    from candelabra.plugins.loading import checked_backend, checked_kernels, declare_operators, register
 
-    with _lock:
-        table = plugins()
-        if made.name in table:
+    assert plugin.entry is not None
+    loaded = plugin.entry.load()
+    plugin.steps.append("imported")
+    journal.note(register(plugin.name, loaded))
+    made = checked_backend(plugin.name, loaded)
+    plugin.steps.append("version window ok")
+    declare_operators(loaded)
+    kernels = checked_kernels(made)
+    plugin.steps.append(f"{len(kernels)} kernels")
+    return made, kernels, loaded
+
+
+def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
+    """Register a backend without an entry point, for tests and notebooks, and return the function that removes it.
+
+    ``plugin`` is an object with further hooks (operators, commands, samples). BackendError when the device type has an
+    owner already or the backend breaks the contract; nothing of it stays then. After removal, tensors that are on the
+    device keep working.
+    """
+    from candelabra.plugins.loading import check_backend, checked_kernels, declare_operators, register
+
+    with _loading:
+        table = _table()
+        name = getattr(made, "name", type(made).__name__)
+        if name in table:
             raise BackendError(
-                f"device type {made.name!r} already has an owner, {table[made.name].distribution!r}: one device type, one backend"
+                f"device type {name!r} already has an owner, {table[name].distribution!r}: one device type, one backend"
             )
-        check_backend(made.name, made)
-        table[made.name] = Plugin(
-            made.name, None, type(made).__module__, made, checked_kernels(made), steps=["added by hand"], plugin=plugin
-        )
+        with journal.Recording() as recording:
+            try:
+                check_backend(name, made)
+                if plugin is not None:
+                    journal.note(register(name, plugin))
+                    declare_operators(plugin)
+                kernels = checked_kernels(made)
+            except BaseException:
+                recording.undo()
+                raise
+        added = Plugin(name, None, type(made).__module__, made, kernels, steps=["added by hand"], plugin=plugin)
+        table[name] = added
+
+    def remove() -> None:
+        with _loading:
+            if _table().get(name) is added:
+                del _table()[name]
+                forget_instances(name)
+                recording.undo()
+                _forget_calls()
+
+    _forget_calls()  # what failed for want of a reference device may work now
+    journal.note(remove)
+    return remove
+
+
+def _forget_calls() -> None:
+    from candelabra.operator.record import clear_dispatch_tables
+
+    clear_dispatch_tables()
 
 
 def missing(name: str) -> str:
     """What to say when no plugin owns a device type."""
-    present = ", ".join(plugins()) or "none"
-    extra = f': pip install "candelabra[{name}]"' if name in known_extras() else ""
+    command = names.install_command(name)
+    allowed = allowed_names()
+    if allowed is not None and name not in allowed:
+        return f"device type {name!r} is hidden: {ENVIRONMENT} lets only {', '.join(sorted(allowed)) or 'none'} be seen"
     if not plugins():
+        command = command or names.install_command()
         return (
-            f"no backend is installed for device {name!r}, nor any other: the core has no kernels of its own. "
-            f'Install one: pip install "candelabra[{name if name in known_extras() else "cpu"}]"'
+            f"no backend is installed for device {name!r}, nor any other: the core has no kernels of its own"
+            + (f". Install one: {command}" if command else "")
         )
-    return f"no backend is installed for device type {name!r}{extra or ' (is its package installed?)'}. Installed: {present}"
+    advice = f": {command}" if command else " (is its package installed?)"
+    return f"no backend is installed for device type {name!r}{advice}. Installed: {', '.join(plugins())}"
 
 
-def known_extras() -> set[str]:
-    """The extras that the core's own metadata offers: what `pip install "candelabra[…]"` can bring."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        return set(metadata("candelabra").get_all("Provides-Extra") or ())
-    except PackageNotFoundError:
-        return set()
+def nothing_installed() -> str:
+    """What to say when there is no backend at all and no device was named."""
+    if allowed_names() is not None:
+        return f"no backend can be seen: {ENVIRONMENT}={os.environ[ENVIRONMENT]!r} lets none through that is installed"
+    command = names.install_command()
+    return "no backend is installed, and the core has no kernels of its own" + (f". Install one: {command}" if command else "")
 
 
 # -- choosing -----------------------------------------------------------------------------------------------------------
-def reference_device() -> device:
-    """The device on the host's memory that others fall back to."""
-    broken = []
+def working() -> list[tuple[Plugin, Backend]]:
+    """Every plugin that loads, with its backend."""
+    found = []
     for plugin in plugins().values():
         try:
-            made, _ = _loaded(plugin)
-        except BackendError as error:
-            broken.append(str(error))
+            found.append((plugin, load(plugin)[0]))
+        except BackendError:
             continue
+    return found
+
+
+def reference_device() -> device:
+    """The device on the host's memory that others fall back to."""
+    for _, made in working():
         if made.capabilities.host:
             return device(made.name, 0)
-    raise BackendError("no backend on the host's memory is installed; " + ("; ".join(broken) or missing("cpu")))
+    if not plugins():
+        raise BackendError(nothing_installed())
+    broken = [f"{name} failed to load: {type(e).__name__}: {e}" for name, e in failures().items()]
+    command = names.install_command()
+    raise BackendError(
+        "no backend on the host's memory works"
+        + (f" ({'; '.join(broken)}; `candelabra doctor` shows the traceback)" if broken else "")
+        + (f". Install one: {command}" if command and not broken else "")
+    )
 
 
 def default_device() -> device:
     """Where tensors go when nobody says where: the reference device, else the first device that works."""
     try:
         return reference_device()
-    except BackendError as failure:
-        for plugin in plugins().values():
-            if plugin.backend is not None and _count(plugin.backend):
+    except BackendError:
+        for plugin, made in working():
+            if device_count(made):
                 return device(plugin.name, 0)
-        if not plugins():
-            raise BackendError(
-                'no backend is installed, and the core has no kernels of its own. Install one: pip install "candelabra[cpu]"'
-            ) from None
-        raise failure
+        raise
 
 
 def accelerator() -> str:
-    """The device type that is not the host's, if there is exactly one that works; else the default's."""
-    for plugin in plugins().values():
-        try:
-            made, _ = _loaded(plugin)
-        except BackendError:
-            continue
-        if not made.capabilities.host and _count(made):
+    """The first device type that works and is not the host's; else the default's."""
+    for _, made in working():
+        if not made.capabilities.host and device_count(made):
             return made.name
     return default_device().type
 
 
-def _count(made: Backend) -> int:
+def device_count(made: Backend) -> int:
+    """How many devices a backend offers; 0 when it says that there are none, or fails to say."""
     try:
         return len(made.devices())
     except Exception:
@@ -215,16 +303,8 @@ def _count(made: Backend) -> int:
 
 
 def backends_with_kernel(operator: str) -> list[str]:
-    """The loaded or loadable device types that have a kernel of their own for an operator."""
-    names = []
-    for plugin in plugins().values():
-        try:
-            _, kernels = _loaded(plugin)
-        except BackendError:
-            continue
-        if operator in kernels:
-            names.append(plugin.name)
-    return names
+    """The device types that load and have a kernel of their own for an operator."""
+    return [plugin.name for plugin, _ in working() if operator in plugin.kernels]
 
 
 def failures() -> dict[str, BaseException]:
