@@ -15,7 +15,7 @@ Kernel = Callable[..., Any]
 
 def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
-    from candelabra_cpu import creation, gradients, indexing, pointwise, reductions, viewing
+    from candelabra_cpu import creation, gradients, indexing, pointwise, random, reductions, viewing
     from candelabra_cpu.backend import TO_NUMPY
 
     base = candelabra_arrayapi.kernels(np, TO_NUMPY)
@@ -24,6 +24,7 @@ def table() -> dict[str, Kernel]:
         **{name + "_": quiet_into(kernel) for name, kernel in base.items() if isinstance(kernel, np.ufunc) and _same_dtype(kernel)},
         **pointwise.KERNELS,
         **reductions.KERNELS,
+        **random.KERNELS,
         **viewing.KERNELS,
         **creation.KERNELS,
         **gradients.KERNELS,

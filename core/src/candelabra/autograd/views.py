@@ -104,16 +104,19 @@ def check_writable(target: Tensor) -> None:
         )
     if state.bits & NO_GRAD:
         return
+    refused = getattr(target, "_inplace_refused", None)
+    if refused is not None:
+        raise RuntimeError(refused)
     node = target._node
     if node is not None and node.is_leaf:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if target._keys & VIEW:
         base = target._base._node
-        if base is not None and base.is_leaf and not _cut(target):
+        if base is not None and base.is_leaf and not is_cut(target):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def _cut(view: Tensor) -> bool:
+def is_cut(view: Tensor) -> bool:
     """Whether the chain of a view passes through ``detach``: its writes carry no history."""
     return any(op.not_differentiable is not None for op, _ in chain_of(view))
 
@@ -122,7 +125,7 @@ def write(target: Tensor, payload: Any) -> None:
     """Put a payload of the same shape and dtype in the place of the target's content; bumps the version."""
     instance = instance_of_key(target._keys)
     if not instance.immutable:
-        _check_overlap(target)
+        check_overlap(target)
         instance.backend.copy_(target._payload, payload)
     elif target._keys & VIEW:
         base = target._base
@@ -133,7 +136,8 @@ def write(target: Tensor, payload: Any) -> None:
     target._version[0] += 1
 
 
-def _check_overlap(target: Tensor) -> None:
+def check_overlap(target: Tensor) -> None:
+    """Refuse to write to expanded memory, where several elements are one."""
     shape = target._payload.shape
     if target._keys & VIEW and any(
         step == 0 and size > 1 for size, step in zip(shape, target._layout()[0], strict=True)
@@ -151,7 +155,7 @@ def write_recorded(target: Tensor, value: Tensor) -> Tensor:
     node = value._node
     if target._keys & VIEW:
         base = target._base
-        if not _cut(target) and (node is not None or base._node is not None):
+        if not is_cut(target) and (node is not None or base._node is not None):
             base._node = Overwrite(base, chain_of(target), node)
             base._keys |= AUTOGRAD
         return target
@@ -191,13 +195,20 @@ class Overwrite(Node):
             parts.append(op(parts[-1], *arguments))
         to_base = None
         if self.e0 is not None:
-            to_base = parts[-1] * 0
+            to_base = zeros_like(parts[-1])
             for (op, arguments), whole in zip(reversed(self.chain), reversed(parts[:-1]), strict=True):
                 to_base = op.scatter(whole, to_base, *arguments)
         return to_base, parts[-1] if self.e1 is not None else None
 
     def name(self) -> str:
         return "CopySlices"
+
+
+def zeros_like(g: Tensor) -> Tensor:
+    """Zeros in the shape of ``g``; not ``g * 0``, which is NaN where ``g`` is infinite."""
+    from candelabra.ops.creation import full
+
+    return full(tuple(g._payload.shape), 0, dtype=g.dtype, device=g.device)  # type: ignore[no-any-return]
 
 
 def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:

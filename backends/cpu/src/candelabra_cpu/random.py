@@ -1,0 +1,51 @@
+"""Random kernels: the functions of ``philox`` under the operators' names and signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from candelabra_cpu import philox
+from candelabra_cpu.backend import TO_NUMPY
+
+Shape = tuple[int, ...]
+
+
+def random_uniform(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    return np.asarray(philox.uniform(seed, offset, shape, TO_NUMPY[dtype]))
+
+
+def random_normal(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    return np.asarray(philox.normal(seed, offset, shape, TO_NUMPY[dtype]))
+
+
+def random_exponential(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    return np.asarray(philox.exponential(seed, offset, shape, TO_NUMPY[dtype]))
+
+
+def random_integers(shape: Shape, low: int, high: int, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    return np.asarray(philox.integers(seed, offset, low, high, shape, TO_NUMPY[dtype]))
+
+
+def random_permutation(n: int, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    return np.asarray(philox.permutation(seed, offset, n, TO_NUMPY[dtype]))
+
+
+def random_bernoulli(p: Any, shape: Shape, seed: int, offset: int, index: int) -> Any:
+    if isinstance(p, np.ndarray) and not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("a probability is not in [0, 1]")
+    return np.asarray(philox.bernoulli(seed, offset, p, shape))
+
+
+def random_multinomial(weights: Any, num_samples: int, replacement: bool, seed: int, offset: int) -> Any:
+    if weights.ndim == 2 and not len(weights):
+        return np.empty((0, num_samples), np.int64)
+    return np.asarray(philox.multinomial(seed, offset, weights, num_samples, replacement))
+
+
+KERNELS: dict[str, Any] = {
+    "random_uniform": random_uniform, "random_normal": random_normal, "random_exponential": random_exponential,
+    "random_integers": random_integers, "random_permutation": random_permutation,
+    "random_bernoulli": random_bernoulli, "random_multinomial": random_multinomial,
+}  # fmt: skip

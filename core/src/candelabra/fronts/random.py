@@ -1,0 +1,401 @@
+"""Random tensors: new ones, and ones like another. Fillers in place stand in ``fronts/random_inplace.py``."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from candelabra.device import Instance, open_device
+from candelabra.dispatch.out import write_out
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, dtype, float32, get_default_dtype, int64
+from candelabra.fronts.registry import front
+from candelabra.fronts.shaping import sizes
+from candelabra.layout import broadcast_shapes
+from candelabra.operator.arguments import as_dtype, as_size
+from candelabra.ops import creation, random
+from candelabra.random import generator as generators
+from candelabra.random.counters import counters_used
+
+if TYPE_CHECKING:
+    from candelabra.operator.record import Operator
+    from candelabra.random.generator import Generator
+    from candelabra.tensor import Tensor
+
+CPP_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
+    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long", "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""What PyTorch calls a dtype in the errors of its random functions."""
+EXACT = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}
+"""Up to here a floating dtype holds every integer."""
+
+
+# -- drawing ----------------------------------------------------------------------------------------------------------
+def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
+    """The generator that was given, or the device's default one."""
+    if generator is None:
+        return generators.default_generator(instance)
+    if not isinstance(generator, generators.Generator):
+        raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
+    return generator
+
+
+def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any) -> Tensor:
+    """``shape`` numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
+    instance.keys_for(d)  # refused before the generator moves
+    record: Operator = getattr(random, f"random_{kind}")
+    creation.given_shape(record, (shape,))
+    seed, offset = generator_of(name, generator, instance).take(counters_used(kind, prod(shape), d.name))
+    out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
+    return out
+
+
+def draw_integers(
+    name: str, low: int, high: int, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any
+) -> Tensor:
+    """Integers in [low, high) of any dtype that holds them; floating ones are drawn as int64 and cast."""
+    check_range(low, high, d)
+    instance.keys_for(d)
+    creation.given_shape(random.random_integers, (shape,))
+    whole = d if d.category <= INTEGER else int64
+    counters = counters_used("integers", prod(shape), whole.name, high - low)
+    seed, offset = generator_of(name, generator, instance).take(counters)
+    out: Tensor = random.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
+    return out if whole is d else out.to(d)
+
+
+def check_range(low: int, high: int, d: dtype) -> None:
+    """RuntimeError where [low, high) is empty or has numbers that ``d`` cannot hold."""
+    if d.category == COMPLEX:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    least, most = _limits(d)
+    if not least <= low <= most:
+        raise RuntimeError(f"from is out of bounds for {CPP_NAMES[d.name]}")
+    if not least <= high - 1 <= most:
+        raise RuntimeError(f"to - 1 is out of bounds for {CPP_NAMES[d.name]}")
+
+
+def _limits(d: dtype) -> tuple[float, float]:
+    from candelabra.dtypes import finfo, iinfo
+
+    if d.category == BOOL:
+        return 0, 1
+    if d.category == INTEGER:
+        limits = iinfo(d)
+        return limits.min, limits.max
+    # A floating dtype holds more than int64 does, in which its integers are drawn.
+    top = min(int(finfo(d).max), (1 << 63) - 1)
+    return -top - 1 if top == (1 << 63) - 1 else -top, top
+
+
+def draw_bernoulli(name: str, p: Any, shape: tuple[int, ...], instance: Instance, generator: Any) -> Tensor:
+    """A bool tensor, True with probability ``p``: a checked number, or a tensor that broadcasts to ``shape``."""
+    kind = "float32"
+    if hasattr(p, "_payload"):
+        kind = p.dtype.name
+        p = p.detach().to(instance.device)
+        if tuple(p._payload.shape) != shape:
+            p = p.expand(shape)
+    seed, offset = generator_of(name, generator, instance).take(counters_used("bernoulli", prod(shape), kind))
+    out: Tensor = random.random_bernoulli.function(p, shape, seed, offset, device=instance)
+    return out
+
+
+def check_floating(kernel: str, d: dtype, allow_complex: bool = True) -> None:
+    """NotImplementedError, which is a RuntimeError too, for dtypes that a continuous distribution has no values of."""
+    if d.category < FLOATING or (d.category == COMPLEX and not allow_complex):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{PYTHON_NAMES[d.name]}'")
+
+
+# -- new tensors ------------------------------------------------------------------------------------------------------
+def _new(
+    name: str, kind: str, kernel: str, shape: Any, generator: Any, out: Any, d: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    if out is not None:
+        return _into(out, lambda: _new(name, kind, kernel, shape, generator, None, d or out.dtype, out.device, False))
+    found = get_default_dtype() if d is None else as_dtype(d)
+    check_floating(kernel, found)
+    made = draw(name, kind, shape, found, open_device(device), generator)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _into(out: Any, make: Any) -> Tensor:
+    """The ``out=`` form of a function that is no record."""
+    result: Tensor = write_out(_Made(make), out, (), {})  # type: ignore[arg-type]
+    return result
+
+
+class _Made:
+    """Stands for an operator in ``write_out``, which wants its name and calls its function."""
+
+    name = "random"
+
+    def __init__(self, make: Any) -> None:
+        self.function = make
+
+
+def _shape(size: tuple[Any, ...], named: Any) -> tuple[int, ...]:
+    return sizes(size) if named is None else sizes((named,))
+
+
+@front(method=False)
+def rand(
+    *shape: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform numbers in [0, 1) in the given shape, of a floating or complex dtype."""
+    wanted = _shape(shape, size)
+    return _new("rand", "uniform", "check_uniform_bounds", wanted, generator, out, dtype, device, requires_grad)
+
+
+@front(method=False)
+def randn(
+    *shape: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Standard normal numbers in the given shape, of a floating or complex dtype (complex ones have variance 1)."""
+    wanted = _shape(shape, size)
+    return _new("randn", "normal", "normal_kernel_cpu", wanted, generator, out, dtype, device, requires_grad)
+
+
+def _bounds(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, Any]:
+    """``(low, high, size)`` and ``(high, size)`` alike."""
+    if isinstance(high, (tuple, list)) and size is None:
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    for position, (title, value) in enumerate((("low", low), ("high", high)), 1):
+        if isinstance(value, float) or not (hasattr(value, "__index__") or hasattr(value, "__int__")):
+            raise TypeError(f"{name}(): argument '{title}' (position {position}) must be int, not {type(value).__name__}")
+    return int(low), int(high), size
+
+
+@front(method=False)
+def randint(
+    low: Any = 0,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Integers in [low, high): ``randint(low, high, size)`` or ``randint(high, size)``; int64 unless told otherwise."""
+    first, last, wanted = _bounds("randint", low, high, size)
+    if not isinstance(wanted, (tuple, list)):
+        raise TypeError(f"randint(): argument 'size' must be tuple of ints, not {type(wanted).__name__}")
+    shape = sizes((wanted,))
+    if out is not None:
+        d = dtype or out.dtype
+        return _into(out, lambda: randint(first, last, shape, generator=generator, dtype=d, device=out.device))
+    found = int64 if dtype is None else as_dtype(dtype)
+    made = draw_integers("randint", first, last, shape, found, open_device(device), generator)
+    return made.requires_grad_() if requires_grad else made
+
+
+@front(method=False)
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The integers 0 to ``n - 1`` in random order; int64 unless told otherwise."""
+    if out is not None:
+        d = dtype or out.dtype
+        return _into(out, lambda: randperm(n, generator=generator, dtype=d, device=out.device))
+    found = int64 if dtype is None else as_dtype(dtype)
+    if isinstance(n, float):
+        raise TypeError("randperm(): argument 'n' (position 1) must be int, not float")
+    count = as_size(n)
+    creation.given_shape(random.random_permutation, ((count,),))
+    if found.category in (BOOL, COMPLEX):
+        raise NotImplementedError(f"\"randperm\" not implemented for '{PYTHON_NAMES[found.name]}'")
+    most = EXACT[found.name] + 1 if found.category == FLOATING else int(_limits(found)[1]) + 1
+    if count > most:
+        raise RuntimeError(f"n cannot be greater than {most} for {PYTHON_NAMES[found.name]} type.")
+    instance = open_device(device)
+    seed, offset = generator_of("randperm", generator, instance).take(counters_used("permutation", count, "int64"))
+    whole = found if found.category == INTEGER else int64
+    made = random.random_permutation.function(count, seed, offset, dtype=whole, device=instance)
+    made = made if whole is found else made.to(found)
+    return made.requires_grad_() if requires_grad else made
+
+
+@front(method=False)
+def rand_like(
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """:func:`rand` in the shape, dtype and device of ``input``."""
+    shape, d, place = tuple(input.shape), dtype or input.dtype, device or input.device
+    return _new("rand_like", "uniform", "check_uniform_bounds", shape, generator, None, d, place, requires_grad)
+
+
+@front(method=False)
+def randn_like(
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """:func:`randn` in the shape, dtype and device of ``input``."""
+    shape, d, place = tuple(input.shape), dtype or input.dtype, device or input.device
+    return _new("randn_like", "normal", "normal_kernel_cpu", shape, generator, None, d, place, requires_grad)
+
+
+@front(method=False)
+def randint_like(
+    input: Tensor,
+    low: Any = 0,
+    high: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """:func:`randint` in the shape, dtype and device of ``input``: ``randint_like(input, high)`` or ``(…, low, high)``."""
+    first, last, _ = _bounds("randint_like", low, high, ())
+    d, place = dtype or input.dtype, device or input.device
+    return randint(first, last, tuple(input.shape), generator=generator, dtype=d, device=place, requires_grad=requires_grad)
+
+
+# -- distributions ----------------------------------------------------------------------------------------------------
+@front(method=False)
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal numbers with a mean and a standard deviation for each: tensors that broadcast, numbers, or two numbers
+    and a ``size``. The result carries no gradient to them."""
+    if out is not None:
+        d = dtype or out.dtype
+        return _into(out, lambda: normal(mean, std, size, generator=generator, dtype=d, device=out.device))
+    tensors = [v for v in (mean, std) if hasattr(v, "_payload")]
+    if not tensors:
+        if size is None:
+            raise TypeError("normal(): two numbers need a 'size'; normal(mean, std, size) or tensors were expected")
+        d = get_default_dtype() if dtype is None else as_dtype(dtype)
+        check_floating("normal_kernel_cpu", d)
+        check_std(std)
+        made = scaled(draw("normal", "normal", sizes((size,)), d, open_device(device), generator), std, mean)
+        return made.requires_grad_() if requires_grad else made
+    for value in tensors:
+        check_floating("normal_kernel_cpu", value.dtype, allow_complex=value is mean)
+    check_std(std)
+    like = tensors[0]
+    shape = broadcast_shapes(*(tuple(t._payload.shape) for t in tensors))
+    noise = draw("normal", "normal", shape, like.dtype, like._instance, generator)
+    mean, std = (v.detach() if hasattr(v, "_payload") else v for v in (mean, std))
+    return noise * std + mean
+
+
+def check_std(std: Any) -> None:
+    """RuntimeError where a standard deviation, a number or a tensor, is negative or NaN."""
+    if hasattr(std, "_payload"):
+        if not bool((std >= 0).all()):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
+    """``noise * factor + shift``, each step rounded to the dtype; half types compute in float32 and round once."""
+    if (factor, shift) == (1, 0):
+        return noise
+    d = noise.dtype
+    if d.name in ("float16", "bfloat16"):
+        noise = noise.to(float32)
+    value = noise if factor == 1 else noise * factor
+    value = value if shift == 0 else value + shift
+    return value if value.dtype is d else value.to(d)
+
+
+@front
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+    """1 with the probability that each element of ``input`` says (or ``p``, for all), else 0, in ``input``'s dtype."""
+    if out is not None:
+        return _into(out, lambda: bernoulli(input, p, generator=generator))
+    if p is None:
+        check_floating("bernoulli_tensor_cpu_p_", input.dtype, allow_complex=False)
+    else:
+        check_probability(p)
+        if input.is_complex():
+            raise NotImplementedError(f"\"bernoulli_scalar_cpu_\" not implemented for '{PYTHON_NAMES[input.dtype.name]}'")
+    chance = input if p is None else float(p)
+    return draw_bernoulli("bernoulli", chance, tuple(input.shape), input._instance, generator).to(input.dtype)
+
+
+def check_probability(p: Any) -> None:
+    """RuntimeError where a number is no probability."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+@front
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """``num_samples`` indices drawn from each row of ``input``: weights that need not sum to 1. int64."""
+    if out is not None:
+        return _into(out, lambda: multinomial(input, num_samples, replacement, generator=generator))
+    shape = tuple(input.shape)
+    if len(shape) not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if input.dtype.category != FLOATING:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {PYTHON_NAMES[input.dtype.name]}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if shape[-1] == 0 or (not replacement and num_samples > shape[-1]):
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    rows = shape[0] if len(shape) == 2 else 1
+    count = rows * (num_samples if replacement else shape[-1])
+    source = generator_of("multinomial", generator, input._instance)
+    seed, offset = source.take(counters_used("multinomial", count, "int64"))
+    result: Tensor = random.random_multinomial.function(input.detach(), num_samples, bool(replacement), seed, offset)
+    return result
+
+
+# -- generators, as PyTorch publishes them ------------------------------------------------------------------------------
+for _function in (
+    generators.manual_seed, generators.seed, generators.initial_seed, generators.get_rng_state,
+    generators.set_rng_state,
+):  # fmt: skip
+    front(method=False)(_function)
