@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from candelabra.autograd.node import Leaf, Node
+from candelabra.autograd.node import LEAF, Leaf, Node
 from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state
 
 if TYPE_CHECKING:
@@ -37,12 +37,13 @@ def run(
     before = state.bits
     state.bits = before & ~NO_GRAD if create_graph else before | NO_GRAD
     try:
-        pending = _count([node for node, _ in roots])
-        wanted = None if captures is None else _leading_to(captures, pending)
         gradients: dict[Node, Any] = {}
         for node, g in roots:
             _deliver(gradients, node, g)
-        ready = [node for node in dict.fromkeys(node for node, _ in roots) if not pending[node]]
+        starts = list(gradients)
+        pending = _count(starts)
+        wanted = None if captures is None else _leading_to(captures, pending)
+        ready = [node for node in starts if not pending[node]]
         _loop(ready, pending, gradients, keep_graph, create_graph, wanted, captures, captured)
     finally:
         state.bits = before
@@ -92,6 +93,8 @@ def _loop(
     captured: list[Any] | None,
 ) -> None:
     pop = gradients.pop
+    watching = state.bits & ANOMALY
+    selective = captures is not None
     while ready:
         node = ready.pop()
         g = pop(node, None)
@@ -101,32 +104,20 @@ def _loop(
         hooks = node.hooks
         if hooks is not None and node.outputs == 1:
             g = hooks.on_gradient(g)
-        if captures is not None and node in captures:
-            assert captured is not None
-            for position in captures[node]:
+        if selective:
+            assert captures is not None and captured is not None and wanted is not None
+            for position in captures.get(node, ()):
                 captured[position] = g
-        if wanted is not None and node not in wanted:
-            _skip(node, pending, ready)
+            if node not in wanted:
+                _skip(node, pending, ready)
+                continue
+        if node.kind:
+            if node.kind == LEAF:
+                accumulate(node, g, create_graph)
+            else:
+                _into_port(node, g, gradients, pending, ready)
             continue
-        if node.is_leaf:
-            accumulate(node, g, create_graph)
-            continue
-        if node.is_port:
-            edge = node.e0
-            assert edge is not None
-            slots = gradients.get(edge)
-            if slots is None:
-                slots = gradients[edge] = [None] * edge.outputs
-            index = node.index  # type: ignore[attr-defined]
-            slots[index] = g if slots[index] is None else slots[index] + g
-            pending[edge] -= 1
-            if not pending[edge]:
-                ready.append(edge)
-            continue
-        if hooks is None and not state.bits & ANOMALY:
-            results = node.backward(g)
-        else:
-            results = _run_watched(node, g)
+        results = node.backward(g) if hooks is None and not watching else _run_watched(node, g)
         if not keep_graph:
             node.release()
         edge = node.e0
@@ -161,6 +152,20 @@ def _loop(
                         ready.append(edge)
 
 
+def _into_port(port: Node, g: Any, gradients: dict[Node, Any], pending: dict[Node, int], ready: list[Node]) -> None:
+    """Hand the gradient of one of several outputs to its node."""
+    node = port.e0
+    assert node is not None
+    slots = gradients.get(node)
+    if slots is None:
+        slots = gradients[node] = [None] * node.outputs
+    index = port.index  # type: ignore[attr-defined]
+    slots[index] = g if slots[index] is None else slots[index] + g
+    pending[node] -= 1
+    if not pending[node]:
+        ready.append(node)
+
+
 def _deliver(gradients: dict[Node, Any], node: Node, g: Any) -> None:
     present = gradients.get(node)
     gradients[node] = g if present is None else present + g
@@ -188,9 +193,10 @@ def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
         out = sum_(r, dims, True)
         result: Tensor = out.reshape(want) if lead else out
         return result
+    position = next((i for i, e in enumerate(node.edges()) if e is edge), 0)
     raise RuntimeError(
-        f"Function {node.name()} returned an invalid gradient: got shape {list(have)} but expected shape compatible with "
-        f"{list(want)}"
+        f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but expected shape "
+        f"compatible with {list(want)}"
     )
 
 

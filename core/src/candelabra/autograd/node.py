@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
 
+LEAF, PORT = 1, 2
+
+
 class Spec:
     """A tensor without its data: what a derivative may know of an input and keep no activation alive."""
 
@@ -71,8 +74,16 @@ class Node:
     more: Any = ()
     operator: str = ""
     outputs: int = 1
-    is_port = False
-    is_leaf = False
+    kind: int = 0
+    """0, :data:`LEAF` or :data:`PORT`: what the engine does instead of running ``backward``."""
+
+    @property
+    def is_port(self) -> bool:
+        return self.kind == PORT
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.kind == LEAF
 
     def backward(self, g: Any) -> tuple[Any, ...]:
         """Gradients for the edges, in order; ``g`` is the output's gradient, or a list of them."""
@@ -128,7 +139,7 @@ class Leaf(Node):
     """Where gradients are kept: the node of a leaf tensor that requires grad. Holds the tensor weakly."""
 
     __slots__ = ("owner",)
-    is_leaf = True
+    kind = LEAF
     operator = "leaf"
 
     def __init__(self, tensor: Tensor) -> None:
@@ -151,7 +162,7 @@ class Port(Node):
     """One output of a node that has several; its edge leads to that node."""
 
     __slots__ = ("index",)
-    is_port = True
+    kind = PORT
 
     def __init__(self, node: Node, index: int, shape: tuple[int, ...], keys: int) -> None:
         self.e0 = node

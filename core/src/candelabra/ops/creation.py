@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from candelabra.operator.promotion import unpromoted
 from candelabra.operator.record import operator
@@ -64,13 +64,14 @@ def cast(input: Tensor, *, dtype: DType) -> Tensor:
     ...
 
 
-def _uncast(g: Tensor, input_spec: Tensor) -> Tensor:
+def uncast(g: Tensor, input_spec: Any) -> Tensor:
+    """A gradient in the dtype of the tensor that it belongs to; of a complex one, the real part where that is real."""
     if g.is_complex() and not input_spec.dtype.is_complex:
         g = g.real
     return g if g.dtype is input_spec.dtype else cast(g, dtype=input_spec.dtype)
 
 
-cast.vjp(input=_uncast)
+cast.vjp(input=uncast)
 
 
 @operator(like_input, out=False)
@@ -84,14 +85,9 @@ clone.vjp(input=lambda g: g)
 
 @by
 def _copied(input: Tensor, src: Tensor) -> tuple[int, ...]:
-    want, have = shape_of(input), shape_of(src)
-    lead = len(want) - len(have)
-    if lead < 0 or any(h not in (1, w) for h, w in zip(have, want[lead:], strict=True)):
-        raise RuntimeError(
-            f"The expanded size of the tensor {list(want)} must match the existing size {list(have)}: copy_ cannot "
-            "broadcast the source to the destination"
-        )
-    return want
+    from candelabra.ops.views import expanded_shape
+
+    return expanded_shape(shape_of(src), shape_of(input))
 
 
 @operator(_copied, inplace=True, public=False)

@@ -22,10 +22,10 @@ COMPLEX_BITS = complex64.bit | complex128.bit
 
 def conj(x: Tensor | Number) -> Any:
     """The conjugate of a tensor or number; what is real comes back as it is, at the price of one bit test."""
-    keys = getattr(x, "_keys", None)
-    if keys is None:
+    try:
+        return conj_physical(x) if x._keys & COMPLEX_BITS else x  # type: ignore[union-attr]
+    except AttributeError:
         return x.conjugate()  # type: ignore[union-attr]
-    return conj_physical(x) if keys & COMPLEX_BITS else x
 
 
 @operator(pointwise, accepts="numeric")

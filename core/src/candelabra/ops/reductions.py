@@ -8,6 +8,7 @@ from candelabra.operator.promotion import accumulated, boolean, index, same, to_
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, reduction, shape_of
 from candelabra.layout import broadcast_shapes
+from candelabra.ops.creation import uncast
 from candelabra.ops.views import expand
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType 
     ...
 
 
-def _sum_back(g: Tensor, input_spec: Any, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
-    if g.dtype is not input_spec.dtype:
-        g = g.to(input_spec.dtype)
+def _sum_back(g: Tensor, input_spec: Any, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
+    if dtype is not None:
+        g = uncast(g, input_spec)
     return spread(g, dim, keepdim, input_spec.shape)
 
 
