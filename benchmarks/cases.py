@@ -1,0 +1,71 @@
+"""What is measured. A case is a setup and a statement over ``xp``, which is candelabra or its peer, PyTorch.
+
+The library's names are the peer's, so one text serves both. ``mark`` is the ratio that must hold, ``goal`` the one that
+is hoped for (time of ours / time of the peer's).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Case(NamedTuple):
+    """One measurement."""
+
+    name: str
+    statement: str
+    setup: str = ""
+    mark: float | None = None
+    goal: float | None = None
+    group: str = "small operators"
+
+
+VECTORS = "a, b = xp.ones(8), xp.ones(8); ga = xp.ones(8, requires_grad=True)"
+MATRICES = "m = xp.ones(8, 8); gm = xp.ones(8, 8, requires_grad=True)"
+CHAIN = """
+def chain(step):
+    x = ga
+    for _ in range(1000):
+        x = step(x)
+    x.sum().backward()
+"""
+STEP = """
+nn = __import__(xp.__name__ + '.nn', fromlist=['nn'])
+optim = __import__(xp.__name__ + '.optim', fromlist=['optim'])
+xp.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8 * 14 * 14, 10))
+optimizer = optim.SGD(model.parameters(), lr=0.01)
+images, labels = xp.randn(64, 1, 28, 28), xp.randint(0, 10, (64,))
+loss = nn.CrossEntropyLoss()
+def step():
+    optimizer.zero_grad()
+    loss(model(images), labels).backward()
+    optimizer.step()
+"""
+LARGE = "x, y = xp.ones(1 << 20), xp.ones(1 << 20); w = xp.ones(1024, 1024)"
+
+
+def _both(name: str, plain: str, graded: str, setup: str) -> list[Case]:
+    return [
+        Case(name, plain, setup, 1.0, 0.6),
+        Case(f"{name}, with grad", graded, setup, 1.0, 0.6),
+    ]
+
+
+CASES: list[Case] = [
+    *_both("a + b", "a + b", "ga + b", VECTORS),
+    *_both("a * 2.0", "a * 2.0", "ga * 2.0", VECTORS),
+    *_both("a[2]", "a[2]", "ga[2]", VECTORS),
+    *_both("m.t()", "m.t()", "gm.t()", MATRICES),
+    *_both("m.transpose(0, 1)", "m.transpose(0, 1)", "gm.transpose(0, 1)", MATRICES),
+    *_both("m @ m", "m @ m", "gm @ m", MATRICES),
+    Case("(a*b+b).sum().backward()", "(ga * b + b).sum().backward()", VECTORS, 0.7, 0.4, "small graphs"),
+    Case("1,000 additions and back", "chain(lambda x: x + b)", VECTORS + CHAIN, 0.7, 0.4, "small graphs"),
+    Case("1,000 products and back", "chain(lambda x: x * b)", VECTORS + CHAIN, 0.7, 0.4, "small graphs"),
+    Case("1,000 tanh and back", "chain(lambda x: x.tanh())", VECTORS + CHAIN, None, 0.7, "small graphs"),
+    Case("CNN training step, 64 images", "step()", STEP, None, 1.3, "training"),
+    Case("x + y, 1 M elements", "x + y", LARGE, None, 1.0, "large operators"),
+    Case("x.sum(), 1 M elements", "x.sum()", LARGE, None, 3.0, "large operators"),
+    Case("x.exp(), 1 M elements", "x.exp()", LARGE, None, 3.0, "large operators"),
+    Case("w @ w, 1024 x 1024", "w @ w", LARGE, None, 1.1, "large operators"),
+]

@@ -1,0 +1,52 @@
+"""One side of a comparison, in a process of its own: two thread pools in one process slow each other.
+
+Reads a line of JSON per request (library, setup, statement, seconds) and answers with the best time of one call, in
+seconds. The garbage collector stays on.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import sys
+import timeit
+from typing import Any
+
+
+def best_time(xp: Any, setup: str, statement: str, seconds: float) -> float:
+    """The smallest mean time of a call over batches that fill ``seconds``."""
+    timer = timeit.Timer(statement, "gc.enable()", globals=_namespace(xp, setup))
+    count, _ = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / 5)
+    return min(timer.timeit(count) / count for _ in range(4))
+
+
+def _namespace(xp: Any, setup: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"xp": xp, "gc": gc}
+    exec(setup, names)
+    return names
+
+
+def _calibrate(timer: timeit.Timer, seconds: float) -> tuple[int, float]:
+    count = 1
+    while (took := timer.timeit(count)) < seconds:
+        count = max(count + 1, int(count * min(10.0, 1.2 * seconds / max(took, 1e-9))))
+    return count, took
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            xp = importlib.import_module(request["library"])
+            answer: dict[str, Any] = {
+                "seconds": best_time(xp, request["setup"], request["statement"], request["seconds"])
+            }
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
