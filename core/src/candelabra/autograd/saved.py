@@ -26,7 +26,8 @@ def saved_output(node: Any, position: int, name: str, payload: Any, cell: Any, v
         out._node = node
     else:
         out = wrap(payload, node.all_keys[position])
-        out._node = Port(node, position, node.shapes[position], node.all_keys[position])
+        port = node.ports[position]()  # the output's own, so that its hooks and captures see this use too
+        out._node = port or Port(node, position, node.shapes[position], node.all_keys[position])
     out._version = cell
     return out
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from candelabra.autograd.node import Port, Spec
 from candelabra.dispatch.failure import fail
-from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, PACK, VIEW, state
-from candelabra.operator.nodes import Variant, forward_lines, node_class
+from candelabra.keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state
+from candelabra.operator.nodes import Variant, forward_lines, node_class, refuse_inference
 from candelabra.operator.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
 from candelabra.operator.source import build, indent
 
@@ -68,7 +69,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     passed = ", ".join(names)
     scope: dict[str, Any] = {
         "kernel": call.kernel, "fail": fail, "op": op, "new": new, "Tensor": Tensor, "keymap": call.keymap,
-        "state": state, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec, "Port": Port,
+        "state": state, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref,
         "Result": op.schema.result, **{f"K{i}": k for i, k in enumerate(call.keys)},
     }  # fmt: skip
     lines: list[str] = []
@@ -80,6 +81,9 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
         plan, making, cls = forward_lines(op, call.variant)
         scope["NodeClass"] = cls()
         lines += plan.edge_lines()
+        if call.key & INFERENCE:
+            scope["INFERENCE"], scope["refuse_inference"] = INFERENCE, refuse_inference
+            lines += plan.inference_lines()
     dynamic = next((p.name for p in op.schema.parameters if p.kind == DTYPE), None)
     if op.schema.result is None:
         lines += single_output_lines(call, dynamic)
@@ -152,7 +156,9 @@ def port_lines(call: Call) -> list[str]:
     for i in count:
         if call.differentiable[i]:
             lines += [f"_o{i}._node = Port(_node, {i}, _node.shapes[{i}], _node.all_keys[{i}])", f"_o{i}._keys = _node.all_keys[{i}]"]
-    return lines
+    # Saved outputs come back on the same ports; weakly, since a port holds its node.
+    ports = [f"ref(_o{i}._node)" if call.differentiable[i] else "None" for i in count]
+    return [*lines, f"_node.ports = ({', '.join(ports)},)"]
 
 
 def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:

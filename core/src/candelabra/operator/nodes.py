@@ -140,6 +140,20 @@ class Plan:
             return [f"_node.s_{name} = {name}", f"_node.v_{name} = -1 if {name} is None else {name}._version[0]"]
         return [f"_node.s_{name} = {name}", f"_node.v_{name} = {name}._version[0]"]
 
+    def inference_lines(self) -> list[str]:
+        """Refuse to save inference tensors: nobody counts their versions."""
+        lines = []
+        for name in self.names():
+            kind = self.kinds.get(name)
+            if kind not in (TENSOR, OPERAND, OPTIONAL, LIST, INDEX, MASK, INDICES) or name == self.variant.scalar:
+                continue
+            test = f"({name} is not None and {name}._keys & INFERENCE)"
+            if kind in (LIST, INDICES):
+                test = f"any([_t is not None and _t._keys & INFERENCE for _t in {name}])"
+            condition = self.condition(name)
+            lines.append(f"if {test if condition is None else f'({condition}) and {test}'}: refuse_inference()")
+        return lines
+
     def _spec_from_edge(self, name: str) -> bool:
         """A rule that only its own input's edge triggers can read the spec off that edge's node."""
         asked = f"{name}_spec"
@@ -249,7 +263,7 @@ class Plan:
             slots += extra
             tensors += extra
         if self.multiple:
-            slots += ["shapes", "all_keys"]
+            slots += ["shapes", "all_keys", "ports"]
         return slots, tensors
 
 
@@ -288,6 +302,15 @@ def node_class(operator: Operator, variant: Variant) -> type[Node]:
     return cls
 
 
+def refuse_inference() -> None:
+    """What recording does when it would have to save an inference tensor."""
+    raise RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+        "in autograd, or use no_grad() instead of inference_mode()."
+    )
+
+
 def forward_lines(operator: Operator, variant: Variant) -> tuple[Plan, list[str], Callable[[], type[Node]]]:
     """For the adapters: the plan, the lines that make ``_node`` and save into it, and the class to bind."""
     plan = Plan(operator, variant)
@@ -295,4 +318,4 @@ def forward_lines(operator: Operator, variant: Variant) -> tuple[Plan, list[str]
     return plan, lines, lambda: node_class(operator, variant)
 
 
-__all__ = ["PLAIN", "Plan", "Variant", "forward_lines", "node_class"]
+__all__ = ["PLAIN", "Plan", "Variant", "forward_lines", "node_class", "refuse_inference"]

@@ -1,0 +1,374 @@
+"""``Function``: operators of users' own, with a forward and a backward in Python. As ``torch.autograd.Function``.
+
+``forward`` runs with recording off; its outputs get one node, whose backward pass calls ``backward``. What ``backward``
+does is recorded under ``create_graph``, which is how second derivatives come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
+
+from candelabra.autograd.function_saved import SavedValue, save, unpack
+from candelabra.autograd.node import RELEASED, Node, Port
+from candelabra.autograd.views import Overwrite, chain_of, check_writable, is_cut
+from candelabra.dtypes import BY_BIT, DTYPE_MASK
+from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, mode, state
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FunctionCtx:
+    """What ``forward`` (or ``setup_context``) leaves for ``backward``. Any attribute may be set on it."""
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self.materialize_grads = True
+        self._to_save: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
+        self._non_differentiable: tuple[Any, ...] = ()
+        self._saved: Any = ()
+        self._node: Callable[[], Node | None] = lambda: None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for ``backward``, where ``saved_tensors`` gives them back; writes to them meanwhile are noticed."""
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Accepted for forward-mode differentiation, which there is none of: nothing is kept."""
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs ``forward`` has written to in place; it must return them."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs carry no gradient."""
+        self._non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether absent gradients of outputs are given to ``backward`` as zeros (the default) or as None."""
+        self.materialize_grads = value
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What ``save_for_backward`` kept; RuntimeError if it was written to or let go of since."""
+        if self._saved is RELEASED:
+            return tuple(RELEASED.unpack())
+        return tuple([unpack(value, self._node()) for value in self._saved])
+
+
+class FunctionNode(Node):
+    """The node of one call of a :class:`Function`."""
+
+    __slots__ = ("all_keys", "ctx", "e1", "more", "outputs", "places", "ports", "shapes")
+    function: type[Function]
+    ctx: FunctionCtx
+    outputs: int
+    shapes: tuple[tuple[int, ...], ...]
+    all_keys: tuple[int, ...]
+
+    def __init__(self, ctx: FunctionCtx, args: tuple[Any, ...], nodes: list[Node | None]) -> None:
+        self.ctx = ctx
+        self.places = [i for i, a in enumerate(args) if hasattr(a, "_payload")]
+        """The positions of the tensors among the arguments; each has an edge."""
+        edges = [nodes[i] for i in self.places]
+        self.e0 = edges[0] if edges else None
+        self.e1 = edges[1] if len(edges) > 1 else None
+        self.more = tuple(edges[2:])
+        self.hooks = None
+        self.shape, self.keys = (), 0
+
+    def backward(self, g: Any) -> tuple[Any, ...]:
+        gs = list(g) if self.outputs > 1 else [g]
+        if self.ctx.materialize_grads:
+            from candelabra.autograd.saved import zero_gradient
+
+            gs = [zero_gradient(self, i) if one is None and self.all_keys[i] else one for i, one in enumerate(gs)]
+        results = self.function.backward_of()(self.ctx, *gs)
+        return self._checked(results if isinstance(results, tuple) else (results,))
+
+    def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """One gradient per argument, None for what is no tensor; then in the dtype of each input, in edges' order."""
+        count = len(self.ctx.needs_input_grad)
+        if len(results) > count and all(r is None for r in results[count:]):
+            results = results[:count]
+        if len(results) != count:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+            )
+        for position, r in enumerate(results):
+            if r is None:
+                continue
+            if position not in self.places:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position {position + 1}, but "
+                    "the corresponding forward input was not a Variable"
+                )
+            if not hasattr(r, "_payload"):
+                raise RuntimeError(
+                    f"function {self.name()} returned a {type(r).__name__} at position {position + 1}: expected Tensor "
+                    "or None"
+                )
+        found = [_as_edge(self, i, results[p], e) for i, (p, e) in enumerate(zip(self.places, self.edges()))]
+        return (*found, None, None)[:2] + tuple(found[2:])
+
+    def release(self) -> None:
+        if self.ctx._saved:
+            self.ctx._saved = RELEASED
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What the context has saved."""
+        return self.ctx.saved_tensors
+
+    def _arity(self) -> int:
+        return len(self.places)
+
+    def name(self) -> str:
+        return self.function.__name__ + "Backward"
+
+
+def _as_edge(node: Node, index: int, r: Any, edge: Node | None) -> Any:
+    """A gradient in the dtype of the input that it belongs to; its device must be the input's already."""
+    if r is None or edge is None:
+        return None
+    want = BY_BIT[edge.keys & DTYPE_MASK]
+    if r.dtype is not want:
+        r = (r.real if r.is_complex() and not want.is_complex else r).to(want)
+    if (r._keys ^ edge.keys) >> 48:
+        from candelabra.device import instance_of_key
+
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient at index {index} - expected device "
+            f"{instance_of_key(edge.keys).device} but got {r.device}"
+        )
+    return r
+
+
+class Function:
+    """An operator of your own: subclass it with static methods ``forward`` and ``backward``, call it by ``apply``.
+
+    Either ``forward(ctx, *args)``, or ``forward(*args)`` and ``setup_context(ctx, inputs, output)``.
+    ``backward(ctx, *grad_outputs)`` returns one gradient per argument of ``forward``, None for what has none.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you "
+            f"should invoke them on the class itself: {type(self).__name__}.apply(...)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The operation. To be written by the subclass."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """What ``backward`` will need, when ``forward`` takes no ``ctx``."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The derivative. To be written by the subclass; ``vjp`` is another name for it."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @classmethod
+    def backward_of(cls) -> Callable[..., Any]:
+        """The derivative under either of its names."""
+        if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
+        return cls.vjp if cls.vjp is not Function.vjp else cls.backward
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run ``forward`` on ``args`` and record it."""
+        nodes = [a._fresh()._node if hasattr(a, "_payload") else None for a in args]
+        recording = not state.bits & NO_GRAD and any(n is not None for n in nodes)
+        ctx = FunctionCtx(tuple([n is not None for n in nodes]))
+        before = state.bits
+        state.bits = before | NO_GRAD
+        try:
+            if cls.setup_context is Function.setup_context:
+                made = cls.forward(ctx, *args)
+            else:
+                made = cls.forward(*args)
+                cls.setup_context(ctx, args, made)
+        finally:
+            state.bits = before
+        outputs = made if isinstance(made, tuple) else (made,)
+        _check_marks(cls, ctx, outputs)
+        node = cls._node_class()(ctx, args, nodes) if recording else None
+        outputs = _Outputs(cls, ctx, args, node).recorded(outputs)
+        if node is not None:
+            ctx._saved = _saved(ctx, node, outputs)
+            ctx._node = ref(node)
+            if state.bits & ANOMALY:
+                from candelabra.autograd.anomaly import remember
+
+                remember(node)
+        ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
+        return outputs if isinstance(made, tuple) else outputs[0]
+
+    @classmethod
+    def _node_class(cls) -> type[FunctionNode]:
+        found: type[FunctionNode] | None = cls.__dict__.get("_candelabra_node")
+        if found is None:
+            members = {"__slots__": (), "function": cls, "operator": cls.__name__, "__module__": cls.__module__}
+            found = type(cls.__name__ + "Backward", (FunctionNode,), members)
+            cls._candelabra_node = found  # type: ignore[attr-defined]
+        return found
+
+
+def _check_marks(cls: type[Function], ctx: FunctionCtx, outputs: tuple[Any, ...]) -> None:
+    for position, tensor in enumerate(ctx._to_save):
+        if tensor is not None and not hasattr(tensor, "_payload"):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {position} is of type {type(tensor).__name__}"
+            )
+    for what, marked in (("mark_dirty", ctx._dirty), ("mark_non_differentiable", ctx._non_differentiable)):
+        for position, tensor in enumerate(marked):
+            if not hasattr(tensor, "_payload"):
+                raise TypeError(
+                    f"{what} only accepts variable arguments, but argument {position} is of type {type(tensor).__name__}"
+                )
+    if any(not any(d is o for o in outputs) for d in ctx._dirty):
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function."
+        )
+
+
+class _Outputs:
+    """Turns what ``forward`` returned into outputs of a node: copies of handles where needed, ports, histories."""
+
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], node: FunctionNode | None) -> None:
+        self.cls, self.ctx, self.args, self.node = cls, ctx, args, node
+
+    def recorded(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        kept = [self._handle(o, outputs[:i]) if hasattr(o, "_payload") else o for i, o in enumerate(outputs)]
+        node = self.node
+        if node is None:
+            return tuple(kept)
+        carrying = [self._carries(original, o) for original, o in zip(outputs, kept)]
+        tensors = [hasattr(o, "_payload") for o in kept]
+        node.outputs = len(kept)
+        node.shapes = tuple([tuple(o._payload.shape) if t else () for o, t in zip(kept, tensors)])
+        node.all_keys = tuple([
+            (o._keys & ~(AUTOGRAD | VIEW)) | AUTOGRAD * c if t else 0 for o, t, c in zip(kept, tensors, carrying)
+        ])  # fmt: skip
+        if node.outputs == 1:
+            node.shape, node.keys = node.shapes[0], node.all_keys[0]
+        ports: list[Any] = [None] * len(kept)
+        for i, o in enumerate(kept):
+            if carrying[i]:
+                port = node if node.outputs == 1 else Port(node, i, node.shapes[i], node.all_keys[i])
+                ports[i] = ref(port)
+                self._give_history(outputs[i], o, port)
+        node.ports = tuple(ports)
+        return tuple(kept)
+
+    def _handle(self, out: Tensor, earlier: tuple[Any, ...]) -> Tensor:
+        """The tensor to return: another handle on the same memory where the one at hand belongs to somebody else."""
+        if _among(out, self.ctx._dirty):
+            return out
+        foreign = _among(out, self.args) or _among(out, earlier) or out._node is not None
+        if foreign or (self.node is not None and out._keys & VIEW):
+            from candelabra.tensor import wrap
+
+            handle = wrap(out._payload, out._keys & ~(AUTOGRAD | VIEW))
+            handle._version = out._version
+            handle.__dict__["_inplace_refused"] = (
+                f"Output of {self.cls.__name__}Backward is a view and is being modified inplace. This view was created "
+                "inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+                "view+inplace would override the custom backward associated with the custom Function, leading to "
+                "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+                "Function."
+            )
+            return handle
+        return out
+
+    def _carries(self, original: Any, out: Any) -> bool:
+        if not hasattr(out, "_payload") or _among(original, self.ctx._non_differentiable):
+            return False
+        return bool(out.dtype.is_floating_point or out.dtype.is_complex)
+
+    def _give_history(self, original: Tensor, out: Tensor, port: Node) -> None:
+        if _among(original, self.ctx._dirty):
+            check_writable(out)
+            if out._keys & VIEW:
+                base = out._base
+                if not is_cut(out):
+                    base._node = Overwrite(base, chain_of(out), port)
+                    base._keys |= AUTOGRAD
+                    out._seen = -1  # its node is made anew from the base's at the next look
+                return
+        out._node = port
+        out._keys |= AUTOGRAD
+
+
+def _saved(ctx: FunctionCtx, node: FunctionNode, outputs: tuple[Any, ...]) -> Any:
+    """Saved values: outputs by payload (they hold the node), the rest as they are."""
+    return [save(t, next((i for i, o in enumerate(outputs) if o is t), -1), node) for t in ctx._to_save]
+
+
+def _among(tensor: Any, tensors: Sequence[Any]) -> bool:
+    return any(t is tensor for t in tensors)
+
+
+class _Refusal(Node):
+    """The node behind the gradients of a function that is differentiable once."""
+
+    __slots__ = ("more",)
+    operator = "once_differentiable"
+
+    def __init__(self, shape: tuple[int, ...], keys: int, edges: tuple[Node | None, ...]) -> None:
+        self.e0 = None
+        self.more = edges
+        self.hooks = None
+        self.shape = shape
+        self.keys = keys | AUTOGRAD
+
+    def backward(self, g: Any) -> tuple[Any, ...]:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(backward: F) -> F:
+    """For ``backward``: it uses what autograd does not see, so a second derivative is an error instead of wrong."""
+
+    @wraps(backward)
+    def once(ctx: Any, *args: Any) -> Any:
+        with mode(include=NO_GRAD):
+            results = backward(ctx, *args)
+        edges = tuple([a._node for a in args if hasattr(a, "_payload")])
+        if state.bits & NO_GRAD or not any(e is not None for e in edges):
+            return results
+        from candelabra.autograd.views import detached
+
+        def guarded(r: Any) -> Any:
+            if not hasattr(r, "_payload"):
+                return r
+            out = detached(r)
+            out._node = _Refusal(tuple(r._payload.shape), out._keys, edges)
+            out._keys |= AUTOGRAD
+            return out
+
+        return tuple([guarded(r) for r in results]) if isinstance(results, tuple) else guarded(results)
+
+    return once  # type: ignore[return-value]
+
+
+__all__ = ["Function", "FunctionCtx", "FunctionNode", "SavedValue", "once_differentiable"]
