@@ -19,33 +19,46 @@ def slice_length(part: slice) -> int:
 
 
 def indexed_shape(shape: Ints, index: tuple[Any, ...]) -> Ints:
-    """The shape of ``x[index]``; IndexError where an int is out of bounds."""
-    if len(index) > len(shape):
+    """The shape of ``x[index]``; IndexError where an int is out of bounds or there are more ints and slices than dims."""
+    if not shape and len(index) == 1 and index[0] is not None:
+        if isinstance(index[0], slice):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
+        )
+    if len(index) - index.count(None) > len(shape):
         raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     result: list[int] = []
-    for dim, size in enumerate(shape):
-        if dim >= len(index):
-            result.append(size)
-        elif isinstance(index[dim], slice):
-            result.append(slice_length(index[dim]))
-        elif not -size <= index[dim] < size:
-            raise IndexError(f"index {index[dim]} is out of bounds for dimension {dim} with size {size}")
-    return tuple(result)
+    dim = 0
+    for part in index:
+        if part is None:
+            result.append(1)
+            continue
+        if isinstance(part, slice):
+            result.append(slice_length(part))
+        elif not -shape[dim] <= part < shape[dim]:
+            raise IndexError(f"index {part} is out of bounds for dimension {dim} with size {shape[dim]}")
+        dim += 1
+    return (*result, *shape[dim:])
 
 
 def indexed_geometry(shape: Ints, strides: Ints, offset: int, index: tuple[Any, ...]) -> Geometry:
     """Basic indexing on strided memory."""
     wanted = indexed_shape(shape, index)
     steps: list[int] = []
-    for dim, stride in enumerate(strides):
-        if dim >= len(index):
-            steps.append(stride)
-        elif isinstance(index[dim], slice):
-            offset += index[dim].start * stride if slice_length(index[dim]) else 0
-            steps.append(stride * index[dim].step)
+    dim = 0
+    for part in index:
+        if part is None:
+            steps.append(shape[dim] * strides[dim] if dim < len(shape) else 1)
+            continue
+        if isinstance(part, slice):
+            offset += part.start * strides[dim] if slice_length(part) else 0
+            steps.append(strides[dim] * part.step)
         else:
-            offset += (index[dim] % shape[dim]) * stride
-    return wanted, tuple(steps), offset
+            offset += (part % shape[dim]) * strides[dim]
+        dim += 1
+    return wanted, (*steps, *strides[dim:]), offset
 
 
 def one_slice(shape: Ints, dim: int, start: int, stop: int, step: int = 1) -> tuple[Any, ...]:

@@ -93,14 +93,15 @@ transpose.scattered(lambda base, source, dim0, dim1: transpose(source, dim0, dim
 
 
 def _expanded(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
-    _expanded_shape_of(shape, size)
+    expanded_shape(shape, size)
     lead = len(size) - len(shape)
     return size, (0,) * lead + tuple(
         0 if s == 1 and n != 1 else k for s, n, k in zip(shape, size[lead:], strides, strict=True)
     ), offset
 
 
-def _expanded_shape_of(shape: Ints, size: Ints) -> Ints:
+def expanded_shape(shape: Ints, size: Ints) -> Ints:
+    """``size``, if ``shape`` expands to it; RuntimeError otherwise."""
     lead = len(size) - len(shape)
     if lead < 0:
         raise RuntimeError(
@@ -118,7 +119,7 @@ def _expanded_shape_of(shape: Ints, size: Ints) -> Ints:
 
 @by
 def _expansion(input: Tensor, size: Ints) -> Ints:
-    return _expanded_shape_of(shape_of(input), size)
+    return expanded_shape(shape_of(input), size)
 
 
 @operator(_expansion, view=_expanded, method=False, public=False)
@@ -200,7 +201,8 @@ squeeze.scattered(lambda base, source, dims: source.reshape(base.shape))
 
 # -- basic indexing ---------------------------------------------------------------------------------------------------
 BasicIndex = tuple[Any, ...]
-"""Canonical: per dim of the input a non-negative int or a slice with non-negative start, stop and a positive step."""
+"""Canonical: per dim of the input a non-negative int or a slice with non-negative start, stop and a positive step; dims
+that are left out at the end are taken whole. None puts in a dim of size 1."""
 
 
 @by
@@ -210,7 +212,7 @@ def _indexed(input: Tensor, index: BasicIndex) -> Ints:
 
 @operator(_indexed, view=placing.indexed_geometry, method=False, public=False)
 def basic_index(input: Tensor, index: BasicIndex) -> Tensor:
-    """``input[index]`` for ints and slices: one view, one node."""
+    """``input[index]`` for ints, slices and None: one view, one node."""
     ...
 
 
