@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from candelabra import _companions
 from candelabra._version import __version__ as __version__
 from candelabra import fronts as _fronts
 from candelabra import namespace as _namespace
@@ -11,10 +12,13 @@ from candelabra import ops as _ops
 from candelabra.device import device as device
 from candelabra.tensor import Tensor as Tensor
 
+_companions.extend_path(__path__)
 _namespace.install_methods()
 
 
 def __getattr__(name: str) -> Any:
+    if name in _companions.COMPANIONS:
+        return _companions.companion(name, __path__)
     function = _namespace.public_function(name)
     if function is None:
         raise AttributeError(f"module 'candelabra' has no attribute {name!r}")
