@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
-from candelabra.device import Instance, open_device
+from candelabra.device import open_device
 from candelabra.dispatch.out import write_out
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, dtype, float32, get_default_dtype, int64
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, get_default_dtype, int64
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import sizes
 from candelabra.layout import broadcast_shapes
@@ -15,100 +14,23 @@ from candelabra.operator.arguments import as_dtype, as_size
 from candelabra.ops import creation, random
 from candelabra.random import generator as generators
 from candelabra.random.counters import counters_used
+from candelabra.random.drawing import (
+    EXACT,
+    cast_to,
+    check_floating,
+    check_probability,
+    check_std,
+    draw,
+    draw_bernoulli,
+    draw_integers,
+    generator_of,
+    limits_of,
+    scaled,
+)
 
 if TYPE_CHECKING:
-    from candelabra.operator.record import Operator
     from candelabra.random.generator import Generator
     from candelabra.tensor import Tensor
-
-CPP_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
-    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long", "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-}  # fmt: skip
-"""What PyTorch calls a dtype in the errors of its random functions."""
-EXACT = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}
-"""Up to here a floating dtype holds every integer."""
-
-
-# -- drawing ----------------------------------------------------------------------------------------------------------
-def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
-    """The generator that was given, or the device's default one."""
-    if generator is None:
-        return generators.default_generator(instance)
-    if not isinstance(generator, generators.Generator):
-        raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
-    return generator
-
-
-def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any) -> Tensor:
-    """``shape`` numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
-    instance.keys_for(d)  # refused before the generator moves
-    record: Operator = getattr(random, f"random_{kind}")
-    creation.given_shape(record, (shape,))
-    seed, offset = generator_of(name, generator, instance).take(counters_used(kind, prod(shape), d.name))
-    out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
-    return out
-
-
-def draw_integers(
-    name: str, low: int, high: int, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any
-) -> Tensor:
-    """Integers in [low, high) of any dtype that holds them; floating ones are drawn as int64 and cast."""
-    check_range(low, high, d)
-    instance.keys_for(d)
-    creation.given_shape(random.random_integers, (shape,))
-    whole = d if d.category <= INTEGER else int64
-    counters = counters_used("integers", prod(shape), whole.name, high - low)
-    seed, offset = generator_of(name, generator, instance).take(counters)
-    out: Tensor = random.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
-    return out if whole is d else out.to(d)
-
-
-def check_range(low: int, high: int, d: dtype) -> None:
-    """RuntimeError where [low, high) is empty or has numbers that ``d`` cannot hold."""
-    if d.category == COMPLEX:
-        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    least, most = _limits(d)
-    if not least <= low <= most:
-        raise RuntimeError(f"from is out of bounds for {CPP_NAMES[d.name]}")
-    if not least <= high - 1 <= most:
-        raise RuntimeError(f"to - 1 is out of bounds for {CPP_NAMES[d.name]}")
-
-
-def _limits(d: dtype) -> tuple[float, float]:
-    from candelabra.dtypes import finfo, iinfo
-
-    if d.category == BOOL:
-        return 0, 1
-    if d.category == INTEGER:
-        limits = iinfo(d)
-        return limits.min, limits.max
-    # A floating dtype holds more than int64 does, in which its integers are drawn.
-    top = min(int(finfo(d).max), (1 << 63) - 1)
-    return -top - 1 if top == (1 << 63) - 1 else -top, top
-
-
-def draw_bernoulli(name: str, p: Any, shape: tuple[int, ...], instance: Instance, generator: Any) -> Tensor:
-    """A bool tensor, True with probability ``p``: a checked number, or a tensor that broadcasts to ``shape``."""
-    kind = "float32"
-    if hasattr(p, "_payload"):
-        kind = p.dtype.name
-        p = p.detach().to(instance.device)
-        if tuple(p._payload.shape) != shape:
-            p = p.expand(shape)
-    seed, offset = generator_of(name, generator, instance).take(counters_used("bernoulli", prod(shape), kind))
-    out: Tensor = random.random_bernoulli.function(p, shape, seed, offset, device=instance)
-    return out
-
-
-def check_floating(kernel: str, d: dtype, allow_complex: bool = True) -> None:
-    """NotImplementedError, which is a RuntimeError too, for dtypes that a continuous distribution has no values of."""
-    if d.category < FLOATING or (d.category == COMPLEX and not allow_complex):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{PYTHON_NAMES[d.name]}'")
-
 
 # -- new tensors ------------------------------------------------------------------------------------------------------
 def _new(
@@ -119,6 +41,10 @@ def _new(
     found = get_default_dtype() if d is None else as_dtype(d)
     check_floating(kernel, found)
     made = draw(name, kind, shape, found, open_device(device), generator)
+    return _marked(made, requires_grad)
+
+
+def _marked(made: Tensor, requires_grad: bool) -> Tensor:
     return made.requires_grad_() if requires_grad else made
 
 
@@ -179,7 +105,8 @@ def _bounds(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, Any]:
         low, high = 0, low
     for position, (title, value) in enumerate((("low", low), ("high", high)), 1):
         if isinstance(value, float) or not (hasattr(value, "__index__") or hasattr(value, "__int__")):
-            raise TypeError(f"{name}(): argument '{title}' (position {position}) must be int, not {type(value).__name__}")
+            kind = type(value).__name__
+            raise TypeError(f"{name}(): argument '{title}' (position {position}) must be int, not {kind}")
     return int(low), int(high), size
 
 
@@ -205,7 +132,7 @@ def randint(
         return _into(out, lambda: randint(first, last, shape, generator=generator, dtype=d, device=out.device))
     found = int64 if dtype is None else as_dtype(dtype)
     made = draw_integers("randint", first, last, shape, found, open_device(device), generator)
-    return made.requires_grad_() if requires_grad else made
+    return _marked(made, requires_grad)
 
 
 @front(method=False)
@@ -229,15 +156,14 @@ def randperm(
     creation.given_shape(random.random_permutation, ((count,),))
     if found.category in (BOOL, COMPLEX):
         raise NotImplementedError(f"\"randperm\" not implemented for '{PYTHON_NAMES[found.name]}'")
-    most = EXACT[found.name] + 1 if found.category == FLOATING else int(_limits(found)[1]) + 1
+    most = EXACT[found.name] + 1 if found.category == FLOATING else limits_of(found)[1] + 1
     if count > most:
         raise RuntimeError(f"n cannot be greater than {most} for {PYTHON_NAMES[found.name]} type.")
     instance = open_device(device)
     seed, offset = generator_of("randperm", generator, instance).take(counters_used("permutation", count, "int64"))
     whole = found if found.category == INTEGER else int64
     made = random.random_permutation.function(count, seed, offset, dtype=whole, device=instance)
-    made = made if whole is found else made.to(found)
-    return made.requires_grad_() if requires_grad else made
+    return _marked(cast_to(made, found), requires_grad)
 
 
 @front(method=False)
@@ -279,10 +205,11 @@ def randint_like(
     requires_grad: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
-    """:func:`randint` in the shape, dtype and device of ``input``: ``randint_like(input, high)`` or ``(…, low, high)``."""
+    """:func:`randint` like ``input`` in shape, dtype and device: ``randint_like(input, high)``, ``(…, low, high)``."""
     first, last, _ = _bounds("randint_like", low, high, ())
     d, place = dtype or input.dtype, device or input.device
-    return randint(first, last, tuple(input.shape), generator=generator, dtype=d, device=place, requires_grad=requires_grad)
+    made = randint(first, last, tuple(input.shape), generator=generator, dtype=d, device=place)
+    return _marked(made, requires_grad)
 
 
 # -- distributions ----------------------------------------------------------------------------------------------------
@@ -310,8 +237,8 @@ def normal(
         d = get_default_dtype() if dtype is None else as_dtype(dtype)
         check_floating("normal_kernel_cpu", d)
         check_std(std)
-        made = scaled(draw("normal", "normal", sizes((size,)), d, open_device(device), generator), std, mean)
-        return made.requires_grad_() if requires_grad else made
+        noise = draw("normal", "normal", sizes((size,)), d, open_device(device), generator)
+        return _marked(scaled(noise, std, mean), requires_grad)
     for value in tensors:
         check_floating("normal_kernel_cpu", value.dtype, allow_complex=value is mean)
     check_std(std)
@@ -322,29 +249,10 @@ def normal(
     return noise * std + mean
 
 
-def check_std(std: Any) -> None:
-    """RuntimeError where a standard deviation, a number or a tensor, is negative or NaN."""
-    if hasattr(std, "_payload"):
-        if not bool((std >= 0).all()):
-            raise RuntimeError("normal expects all elements of std >= 0.0")
-    elif not std >= 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-
-
-def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
-    """``noise * factor + shift``, each step rounded to the dtype; half types compute in float32 and round once."""
-    if (factor, shift) == (1, 0):
-        return noise
-    d = noise.dtype
-    if d.name in ("float16", "bfloat16"):
-        noise = noise.to(float32)
-    value = noise if factor == 1 else noise * factor
-    value = value if shift == 0 else value + shift
-    return value if value.dtype is d else value.to(d)
-
-
 @front
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """1 with the probability that each element of ``input`` says (or ``p``, for all), else 0, in ``input``'s dtype."""
     if out is not None:
         return _into(out, lambda: bernoulli(input, p, generator=generator))
@@ -353,15 +261,10 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     else:
         check_probability(p)
         if input.is_complex():
-            raise NotImplementedError(f"\"bernoulli_scalar_cpu_\" not implemented for '{PYTHON_NAMES[input.dtype.name]}'")
+            kind = PYTHON_NAMES[input.dtype.name]
+            raise NotImplementedError(f"\"bernoulli_scalar_cpu_\" not implemented for '{kind}'")
     chance = input if p is None else float(p)
-    return draw_bernoulli("bernoulli", chance, tuple(input.shape), input._instance, generator).to(input.dtype)
-
-
-def check_probability(p: Any) -> None:
-    """RuntimeError where a number is no probability."""
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    return cast_to(draw_bernoulli("bernoulli", chance, tuple(input.shape), input._instance, generator), input.dtype)
 
 
 @front
@@ -380,7 +283,8 @@ def multinomial(
     if len(shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if input.dtype.category != FLOATING:
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {PYTHON_NAMES[input.dtype.name]}")
+        kind = PYTHON_NAMES[input.dtype.name]
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {kind}")
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if shape[-1] == 0 or (not replacement and num_samples > shape[-1]):
@@ -393,7 +297,7 @@ def multinomial(
     return result
 
 
-# -- generators, as PyTorch publishes them ------------------------------------------------------------------------------
+# -- generators, as PyTorch publishes them ----------------------------------------------------------------------------
 for _function in (
     generators.manual_seed, generators.seed, generators.initial_seed, generators.get_rng_state,
     generators.set_rng_state,

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from candelabra.autograd.views import check_overlap, check_writable, write
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, finfo, float32, float64, iinfo
-from candelabra.fronts.random import (
+from candelabra.fronts.registry import front
+from candelabra.keys import NO_GRAD, state
+from candelabra.ops.creation import copied
+from candelabra.random.drawing import (
     CPP_NAMES,
     EXACT,
+    cast_to,
     check_floating,
     check_probability,
     check_range,
@@ -23,9 +27,6 @@ from candelabra.fronts.random import (
     draw_integers,
     scaled,
 )
-from candelabra.fronts.registry import front
-from candelabra.keys import NO_GRAD, state
-from candelabra.ops.creation import copied
 
 if TYPE_CHECKING:
     from candelabra.dtypes import dtype
@@ -41,7 +42,7 @@ def _target(input: Tensor) -> tuple[int, ...]:
 
 
 def _fill(input: Tensor, value: Tensor) -> Tensor:
-    value = value if value.dtype is input.dtype else value.to(input.dtype)
+    value = cast_to(value, input.dtype)
     if input._node is not None and not state.bits & NO_GRAD:
         copied.form("inplace")(input, value)
     else:
@@ -68,8 +69,8 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Generator
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if high - low > limit:
         raise RuntimeError(
-            f"uniform_ expects to-from <= std::numeric_limits<{CPP_NAMES[real.name]}>::max(), but found to={high:g} and "
-            f"from={low:g} which result in to-from to exceed the limit"
+            f"uniform_ expects to-from <= std::numeric_limits<{CPP_NAMES[real.name]}>::max(), but found to={high:g} "
+            f"and from={low:g} which result in to-from to exceed the limit"
         )
     noise = draw("uniform_", "uniform", _target(input), d, input._instance, generator)
     if d.category == COMPLEX and (low, high) != (0, 1):
@@ -84,7 +85,8 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     """Normal numbers of the given mean and standard deviation; complex ones have variance ``std**2`` in all."""
     check_floating("normal_kernel_cpu", input.dtype)
     check_std(std)
-    return _fill(input, scaled(draw("normal_", "normal", _target(input), input.dtype, input._instance, generator), std, mean))
+    noise = draw("normal_", "normal", _target(input), input.dtype, input._instance, generator)
+    return _fill(input, scaled(noise, std, mean))
 
 
 @front(function=False)
@@ -109,7 +111,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     noise = draw("exponential_", "exponential", _target(input), input.dtype, input._instance, generator)
-    return _fill(input, noise if lambd == 1 else noise.to(_wide(input.dtype)) / lambd)
+    return _fill(input, noise if lambd == 1 else cast_to(noise, _wide(input.dtype)) / lambd)
 
 
 @front(function=False)
@@ -149,7 +151,7 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Gene
     holds from 0 on (a floating dtype: up to where it holds every integer)."""
     d = input.dtype
     if d.category == COMPLEX:
-        raise NotImplementedError("\"random_kernel_cpu\" not implemented for complex dtypes")
+        raise NotImplementedError('"random_kernel_cpu" not implemented for complex dtypes')
     low, high = (0, from_) if to is None and from_ is not None else (0 if from_ is None else from_, to)
     if high is None:
         high = EXACT[d.name] + 1 if d.category == FLOATING else 2 if d.category == BOOL else iinfo(d).max + 1
@@ -162,7 +164,7 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Gene
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """1 with probability ``p``, a number or a floating tensor that broadcasts to this one, else 0."""
     if input.dtype.category == COMPLEX:
-        raise NotImplementedError("\"bernoulli_scalar_cpu_\" not implemented for complex dtypes")
+        raise NotImplementedError('"bernoulli_scalar_cpu_" not implemented for complex dtypes')
     if hasattr(p, "_payload"):
         check_floating("bernoulli_tensor_cpu_p_", p.dtype, allow_complex=False)
     else:

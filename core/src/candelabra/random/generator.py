@@ -33,7 +33,7 @@ class Generator:
     generator has a fixed seed, as in PyTorch: two of them give the same numbers until they are seeded differently.
     """
 
-    __slots__ = ("_device", "_lock", "_offset", "_seed", "__weakref__")
+    __slots__ = ("__weakref__", "_device", "_lock", "_offset", "_seed")
 
     def __init__(self, device: device | str | int | None = None) -> None:
         self._device = device
@@ -47,7 +47,7 @@ class Generator:
         return open_device(self._device).device
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start anew from ``seed``, -2**63 to 2**64 - 1; negative seeds count from 2**64 down. Returns the generator."""
+        """Start anew from ``seed``, -2**63 to 2**64 - 1 (negative ones modulo 2**64). Returns the generator."""
         number = as_seed(seed)
         with self._lock:
             self._seed, self._offset = number, 0
@@ -80,7 +80,9 @@ class Generator:
         with self._lock:
             seed, offset = self._seed, self._offset
             if offset + counters >= _WORDS:
-                raise RuntimeError(f"the generator is used up: offset {offset} + {counters} passes 2**64 - 1; seed it anew")
+                raise RuntimeError(
+                    f"the generator is used up: offset {offset} + {counters} passes 2**64 - 1; seed it anew"
+                )
             self._offset = offset + counters
         return seed, offset
 
