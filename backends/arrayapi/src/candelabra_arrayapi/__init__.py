@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from candelabra_arrayapi import pointwise, reductions, shaping
+from candelabra_arrayapi import network, pointwise, reductions, shaping
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any] = lambda index: None) -> dict[str, Callable[..., Any]]:
@@ -17,4 +17,5 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any] = l
         **pointwise.kernels(xp),
         **reductions.kernels(xp, dtypes),
         **shaping.kernels(xp, dtypes, device),
+        **network.kernels(xp),
     }

@@ -321,7 +321,13 @@ def relu(input: Tensor) -> Tensor:
     return input.clamp_min(0)
 
 
-relu.vjp(input=lambda g, out: g * (out > 0))
+@operator(pointwise, accepts="real", public=False, method=False, out=False, inplace=False)
+def relu_backward(grad: Tensor, out: Tensor) -> Tensor:
+    """``grad`` where ``out`` is above 0 (or NaN), else 0."""
+    return grad.masked_fill(out <= 0, 0)
+
+
+relu.vjp(input=lambda g, out: relu_backward.function(g, out))
 
 
 def _rounding(g: Tensor) -> Tensor:

@@ -1,0 +1,207 @@
+"""Activations and softmax, as in ``torch.nn.functional``. ``inplace=True`` writes into the input, as PyTorch does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from candelabra.fronts.registry import front
+from candelabra.operator.arguments import wrap_dim
+from candelabra.ops import network, pointwise
+from candelabra.ops.arithmetic import where
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+
+def _into(input: Tensor, value: Tensor, inplace: bool) -> Tensor:
+    """The value, written into the input where asked."""
+    if not inplace:
+        return value
+    written: Tensor = input.copy_(value)
+    return written
+
+
+# -- softmax ----------------------------------------------------------------------------------------------------------
+def _implicit_dim(rank: int) -> int:
+    return 0 if rank in (0, 1, 3) else 1
+
+
+@front
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
+    if dtype is not None:
+        input = input.to(dtype)
+    out: Tensor = network.softmax.function(input, _implicit_dim(input.ndim) if dim is None else dim)
+    return out
+
+
+@front
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
+    if dtype is not None:
+        input = input.to(dtype)
+    out: Tensor = network.log_softmax.function(input, _implicit_dim(input.ndim) if dim is None else dim)
+    return out
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``softmax(-input)`` along ``dim``."""
+    return softmax(-input, dim, dtype=dtype)
+
+
+# -- rectifiers -------------------------------------------------------------------------------------------------------
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``max(input, 0)``; NaN stays NaN."""
+    out: Tensor = pointwise.relu.form("inplace" if inplace else "function")(input)
+    return out
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """``min(max(input, 0), 6)``."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``input`` above 0, ``negative_slope * input`` below."""
+    return _into(input, network.leaky_relu(input, float(negative_slope)), inplace)
+
+
+@front
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """:func:`leaky_relu` with a learnt slope: one number, or one per channel (dim 1)."""
+    count = weight.numel()
+    channels = input.shape[1] if input.ndim > 1 else 1
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    if count != 1:
+        if not input.ndim:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        if count != channels:
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and channel "
+                f"size = {channels}."
+            )
+        weight = weight.reshape((count, *[1] * (input.ndim - 2)))
+    elif weight.ndim:
+        weight = weight.reshape(())
+    return where(input > 0, input, input * weight)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``input`` above 0, ``alpha * (exp(input) - 1)`` below."""
+    return _into(input, network.elu(input, float(alpha)), inplace)
+
+
+@front(method=False)
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """:func:`elu` with the scale and alpha that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    return _into(input, network.elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946), inplace)
+
+
+@front(method=False)
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _into(input, network.elu(input, float(alpha), 1.0, 1.0 / alpha), inplace)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """``input * Phi(input)``; ``approximate="tanh"`` is the faster formula of that name."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    out: Tensor = network.gelu.function(input, approximate)
+    return out
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * sigmoid(input)``."""
+    return _into(input, network.silu(input), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * tanh(softplus(input))``."""
+    return _into(input, input * network.softplus(input).tanh(), inplace)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * input)) / beta``, a smooth :func:`relu`; linear above ``threshold``."""
+    out: Tensor = network.softplus(input, float(beta), float(threshold))
+    return out
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """``log(sigmoid(input))``."""
+    out: Tensor = network.log_sigmoid(input)
+    return out
+
+
+@front(method=False)
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """``input`` where it is above ``threshold`` (or NaN), else ``value``."""
+    return _into(input, input.masked_fill(input <= threshold, value), inplace)
+
+
+# -- clipped and shrunk -----------------------------------------------------------------------------------------------
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """``input`` limited to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if not input.is_floating_point():
+        min_val, max_val = int(min_val), int(max_val)
+    return _into(input, network.hardtanh(input, min_val, max_val), inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """``min(max(input + 3, 0), 6) / 6``."""
+    return _into(input, network.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * hardsigmoid(input)``."""
+    return _into(input, input * network.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+
+
+@front
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 where ``abs(input) <= lambd``, else ``input``."""
+    return input.masked_fill(input.abs() <= lambd, 0)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``input`` moved towards 0 by ``lambd``, and 0 where that would cross it."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    moved = where(input > 0, input - lambd, input + lambd)
+    return moved.masked_fill(input.abs() <= lambd, 0)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """``input - tanh(input)``."""
+    return input - input.tanh()
+
+
+def softsign(input: Tensor) -> Tensor:
+    """``input / (1 + abs(input))``."""
+    return input / (input.abs() + 1)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-input))``."""
+    return input.sigmoid()
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half of the input along ``dim`` times the sigmoid of the second half."""
+    if not input.ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    along = wrap_dim(dim, input.ndim)
+    size = input.shape[along]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {along} is size {size}")
+    return input.narrow(along, 0, size // 2) * input.narrow(along, size // 2, size // 2).sigmoid()
