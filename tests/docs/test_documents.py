@@ -1,0 +1,45 @@
+"""The documents' code is run as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(path: Path) -> str:
+    """Every Python block of a page, in order."""
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/adding-an-operator.md", "docs/tour.md"])
+def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader who types in a page's code, top to bottom, sees no error."""
+    from candelabra.operator.record import OPERATORS
+
+    monkeypatch.chdir(tmp_path)
+    before = dict(OPERATORS)
+    names: dict[str, Any] = {"__name__": "page"}
+    try:
+        code = blocks(ROOT / page)
+        assert code
+        exec(compile(code, page, "exec", dont_inherit=True), names)
+    finally:
+        for added in set(OPERATORS) - set(before):
+            del OPERATORS[added]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tour.md", "docs/adding-an-operator.md", "CONTRIBUTING.md"])
+def test_files_that_a_page_names_exist(page: str) -> None:
+    """A path in backticks, or a link, leads somewhere."""
+    text = (ROOT / page).read_text()
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    for link in links:
+        assert ((ROOT / page).parent / link).exists(), link
+    roots = [ROOT, ROOT / "core/src/candelabra"]
+    for path in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|toml))`", text):
+        assert any((root / path).exists() for root in roots), path
