@@ -29,23 +29,24 @@ class device:
     __slots__ = ("type", "index", "_outer")
 
     def __init__(self, type: str | device, index: int | None = None) -> None:
-        if isinstance(type, device):
-            type, index = type.type, type.index if index is None else index
-        if not isinstance(type, str):
-            raise TypeError(f"device() expects a string such as 'name' or 'name:0', got {type!r}")
-        kind, colon, number = type.partition(":")
+        name: Any = type
+        if isinstance(name, device):
+            name, index = name.type, name.index if index is None else index
+        if not isinstance(name, str):
+            raise TypeError(f"device() expects a string such as 'name' or 'name:0', got {name!r}")
+        kind, colon, number = name.partition(":")
         if colon:
             if index is not None:
-                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
             if not number.isdecimal() or (len(number) > 1 and number[0] == "0"):
-                raise RuntimeError(f"invalid device string: {type!r}; expected 'name' or 'name:index'")
+                raise RuntimeError(f"invalid device string: {name!r}; expected 'name' or 'name:index'")
             index = int(number)
         if not kind.isidentifier():
-            raise RuntimeError(f"invalid device string: {type!r}; expected 'name' or 'name:index'")
+            raise RuntimeError(f"invalid device string: {name!r}; expected 'name' or 'name:index'")
         if index is not None and (not isinstance(index, int) or index < 0):
             raise RuntimeError(f"device index must be a non-negative int, got {index!r}")
-        self.type: Final = kind
-        self.index: Final = index
+        self.type: str = kind
+        self.index: int | None = index
         self._outer: list[device | None] = []
 
     def __repr__(self) -> str:
@@ -113,6 +114,8 @@ class Instance:
 
 class _Default(threading.local):
     device: device | None = None
+    current: dict[str, int] | None = None
+    """Per device type the index that its bare name means, where that is not 0."""
 
 
 _default: Final = _Default()
@@ -130,6 +133,8 @@ def open_device(name: device | str | int | None = None) -> Instance:
         name = device(_accelerator(), name)
     elif not isinstance(name, device):
         name = device(name)
+    if name.index is None and _default.current:
+        name = device(name.type, _default.current.get(name.type, 0))
     try:
         return _instances[name]
     except KeyError:
@@ -169,6 +174,16 @@ def instances_of_key(key: int) -> list[Instance]:
 def open_instances() -> list[Instance]:
     """The devices that have been used so far."""
     return list(_instances.values())
+
+
+def current_index(device_type: str) -> int:
+    """Which device of a type this thread means by the type's bare name."""
+    return (_default.current or {}).get(device_type, 0)
+
+
+def set_current_index(device_type: str, index: int) -> None:
+    """Choose which device of a type this thread means by the type's bare name."""
+    _default.current = {**(_default.current or {}), device_type: index}
 
 
 def _fallback_default() -> device:

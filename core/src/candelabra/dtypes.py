@@ -102,7 +102,7 @@ def get_default_dtype() -> dtype:
 
 def set_default_dtype(d: dtype) -> None:
     """Make ``d``, a floating dtype, the dtype of Python floats and of integer inputs to floating functions."""
-    if not isinstance(d, dtype) or not d.is_floating_point:
+    if not getattr(d, "is_floating_point", False):
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _Default.value = d
     from candelabra.operator.record import clear_dispatch_tables

@@ -63,7 +63,7 @@ def install_methods() -> None:
             setattr(Tensor, front.method, property(front.function) if front.is_property else front.function)
 
 
-def install_operator(record: Operator) -> None:
+def install_operator(record: Operator[..., Any]) -> None:
     """Attach one operator's methods; for operators that plugins bring, too."""
     if record.method and record.public:
         name = record.method if isinstance(record.method, str) else record.name
@@ -72,7 +72,7 @@ def install_operator(record: Operator) -> None:
         setattr(Tensor, record.name + "_", LazyMethod(record.name + "_", _former(record.name, "inplace")))
 
 
-def publish(record: Operator) -> Callable[[], None]:
+def publish(record: Operator[..., Any]) -> Callable[[], None]:
     """Attach the methods of an operator that came late (a plugin's, a user's), and return how to detach them.
 
     ValueError when Tensor has an attribute of that name already: nothing that was there is hidden.

@@ -226,7 +226,7 @@ class Tensor(OperatorMethods):
     def output_nr(self) -> int:
         """Which of its node's outputs this tensor is."""
         node = self._node
-        return node.index if node is not None and node.is_port else 0  # type: ignore[attr-defined,no-any-return]
+        return node.index if node is not None and node.is_port else 0  # type: ignore[attr-defined]
 
     @property
     def grad(self) -> Tensor | None:
@@ -368,12 +368,24 @@ class Tensor(OperatorMethods):
     def __format__(self, spec: str) -> str:
         return self.item().__format__(spec) if self.ndim == 0 else object.__format__(self, spec)
 
+    if not TYPE_CHECKING:  # for a type checker, an attribute that does not exist stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            # The last resort: `x.<device type>()`. Names with an underscore are slots that hold nothing yet.
+            if name[0] != "_":
+                from candelabra.device_modules import tensor_attribute
+
+                found = tensor_attribute(self, name)
+                if found is not None:
+                    return found
+            return object.__getattribute__(self, name)  # raises as it did, be it a missing name or a failing property
+
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
 
     def as_subclass(self, cls: type) -> Any:
         """The same tensor (payload, version, place in the graph) as an instance of a subclass."""
-        out = new(cls)
+        out: Any = new(cls)
         for slot in ("_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen"):
             if hasattr(self, slot):
                 setattr(out, slot, getattr(self, slot))

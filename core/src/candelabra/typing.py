@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra.device import device
+from candelabra.device import Instance, device
 from candelabra.dtypes import dtype
 from candelabra.tensor import Tensor
 
@@ -13,7 +13,7 @@ Dim = int
 Dims = int | Sequence[int] | None
 Shape = Sequence[int] | int
 DType = dtype
-Device = device | str | int | None
+Device = device | Instance | str | int | None
 Index = Tensor
 Mask = Tensor
 

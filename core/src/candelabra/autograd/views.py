@@ -67,7 +67,7 @@ def _remake(view: Tensor) -> None:
     view._seen = view._version[0]
 
 
-def refresh_all(op: Operator, args: tuple[Any, ...]) -> bool:
+def refresh_all(op: Operator[..., Any], args: tuple[Any, ...]) -> bool:
     """Refresh the stale views of a call; True when one of them changed its keys."""
     changed = False
 
@@ -83,13 +83,13 @@ def refresh_all(op: Operator, args: tuple[Any, ...]) -> bool:
     return changed
 
 
-def refreshed(op: Operator, args: tuple[Any, ...]) -> Any:
+def refreshed(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
     """Refresh the call's views and dispatch it again (their keys may have changed)."""
     refresh_all(op, args)
     return redispatch(op, args)
 
 
-def refreshed_inplace(op: Operator, args: tuple[Any, ...]) -> Any:
+def refreshed_inplace(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
     """As :func:`refreshed`, for an in-place form."""
     refresh_all(op, args)
     return redispatch(op, args, inplace=True)

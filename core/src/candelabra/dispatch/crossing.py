@@ -45,7 +45,7 @@ def transfers(policy: str) -> Iterator[None]:
         _policy.value = before
 
 
-def cross_device(op: Operator, inplace: bool) -> Callable[..., Any]:
+def cross_device(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
     """The routine that decides at each call."""
 
     def call(*args: Any) -> Any:
@@ -69,7 +69,7 @@ def cross_device(op: Operator, inplace: bool) -> Callable[..., Any]:
 Found = list[tuple[str, Any, str, Instance]]
 
 
-def named_devices(op: Operator, args: tuple[Any, ...]) -> Found:
+def named_devices(op: Operator[..., Any], args: tuple[Any, ...]) -> Found:
     """(argument's name, tensor, kind, device) of every tensor in a call."""
     from candelabra.tensor import Tensor
 
@@ -96,7 +96,7 @@ def _is_number(tensor: Any, kind: str, instance: Instance) -> bool:
     return not tensor._payload.shape or kind in (INDEX, INDICES, MASK)
 
 
-def mismatch(op: Operator, found: Found, target: Instance) -> str:
+def mismatch(op: Operator[..., Any], found: Found, target: Instance) -> str:
     """The error's text."""
     places = ", ".join(f"{name!r} on {instance.device}" for name, _, _, instance in found)
     cure = ", ".join(f"{name}.to('{target.device}')" for name, _, _, instance in found if instance is not target)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
 
-def fail(op: Operator, error: BaseException, args: tuple[Any, ...]) -> NoReturn:
+def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> NoReturn:
     """Raise what the rule finds wrong with the arguments; if it finds nothing, the kernel's own error with a note."""
     try:
         check(op, args)
@@ -22,7 +22,7 @@ def fail(op: Operator, error: BaseException, args: tuple[Any, ...]) -> NoReturn:
     raise error
 
 
-def check(op: Operator, args: tuple[Any, ...]) -> Any:
+def check(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
     """Run the record's rule: the result's shape, or the error in the user's words."""
     return op.rule(op, args)
 

@@ -32,7 +32,7 @@ class _Policy:
     operators: dict[str, str] = {}  # noqa: RUF012 - the process-wide policy itself
 
 
-def fallback_policy(op: Operator) -> str:
+def fallback_policy(op: Operator[..., Any]) -> str:
     """``"allow"`` or ``"error"`` for this operator."""
     return _Policy.operators.get(op.name, _Policy.default)
 
@@ -73,7 +73,7 @@ def reference_device(instance: Instance) -> Instance | None:
     return None if found.backend is instance.backend else found
 
 
-def fallback_kernel(op: Operator, instance: Instance, compute: dtype) -> Callable[..., Any] | None:
+def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Callable[..., Any] | None:
     """A kernel on payloads that copies to the reference device, runs there, and copies the results back."""
     if op.view or fallback_policy(op) == "error":
         return None
@@ -137,7 +137,7 @@ def fallback_counts() -> dict[tuple[str, str], int]:
     return dict(counts)
 
 
-def no_kernel(op: Operator, instance: Instance, compute: dtype) -> UnsupportedOperator:
+def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> UnsupportedOperator:
     """The error of step 7: operator, device, who does have a kernel, which plugins failed, what to do."""
     from candelabra.plugins import registry
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
 
-def compile_inplace(op: Operator, key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
+def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
     """The in-place form for one key."""
     result = op.results[0](compute)
     if not can_cast(result, compute):
@@ -36,7 +36,7 @@ def compile_inplace(op: Operator, key: int, compute: dtype, instance: Instance) 
     return _compile_direct(op, key, kernel)
 
 
-def _compile_direct(op: Operator, key: int, kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]) -> Callable[..., Any]:
     from candelabra.operator.adapters import Call, guard_lines, payload_argument
 
     call = Call(op, key, (), {})
@@ -63,7 +63,7 @@ def _compile_direct(op: Operator, key: int, kernel: Callable[..., Any]) -> Calla
     return build(op.name + "_", passed, lines, scope, op.name + "_")
 
 
-def fail_inplace(op: Operator, error: BaseException, args: tuple[Any, ...]) -> None:
+def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> None:
     """As ``fail``, and an in-place operator may not broadcast its target either."""
     try:
         shape = op.rule(op, args)
@@ -76,7 +76,7 @@ def fail_inplace(op: Operator, error: BaseException, args: tuple[Any, ...]) -> N
     fail(op, error, args)
 
 
-def _writing(op: Operator) -> Callable[..., Any]:
+def _writing(op: Operator[..., Any]) -> Callable[..., Any]:
     from candelabra.autograd.views import check_writable, refresh_all, write, write_recorded
     from candelabra.autograd.saved import with_node
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
 
-def key_of(op: Operator, args: tuple[Any, ...]) -> int:
+def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
     """The key that an entry would compute for these (canonical, positional) arguments."""
     from candelabra.tensor import Tensor
 
@@ -42,13 +42,13 @@ def key_of(op: Operator, args: tuple[Any, ...]) -> int:
     return key
 
 
-def redispatch(op: Operator, args: tuple[Any, ...], inplace: bool = False) -> Any:
+def redispatch(op: Operator[..., Any], args: tuple[Any, ...], inplace: bool = False) -> Any:
     """Call the operator anew with positional, canonical arguments."""
     table = op.inplace_table if inplace else op.table
     return table[key_of(op, args)](*args)
 
 
-def map_tensors(op: Operator, args: tuple[Any, ...], function: Callable[[Any, str], Any]) -> tuple[Any, ...]:
+def map_tensors(op: Operator[..., Any], args: tuple[Any, ...], function: Callable[[Any, str], Any]) -> tuple[Any, ...]:
     """``args`` with ``function(tensor, kind)`` in the place of every tensor."""
     from candelabra.tensor import Tensor
 

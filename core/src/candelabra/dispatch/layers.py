@@ -44,7 +44,7 @@ class Layer:
         journal.note(self.remove)
         _clear()
 
-    def register(self, operator: Operator | str, handler: Handler) -> None:
+    def register(self, operator: Operator[..., Any] | str, handler: Handler) -> None:
         """Give one operator a handler of its own."""
         self.handlers[operator if isinstance(operator, str) else operator.name] = handler
         _clear()
@@ -71,7 +71,12 @@ class Bound:
         self.function = function
 
 
-def layer_for(op: Operator, key: int, inplace: bool) -> Bound | None:
+def layers_of_key(key: int) -> list[Layer]:
+    """The layers whose bits stand in a key, in the order in which they run."""
+    return [_layers[bit] for bit in sorted((b for b in _layers if key & b), reverse=True)]
+
+
+def layer_for(op: Operator[..., Any], key: int, inplace: bool) -> Bound | None:
     """The highest layer in ``key`` that serves ``op``, or None."""
     for bit in sorted((b for b in _layers if key & b), reverse=True):
         layer = _layers[bit]
@@ -81,7 +86,7 @@ def layer_for(op: Operator, key: int, inplace: bool) -> Bound | None:
     return None
 
 
-def _bind(op: Operator, layer: Layer, handler: Handler, below: int, inplace: bool) -> Callable[..., Any]:
+def _bind(op: Operator[..., Any], layer: Layer, handler: Handler, below: int, inplace: bool) -> Callable[..., Any]:
     table = op.inplace_table if inplace else op.table
     bit = layer.bit
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
 
-def write_out(op: Operator, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``op`` and write the result into ``out``, resized if its shape differs (with a warning unless empty).
 
     ``out`` may have a wider dtype of the same or a higher category. Neither it nor the arguments may require grad.

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
 
-def common_dtype(op: Operator, args: tuple[Any, ...]) -> dtype:
+def common_dtype(op: Operator[..., Any], args: tuple[Any, ...]) -> dtype:
     """The dtype that the call computes in: the operands' common one, then what the record makes of it."""
     return op.promote(result_dtype(operands(op, args)))
 
 
-def operands(op: Operator, args: tuple[Any, ...]) -> list[Operand]:
+def operands(op: Operator[..., Any], args: tuple[Any, ...]) -> list[Operand]:
     """What promotion looks at: operands by (dtype, rank); indices and masks stay out."""
     from candelabra.tensor import Tensor
 
@@ -35,7 +35,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> list[Operand]:
     return found
 
 
-def promoting(op: Operator, inplace: bool) -> Callable[..., Any]:
+def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
     """A routine that casts and calls again."""
 
     def promote(*args: Any) -> Any:
@@ -47,7 +47,7 @@ def promoting(op: Operator, inplace: bool) -> Callable[..., Any]:
     return promote
 
 
-def cast_operands(op: Operator, args: tuple[Any, ...], compute: dtype) -> tuple[Any, ...]:
+def cast_operands(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> tuple[Any, ...]:
     """Every operand as ``compute``; scalars of a lower kind stay as they are (every kernel takes those)."""
     from candelabra.tensor import Tensor
 
@@ -64,7 +64,7 @@ def cast_operands(op: Operator, args: tuple[Any, ...], compute: dtype) -> tuple[
     return tuple(cast)
 
 
-def _inplace(op: Operator, args: tuple[Any, ...], compute: dtype) -> Any:
+def _inplace(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> Any:
     """The result is computed in the common dtype and must be castable into the tensor that receives it."""
     target = args[0]
     result = op.results[0](compute)
@@ -79,7 +79,7 @@ def _inplace(op: Operator, args: tuple[Any, ...], compute: dtype) -> Any:
     return target.copy_(value)
 
 
-def check_inplace_shape(op: Operator, target: Any, value: Any) -> None:
+def check_inplace_shape(op: Operator[..., Any], target: Any, value: Any) -> None:
     """An in-place operator may not broadcast the tensor that it writes to."""
     if tuple(value._payload.shape) != tuple(target._payload.shape):
         raise RuntimeError(

@@ -37,12 +37,12 @@ class Resolution(NamedTuple):
     reason: str
 
 
-def resolve(op: Operator, key: int, inplace: bool) -> Callable[..., Any]:
+def resolve(op: Operator[..., Any], key: int, inplace: bool) -> Callable[..., Any]:
     """The function that serves ``op`` for ``key``."""
     return resolution(op, key, inplace).function
 
 
-def resolution(op: Operator, key: int, inplace: bool = False) -> Resolution:
+def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resolution:
     """As :func:`resolve`, with the route."""
     # 1. Tensors of two device instances: a routine that looks at the arguments.
     devices = key >> DEVICE_SHIFT
@@ -68,7 +68,7 @@ def resolution(op: Operator, key: int, inplace: bool = False) -> Resolution:
     return _served(op, key, compute, instance)
 
 
-def _served(op: Operator, key: int, compute: dtype, instance: Instance) -> Resolution:
+def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Resolution:
     wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
     name = str(instance.device)
     call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
@@ -102,18 +102,18 @@ def _served(op: Operator, key: int, compute: dtype, instance: Instance) -> Resol
     raise no_kernel(op, instance, compute)
 
 
-def output_keys(op: Operator, key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:
+def output_keys(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:
     """The keys of each output: its dtype's, and the inference mark where the mode has it."""
     mark = _inference_mark(op, key)
     return tuple(instance.keys_for(rule(compute)) | mark for rule in op.results)
 
 
-def _inference_mark(op: Operator, key: int) -> int:
+def _inference_mark(op: Operator[..., Any], key: int) -> int:
     """Results are inference tensors in inference mode; outside it only views of inference tensors are."""
     return INFERENCE if key & INFERENCE_MODE or (op.view and key & INFERENCE) else 0
 
 
-def _keymap(op: Operator, key: int, instance: Instance) -> dict[dtype, int]:
+def _keymap(op: Operator[..., Any], key: int, instance: Instance) -> dict[dtype, int]:
     return _CheckedKeys(instance, _inference_mark(op, key))
 
 
@@ -128,7 +128,7 @@ class _CheckedKeys(dict[Any, int]):
         return self.instance.keys_for(d)
 
 
-def _compute_dtype(op: Operator, key: int) -> dtype | None:
+def _compute_dtype(op: Operator[..., Any], key: int) -> dtype | None:
     """The one dtype of the tensors, if there is one and no scalar is of a higher kind."""
     bits = key & DTYPE_MASK
     if bits not in BY_BIT:
@@ -151,7 +151,7 @@ def _computes(instance: Instance, d: dtype) -> bool:
     return d in capabilities.arithmetic or d in capabilities.storage and d.category <= INTEGER
 
 
-def _check_dtype(op: Operator, d: dtype, instance: Instance) -> None:
+def _check_dtype(op: Operator[..., Any], d: dtype, instance: Instance) -> None:
     from candelabra.operator.accepts import refusal
 
     words = refusal(op, d)
@@ -159,7 +159,7 @@ def _check_dtype(op: Operator, d: dtype, instance: Instance) -> None:
         raise RuntimeError(words)
 
 
-def _composite(op: Operator, key: int) -> Callable[..., Any]:
+def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:
     """The body itself; keyword-only parameters are handed over by name."""
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(f"{p.name}={p.name}" if p.keyword_only else p.name for p in op.schema.parameters)

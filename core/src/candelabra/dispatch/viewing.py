@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
 
-def strided_view_kernel(op: Operator, instance: Instance) -> Callable[..., Any] | None:
+def strided_view_kernel(op: Operator[..., Any], instance: Instance) -> Callable[..., Any] | None:
     """A kernel from the record's geometry, or None where it has none (its body serves it then)."""
     geometry = op.geometry
     if geometry is None:

@@ -8,6 +8,7 @@ from candelabra.fronts.registry import front
 from candelabra.ops import arithmetic, indexing
 
 if TYPE_CHECKING:
+    from candelabra.operator.record import Operator
     from candelabra.tensor import Tensor
 
 
@@ -35,10 +36,10 @@ def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return arithmetic.sub.form("inplace")(input, other if alpha == 1 else other * alpha)
 
 
-_ROUNDED = {None: arithmetic.div, "floor": arithmetic.floor_divide, "trunc": arithmetic.trunc_divide}
+_ROUNDED: dict[str | None, Operator[..., Tensor]] = {None: arithmetic.div, "floor": arithmetic.floor_divide, "trunc": arithmetic.trunc_divide}
 
 
-def _division(rounding_mode: str | None) -> Any:
+def _division(rounding_mode: str | None) -> Operator[..., Tensor]:
     try:
         return _ROUNDED[rounding_mode]
     except KeyError:

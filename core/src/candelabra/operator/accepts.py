@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, dtype
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
-CLASSES = {
+CLASSES: Final[dict[str, Callable[[dtype], bool]]] = {
     "real": lambda d: d.category != COMPLEX,
     "numeric": lambda d: d.category != BOOL,
     "real numeric": lambda d: d.category in (INTEGER, FLOATING),
@@ -22,7 +23,7 @@ CLASSES = {
 """The words that a record's ``accepts=`` may say."""
 
 
-def refusal(op: Operator, d: dtype) -> str | None:
+def refusal(op: Operator[..., Any], d: dtype) -> str | None:
     """Why ``op`` refuses ``d``, or None."""
     if op.accepts is None or CLASSES[op.accepts](d):
         return None

@@ -27,7 +27,7 @@ new = object.__new__
 class Call:
     """One resolved call: everything that the generated text needs to know."""
 
-    def __init__(self, operator: Operator, key: int, keys: tuple[int, ...], keymap: dict[Any, int]) -> None:
+    def __init__(self, operator: Operator[..., Any], key: int, keys: tuple[int, ...], keymap: dict[Any, int]) -> None:
         self.operator = operator
         self.key = key
         self.keys = keys
@@ -177,7 +177,7 @@ def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
     return lines
 
 
-def guard_lines(op: Operator, passed: str, scope: dict[str, Any], scalar: str | None = None) -> list[str]:
+def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scalar: str | None = None) -> list[str]:
     """Views compare the version that they saw with their base's; a stale one is brought up to date first."""
     from candelabra.autograd.views import refreshed
 

@@ -22,7 +22,7 @@ def kind_of(value: object) -> str:
     return type(value).__name__
 
 
-def not_tensors(op: Operator, **arguments: Any) -> TypeError:
+def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
     """The error for an argument that should have been a tensor."""
     from candelabra.tensor import Tensor
 
@@ -37,12 +37,13 @@ def not_tensors(op: Operator, **arguments: Any) -> TypeError:
     return TypeError(f"{op.name}(): a tensor argument was never initialised")
 
 
-def as_operand(op: Operator, name: str, value: Any, first: bool) -> tuple[Any, int]:
+def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int]:
     """A tensor subclass, a subclass of a Python number, or a NumPy-like scalar: the value and its part of the key."""
     from candelabra.tensor import Tensor
 
     if isinstance(value, Tensor):
         return value, value._keys
+    number: Any
     for number in (bool, int, float, complex):
         if isinstance(value, number):
             return number(value), SCALAR_BITS[number] | (SCALAR_FIRST if first else 0)
@@ -51,7 +52,7 @@ def as_operand(op: Operator, name: str, value: Any, first: bool) -> tuple[Any, i
     raise not_operand(op, name, value)
 
 
-def maybe_operand(op: Operator, name: str, value: Any, first: bool) -> tuple[Any, int | None]:
+def maybe_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int | None]:
     """As :func:`as_operand`, with None for the key of a stranger: Python then asks the other operand."""
     try:
         return as_operand(op, name, value, first)
@@ -59,7 +60,7 @@ def maybe_operand(op: Operator, name: str, value: Any, first: bool) -> tuple[Any
         return value, None
 
 
-def not_operand(op: Operator, name: str, value: Any) -> TypeError:
+def not_operand(op: Operator[..., Any], name: str, value: Any) -> TypeError:
     names = [p.name for p in op.schema.parameters]
     return TypeError(
         f"{op.name}(): argument '{name}' (position {names.index(name) + 1}) must be Tensor or Number, not "
@@ -67,7 +68,7 @@ def not_operand(op: Operator, name: str, value: Any) -> TypeError:
     )
 
 
-def as_tensors(op: Operator, name: str, value: Any) -> Sequence[Tensor]:
+def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
     """A non-empty tuple or list of tensors."""
     from candelabra.tensor import Tensor
 
@@ -86,7 +87,7 @@ def as_tensors(op: Operator, name: str, value: Any) -> Sequence[Tensor]:
     return tensors
 
 
-def as_index(op: Operator, name: str, value: Any) -> Tensor:
+def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """An integer tensor as int64."""
     from candelabra.tensor import Tensor
 
@@ -99,7 +100,7 @@ def as_index(op: Operator, name: str, value: Any) -> Tensor:
     return value.to(int64)
 
 
-def as_mask(op: Operator, name: str, value: Any) -> Tensor:
+def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """A bool tensor; uint8 is taken as bool, as PyTorch does."""
     from candelabra.tensor import Tensor
 
@@ -112,7 +113,7 @@ def as_mask(op: Operator, name: str, value: Any) -> Tensor:
     return value.to(bool_)
 
 
-def as_indices(op: Operator, name: str, value: Any) -> tuple[Tensor | None, ...]:
+def as_indices(op: Operator[..., Any], name: str, value: Any) -> tuple[Tensor | None, ...]:
     """Index tensors, None where a dimension is not indexed."""
     return tuple(None if v is None else as_index(op, name, v) for v in value)
 
@@ -194,7 +195,7 @@ def device_of(tensor: Tensor) -> Instance:
     return instance_of_key(tensor._keys)
 
 
-def write_out(op: Operator, out: Any, *args: Any, **kwargs: Any) -> Any:
+def write_out(op: Operator[..., Any], out: Any, *args: Any, **kwargs: Any) -> Any:
     """The ``out=`` form; see ``candelabra.dispatch.out``."""
     from candelabra.dispatch.out import write_out as write
 

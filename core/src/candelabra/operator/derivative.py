@@ -28,7 +28,7 @@ class Rule(NamedTuple):
 
 
 def checked_rules(
-    operator: Operator, joint: tuple[Any, ...], single: dict[str, Callable[..., Any]]
+    operator: Operator[..., Any], joint: tuple[Any, ...], single: dict[str, Callable[..., Any]]
 ) -> dict[tuple[str, ...], Rule]:
     """Check both sides, the rules and the schema, and return ``{targets: rule}``."""
     if joint and (len(joint) != 2 or not isinstance(joint[0], tuple)):
@@ -44,7 +44,7 @@ def checked_rules(
     return rules
 
 
-def _check(operator: Operator, rule: Rule) -> None:
+def _check(operator: Operator[..., Any], rule: Rule) -> None:
     schema = operator.schema
     inputs = {p.name: p for p in schema.parameters}
     signature = f"{operator.name}({', '.join(inputs)}) -> {', '.join(schema.outputs)}"

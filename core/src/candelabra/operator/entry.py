@@ -38,7 +38,7 @@ ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 """NumPy's names, accepted by keyword wherever PyTorch's are."""
 
 
-def compile_entry(operator: Operator, kind: str) -> Callable[..., Any]:
+def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]:
     """Compile one form: ``"function"``, ``"inplace"``, or one for Python's operators: ``"binary"`` (``__add__``),
     ``"reflected"`` (``__radd__``), ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers."""
     from candelabra.tensor import Tensor
@@ -93,7 +93,7 @@ def compile_entry(operator: Operator, kind: str) -> Callable[..., Any]:
 
 
 def key_lines(
-    parameters: list[Parameter], operator: Operator, infix: bool = False, itself: str | None = None
+    parameters: list[Parameter], operator: Operator[..., Any], infix: bool = False, itself: str | None = None
 ) -> list[str]:
     """The lines that compute ``key``; misuse ends in an error that names operator and argument.
 

@@ -33,7 +33,7 @@ class Variant(NamedTuple):
 class Plan:
     """What one variant of an operator saves, and the lines that save and load it."""
 
-    def __init__(self, operator: Operator, variant: Variant) -> None:
+    def __init__(self, operator: Operator[..., Any], variant: Variant) -> None:
         self.operator = operator
         self.variant = variant
         schema = operator.schema
@@ -271,7 +271,7 @@ def _is_gradient(name: str) -> bool:
     return name == "g" or name.startswith("g_")
 
 
-def node_class(operator: Operator, variant: Variant) -> type[Node]:
+def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
     """The node class of one variant, written at first use."""
     cached = operator.node_classes.get(variant)
     if cached is not None:
@@ -311,7 +311,7 @@ def refuse_inference() -> None:
     )
 
 
-def forward_lines(operator: Operator, variant: Variant) -> tuple[Plan, list[str], Callable[[], type[Node]]]:
+def forward_lines(operator: Operator[..., Any], variant: Variant) -> tuple[Plan, list[str], Callable[[], type[Node]]]:
     """For the adapters: the plan, the lines that make ``_node`` and save into it, and the class to bind."""
     plan = Plan(operator, variant)
     lines = ["_node = NodeClass()", *plan.store_edges(), "_node.hooks = None", *plan.save_lines()]

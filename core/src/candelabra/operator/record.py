@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from candelabra import journal
 from candelabra.dtypes import dtype
@@ -17,7 +17,10 @@ from candelabra.operator.derivative import Rule, checked_rules
 from candelabra.operator.promotion import Promotion, common, same
 from candelabra.operator.schema import Schema, read_schema
 
-OPERATORS: Final[dict[str, Operator]] = {}
+P = ParamSpec("P")
+R = TypeVar("R")
+
+OPERATORS: Final[dict[str, Operator[..., Any]]] = {}
 """Every operator by name. Filled by the declarations and by plugins."""
 PUBLISHERS: Final[list[Callable[[Operator], Callable[[], None]]]] = []
 """Told of each operator that is declared after the namespaces were made; each returns how to withdraw it."""
@@ -32,7 +35,7 @@ class DispatchTable(dict[int, Callable[..., Any]]):
 
     __slots__ = ("operator", "inplace")
 
-    def __init__(self, operator: Operator, inplace: bool) -> None:
+    def __init__(self, operator: Operator[..., Any], inplace: bool) -> None:
         self.operator = operator
         self.inplace = inplace
 
@@ -46,7 +49,7 @@ class DispatchTable(dict[int, Callable[..., Any]]):
         return found
 
 
-class Operator:
+class Operator(Generic[P, R]):
     """The record. Callable, though what users call is :attr:`function`, compiled at first use."""
 
     def __init__(
@@ -97,7 +100,7 @@ class Operator:
         if not self.doc:
             raise TypeError(f"operator {self.name}: the docstring is its documentation and may not be missing")
 
-    def vjp(self, *joint: Any, **rules: Callable[..., Any]) -> Operator:
+    def vjp(self, *joint: Any, **rules: Callable[..., Any]) -> Operator[P, R]:
         """Declare derivatives: ``op.vjp(input=rule, other=rule)``, or jointly ``op.vjp(("x", "weight"), rule)``.
 
         A rule maps ``g``, the gradient of the output, to the gradient of an input. Its parameters are names of inputs,
@@ -109,12 +112,12 @@ class Operator:
         self.not_differentiable = None
         return self
 
-    def no_gradient(self, reason: str) -> Operator:
+    def no_gradient(self, reason: str) -> Operator[P, R]:
         """Say aloud that the result does not carry a gradient, and why."""
         self.not_differentiable = reason
         return self
 
-    def scattered(self, scatter: Callable[..., Any]) -> Operator:
+    def scattered(self, scatter: Callable[..., Any]) -> Operator[P, R]:
         """For a view: ``scatter(base, source, *arguments)`` is ``base`` with the viewed part replaced by ``source``."""
         self.scatter = scatter
         return self
@@ -123,7 +126,7 @@ class Operator:
     def differentiable(self) -> bool:
         return bool(self.rules)
 
-    def form(self, kind: str) -> Callable[..., Any]:
+    def form(self, kind: str) -> Callable[..., R]:
         """The compiled ``"function"``, ``"inplace"`` form, or an operator of the data model (``"__add__"``)."""
         try:
             return self._functions[kind]
@@ -134,11 +137,11 @@ class Operator:
             return compiled
 
     @cached_property
-    def function(self) -> Callable[..., Any]:
+    def function(self) -> Callable[..., R]:
         """What users call."""
         return self.form("function")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -157,14 +160,14 @@ def _is_primitive(function: Callable[..., Any]) -> bool:
     return not code.co_names and set(code.co_consts) <= {function.__doc__, None, Ellipsis} and not code.co_freevars and len(code.co_code) <= 24
 
 
-def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[..., Any]], Operator]:
+def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Operator[P, R]]:
     """Declare an operator; see :class:`Operator` for the options and the module's docstring for the idea.
 
     Raises ``ValueError`` when the name is taken: an operator has one record.
     """
 
-    def declare(function: Callable[..., Any]) -> Operator:
-        record = Operator(function, rule, **options)
+    def declare(function: Callable[P, R]) -> Operator[P, R]:
+        record: Operator[P, R] = Operator(function, rule, **options)
         if record.name in OPERATORS:
             first = OPERATORS[record.name].declared.__module__
             raise ValueError(
@@ -184,7 +187,7 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[..., Any]], 
     return declare
 
 
-def clear_dispatch_tables(operators: Iterable[Operator] | None = None) -> None:
+def clear_dispatch_tables(operators: Iterable[Operator[..., Any]] | None = None) -> None:
     """Forget resolved calls, of all operators unless some are named."""
     for record in list(OPERATORS.values()) if operators is None else operators:
         record.clear()

@@ -23,7 +23,7 @@ def shape_of(value: Any) -> Shape:
     return () if payload is None else tuple(payload.shape)
 
 
-def pointwise(op: Operator, args: tuple[Any, ...]) -> Shape:
+def pointwise(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
     """All tensors broadcast together."""
     shapes = []
     for p, value in zip(op.schema.parameters, args, strict=True):
@@ -37,7 +37,7 @@ def pointwise(op: Operator, args: tuple[Any, ...]) -> Shape:
 pointwise.pointwise = True  # type: ignore[attr-defined]
 
 
-def reduction(op: Operator, args: tuple[Any, ...]) -> Shape:
+def reduction(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
     """``dim`` goes, or stays as 1 with ``keepdim``."""
     named = {p.name: value for p, value in zip(op.schema.parameters, args, strict=True)}
     dim = named.get("dim")
@@ -45,7 +45,7 @@ def reduction(op: Operator, args: tuple[Any, ...]) -> Shape:
     return reduced_shape(shape_of(args[0]), dims, named.get("keepdim", False))
 
 
-def like_input(op: Operator, args: tuple[Any, ...]) -> Shape:
+def like_input(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
     """The result has the first tensor's shape."""
     return shape_of(args[0])
 
@@ -53,7 +53,7 @@ def like_input(op: Operator, args: tuple[Any, ...]) -> Shape:
 def by(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator's own rule, as a function of its arguments by position."""
 
-    def rule(op: Operator, args: tuple[Any, ...]) -> Any:
+    def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
         return function(*args)
 
     rule.__name__ = function.__name__

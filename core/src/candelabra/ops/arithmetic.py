@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from candelabra.operator.promotion import boolean, to_float
 from candelabra.operator.record import operator
@@ -94,24 +94,23 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     ...
 
 
-def _pow_base(g: Tensor, input: Tensor, exponent: Tensor | Number) -> Tensor:
+def _pow_base(g: Tensor, input: Tensor, exponent: Any) -> Tensor:
     # x**0 has derivative 0 everywhere, x = 0 too, where 0 * 0**-1 would be NaN.
-    if not hasattr(exponent, "conj") or isinstance(exponent, (int, float, complex)):
-        return g * 0 if exponent == 0 else g * conj(input ** (exponent - 1) * exponent)  # type: ignore[operator,return-value]
-    slope = exponent * input ** where(exponent == 0, 1.0, exponent - 1)  # type: ignore[operator,union-attr]
-    return g * slope.masked_fill(exponent == 0, 0).conj()
+    if not hasattr(exponent, "_payload"):
+        return g * 0 if exponent == 0 else g * conj(input ** (exponent - 1) * exponent)
+    slope = exponent * input ** where(exponent == 0, 1.0, exponent - 1)
+    return g * conj(slope.masked_fill(exponent == 0, 0))
 
 
-def _pow_exponent(g: Tensor, input: Tensor | Number, exponent: Tensor, out: Tensor) -> Tensor:
+def _pow_exponent(g: Tensor, input: Any, exponent: Tensor, out: Tensor) -> Tensor:
     # d/dy x**y = x**y log x; at x = 0 the limit is 0 wherever y >= 0.
     from candelabra.ops.creation import full
 
-    base = input if hasattr(input, "_payload") else full((), input, dtype=out.dtype, device=out.device)  # type: ignore[arg-type]
-    if out.is_complex():
-        flat = base == 0
-    else:
-        flat = (base == 0) & (exponent >= 0)
-    return g * (out * base.log()).masked_fill(flat, 0).conj()  # type: ignore[union-attr]
+    base = input if hasattr(input, "_payload") else full((), input, dtype=out.dtype, device=out.device)
+    flat = base == 0
+    if not out.is_complex():
+        flat = flat & (exponent >= 0)
+    return g * conj((out * base.log()).masked_fill(flat, 0))
 
 
 pow.vjp(input=_pow_base, exponent=_pow_exponent)

@@ -102,7 +102,9 @@ copied.vjp(input=lambda g: g * 0, src=lambda g: g)
 @operator(like_input, inplace=True, public=False)
 def filled(input: Tensor, value: Tensor | Number) -> Tensor:
     """``value`` (a number or a 0-d tensor) in the shape of ``input``: what ``input.fill_(value)`` leaves there."""
-    if hasattr(value, "_payload"):
+    from candelabra.tensor import Tensor
+
+    if isinstance(value, Tensor):
         return value.expand(input.shape).clone()
     return full(input.shape, value, dtype=input.dtype, device=input.device)
 

@@ -14,18 +14,18 @@ from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
 
 if TYPE_CHECKING:
-    from candelabra.typing import Number, Tensor
+    from candelabra.typing import Tensor
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 COMPLEX_BITS = complex64.bit | complex128.bit
 
 
-def conj(x: Tensor | Number) -> Any:
+def conj(x: Any) -> Any:
     """The conjugate of a tensor or number; what is real comes back as it is, at the price of one bit test."""
     try:
-        return conj_physical(x) if x._keys & COMPLEX_BITS else x  # type: ignore[union-attr]
+        return conj_physical(x) if x._keys & COMPLEX_BITS else x
     except AttributeError:
-        return x.conjugate()  # type: ignore[union-attr]
+        return x.conjugate()
 
 
 @operator(pointwise, accepts="numeric")

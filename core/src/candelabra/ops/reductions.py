@@ -20,7 +20,8 @@ def spread(x: Tensor, dim: tuple[int, ...] | None, keepdim: bool, shape: tuple[i
     if dim is not None and not keepdim and shape:  # a 0-d tensor expands as it is
         kept = tuple(1 if dim is None or i in dim else s for i, s in enumerate(shape))
         x = x.view(kept)
-    return expand.function(x, shape)
+    out: Tensor = expand.function(x, shape)
+    return out
 
 
 @operator(reduction, result=accumulated)
@@ -49,11 +50,11 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     return sum(input, dim, keepdim) / count(input.shape, dim)
 
 
-def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
+def count(shape: tuple[int, ...], dim: Dims) -> int:
     """How many elements are reduced into one."""
     total = 1
     for i, size in enumerate(shape):
-        if dim is None or i in dim:
+        if dim is None or i in dim:  # type: ignore[operator] # canonical: a tuple
             total *= size
     return total
 
