@@ -113,6 +113,7 @@ def _loop(
                 continue
         if node.kind:
             if node.kind == LEAF:
+                results = r = present = None  # so that a gradient that nobody else holds is seen to be ours
                 accumulate(node, g, create_graph)
             else:
                 _into_port(node, g, gradients, pending, ready)
@@ -261,6 +262,7 @@ class _Alone:
 def _measure() -> None:
     class Probe:
         __slots__ = ("_payload",)
+        _payload: object
 
     def through_accumulate(g: Any) -> None:
         through_ours_alone(g)
