@@ -57,11 +57,18 @@ def max_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation:
 
 
 max_pool.vjp(
-    input=lambda g_values, indices, input_spec, window: _to_places(g_values, indices, input_spec.shape, len(window))
+    input=lambda g_values, indices, input_spec, window, stride, dilation: _to_places(
+        g_values, indices, input_spec.shape, len(window), _apart(window, stride, dilation)
+    )
 )
 
 
-def _to_places(g: Tensor, indices: Tensor, shape: Ints, rank: int) -> Tensor:
+def _apart(window: Ints, stride: Ints, dilation: Ints) -> bool:
+    """Whether no two windows share a place."""
+    return all(s > d * (k - 1) for k, s, d in zip(window, stride, dilation, strict=True))
+
+
+def _to_places(g: Tensor, indices: Tensor, shape: Ints, rank: int, distinct: bool) -> Tensor:
     """The gradient of each window at the place of its largest value; windows that share a place add up."""
     lead = shape[: len(shape) - rank]
     size = 1
@@ -70,7 +77,7 @@ def _to_places(g: Tensor, indices: Tensor, shape: Ints, rank: int) -> Tensor:
     count = 1
     for s in g.shape[len(lead) :]:
         count *= s
-    flat = scatter_planes(g.reshape((*lead, count)), indices.reshape((*lead, count)), size)
+    flat = scatter_planes(g.reshape((*lead, count)), indices.reshape((*lead, count)), size, distinct)
     return flat.reshape(shape)
 
 
@@ -81,7 +88,7 @@ def max_pool_values(input: Tensor, window: Ints, stride: Ints, padding: Ints, di
 
 
 @by
-def _scattered(input: Tensor, index: Tensor, size: int) -> Ints:
+def _scattered(input: Tensor, index: Tensor, size: int, distinct: bool) -> Ints:
     shape = shape_of(input)
     if index.numel():
         low, high = int(index.amin().item()), int(index.amax().item())
@@ -91,8 +98,11 @@ def _scattered(input: Tensor, index: Tensor, size: int) -> Ints:
 
 
 @operator(_scattered, method=False, public=False, out=False)
-def scatter_planes(input: Tensor, index: Index, size: int) -> Tensor:
-    """Zeros with ``input[..., i]`` added at ``[..., index[..., i]]``: shape (*input.shape[:-1], size)."""
+def scatter_planes(input: Tensor, index: Index, size: int, distinct: bool) -> Tensor:
+    """Zeros with ``input[..., i]`` added at ``[..., index[..., i]]``: shape (*input.shape[:-1], size).
+
+    ``distinct`` promises that no index stands twice in a plane, so that nothing has to be added up.
+    """
     from candelabra.ops.creation import full
     from candelabra.ops.indexing import scatter_add
 

@@ -1,0 +1,164 @@
+"""Convolution on NumPy: windows by strides, one copy of a few images at a time into a small buffer, and BLAS.
+
+The buffer is reused from chunk to chunk, so it stays in the cache and the pages behind it are mapped once. For each image
+a GEMM writes straight into the result; nothing is transposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from candelabra_arrayapi.network import places_of, positions, window
+from numpy.lib.stride_tricks import as_strided
+
+from candelabra_cpu.quiet import quiet
+
+Ints = tuple[int, ...]
+CHUNK = 1 << 19
+"""Elements of the buffer of windows: 2 MB of float32, about what a core's cache holds."""
+
+
+def widened(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Half types compute in float32 and are rounded once, at the end."""
+
+    def wide(x: Any, *rest: Any) -> Any:
+        dtype = x.dtype
+        if dtype.itemsize != 2 or dtype.kind not in "fV":
+            return kernel(x, *rest)
+        out = kernel(*(a.astype(np.float32) if _half(a) else a for a in (x, *rest)))
+        if isinstance(out, tuple):
+            return tuple(o.astype(dtype) if o.dtype == np.float32 else o for o in out)
+        return out.astype(dtype)
+
+    return wide
+
+
+def _half(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.itemsize == 2 and value.dtype.kind in "fV"
+
+
+def padded(x: Any, before: Ints, after: Ints, value: Any = 0) -> Any:
+    """The last dims with ``value`` put round, in C order; ``x`` itself where there is nothing to add."""
+    if not any(before) and not any(after):
+        return x
+    lead = x.ndim - len(before)
+    sizes = [b + n + a for b, n, a in zip(before, x.shape[lead:], after)]
+    out = np.full((*x.shape[:lead], *sizes), value, x.dtype) if value else np.zeros((*x.shape[:lead], *sizes), x.dtype)
+    out[(..., *[slice(b, b + n) for b, n in zip(before, x.shape[lead:])])] = x
+    return out
+
+
+def _windows(x: Any, kernel: Ints, stride: Ints, dilation: Ints, places: Ints) -> Any:
+    """What each place sees, as a view (N, C, *kernel, *places)."""
+    steps = x.strides[2:]
+    inner = [s * d for s, d in zip(steps, dilation)]
+    outer = [s * t for s, t in zip(steps, stride)]
+    return as_strided(x, (*x.shape[:2], *kernel, *places), (*x.strides[:2], *inner, *outer), writeable=False)
+
+
+class Columns:
+    """The windows of a batch as matrices (groups, C / groups * kernel, places), a chunk of images at a time."""
+
+    def __init__(
+        self, x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int, places: Ints
+    ) -> None:
+        self.count = x.shape[0]
+        rows, columns = x.shape[1] // groups * prod(kernel), prod(places)
+        self.size = max(1, CHUNK // max(groups * rows * columns, 1))
+        self.direct = None
+        if prod(kernel) == 1 and prod(stride) == 1 and not any(padding):
+            self.direct = np.ascontiguousarray(x).reshape(self.count, groups, rows, columns)
+            return
+        self.view = _windows(padded(x, padding, padding), kernel, stride, dilation, places)
+        images = min(self.size, self.count)
+        self.buffer = np.empty((images, *self.view.shape[1:]), x.dtype)
+        self.matrices = self.buffer.reshape(images, groups, rows, columns)
+
+    def __iter__(self) -> Any:
+        for start in range(0, self.count, self.size):
+            stop = min(start + self.size, self.count)
+            if self.direct is not None:
+                yield start, stop, self.direct[start:stop]
+            else:
+                np.copyto(self.buffer[: stop - start], self.view[start:stop])
+                yield start, stop, self.matrices[: stop - start]
+
+
+def _fits(x: Any, w: Any, places: Ints, groups: int) -> None:
+    # The core says what is wrong in the user's words.
+    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups or any(p < 1 for p in places):
+        raise ValueError("sizes do not fit")
+
+
+def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+    kernel = w.shape[2:]
+    places = places_of(x.shape[2:], kernel, stride, padding, dilation)
+    _fits(x, w, places, groups)
+    out = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
+    flat = w.reshape(groups, w.shape[0] // groups, w.shape[1] * prod(kernel))
+    into = out.reshape(x.shape[0], groups, w.shape[0] // groups, prod(places))
+    bias = None if b is None else b.reshape(groups, -1, 1)
+    for start, stop, columns in Columns(x, kernel, stride, padding, dilation, groups, places):
+        part = into[start:stop]
+        np.matmul(flat, columns, out=part)
+        if bias is not None:
+            np.add(part, bias, out=part)
+    return out
+
+
+def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+    kernel, places = tuple(shape[2:]), y.shape[2:]
+    flat = np.ascontiguousarray(y).reshape(y.shape[0], groups, y.shape[1] // groups, prod(places))
+    out = np.zeros((groups, shape[0] // groups, shape[1] * prod(kernel)), x.dtype)
+    for start, stop, columns in Columns(x, kernel, stride, padding, dilation, groups, places):
+        out += np.matmul(flat[start:stop], columns.swapaxes(-1, -2)).sum(0)
+    return out.reshape(shape)
+
+
+def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+    kernel, places = w.shape[2:], y.shape[2:]
+    count, rows, columns = shape[0], shape[1] // groups * prod(kernel), prod(places)
+    if prod(stride) == 1 and y.shape[1] <= 2 * shape[1] and all(
+        p <= d * (k - 1) for p, d, k in zip(padding, dilation, kernel)
+    ):
+        return _turned(y, w, shape, padding, dilation, groups)
+    sizes = [
+        max(n + 2 * p, (m - 1) * s + d * (k - 1) + 1)
+        for n, p, m, s, d, k in zip(shape[2:], padding, places, stride, dilation, kernel)
+    ]
+    out = np.zeros((*shape[:2], *sizes), y.dtype)
+    flat = w.reshape(groups, w.shape[0] // groups, rows).swapaxes(-1, -2)
+    given = np.ascontiguousarray(y).reshape(count, groups, y.shape[1] // groups, columns)
+    size = max(1, CHUNK // max(groups * rows * columns, 1))
+    buffer = np.empty((min(size, count), groups, rows, columns), y.dtype)
+    for start in range(0, count, size):
+        stop = min(start + size, count)
+        part = buffer[: stop - start]
+        np.matmul(flat, given[start:stop], out=part)
+        seen = part.reshape(stop - start, shape[1], *kernel, *places)
+        for position in positions(kernel):
+            target = out[start:stop][window(position, stride, dilation, places)]
+            np.add(target, seen[(slice(None), slice(None), *position)], out=target)
+    inside = tuple(slice(p, p + n) for p, n in zip(padding, shape[2:]))
+    return np.ascontiguousarray(out[(..., *inside)])
+
+
+def _turned(y: Any, w: Any, shape: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+    """At stride 1: the convolution with the kernel turned round and its channels swapped."""
+    rank, kernel = w.ndim - 2, w.shape[2:]
+    o, c = w.shape[:2]
+    turned = w[(..., *[slice(None, None, -1)] * rank)].reshape(groups, o // groups, c, *kernel).swapaxes(1, 2)
+    turned = np.ascontiguousarray(turned).reshape(groups * c, o // groups, *kernel)
+    around = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding))
+    out = conv(y, turned, None, (1,) * rank, around, dilation, groups)
+    if out.shape != tuple(shape):
+        raise ValueError("sizes do not fit")
+    return out
+
+
+KERNELS: dict[str, Any] = {name: quiet(widened(f)) for name, f in (
+    ("conv", conv), ("conv_weight", conv_weight), ("conv_input", conv_input),
+)}  # fmt: skip
