@@ -6,6 +6,7 @@ from typing import Any
 
 from candelabra import _companions
 from candelabra._version import __version__ as __version__
+from candelabra import exports as _exports
 from candelabra import fronts as _fronts
 from candelabra import namespace as _namespace
 from candelabra import ops as _ops
@@ -19,8 +20,12 @@ _namespace.install_methods()
 def __getattr__(name: str) -> Any:
     if name in _companions.COMPANIONS:
         return _companions.companion(name, __path__)
-    function = _namespace.public_function(name)
-    if function is None:
+    found = _exports.exported(name) if name in _exports.EXPORTS else _namespace.public_function(name)
+    if found is None and name not in _exports.EXPORTS:
         raise AttributeError(f"module 'candelabra' has no attribute {name!r}")
-    globals()[name] = function
-    return function
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_exports.EXPORTS, *_companions.COMPANIONS, *_namespace.public_names()})

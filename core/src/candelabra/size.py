@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+newaxis: Final = None
+"""``x[:, newaxis]`` puts a dim of size 1 in."""
 
 
 class Size(tuple[int, ...]):
@@ -26,3 +29,11 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size(tuple.__add__(other, self))
+
+    def __mul__(self, other: Any) -> Size:
+        return Size(tuple.__mul__(self, other))
+
+    __rmul__ = __mul__
