@@ -1,0 +1,301 @@
+"""Products with Jacobians and Hessians, and the matrices themselves. As ``torch.autograd.functional``.
+
+``jvp`` and ``hvp`` are reverse mode twice: the product with a Jacobian is the derivative of the (linear) map from the
+output's gradient to the input's ("double backward trick").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from candelabra.autograd.api import grad
+from candelabra.keys import NO_GRAD, mode
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+Tensors = Any
+"""A tensor, or a tuple of them."""
+
+
+def vjp(
+    func: Callable[..., Tensors], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensors, Tensors]:
+    """``(func(inputs), v^T J)``: outputs and the vector-Jacobian product. ``v`` may be left out for a scalar output.
+
+    ``create_graph``: the results can be differentiated. ``strict``: an output or input without a path between them is an
+    error, instead of zeros.
+    """
+    with mode(exclude=NO_GRAD):
+        single, values = _prepared(inputs, "inputs", "vjp", create_graph)
+        single_out, outputs = _outputs(func(*values), "vjp")
+        _check_requires_grad(outputs, "outputs", strict)
+        vectors = _vector_for(outputs, v, "vjp")
+        found = _grad(outputs, values, vectors, create_graph)
+        filled = _filled(found, values, strict, create_graph, "back")
+    return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single, create_graph, strict)
+
+
+def jvp(
+    func: Callable[..., Tensors], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensors, Tensors]:
+    """``(func(inputs), J v)``: outputs and the Jacobian-vector product. ``v`` may be left out for a scalar input."""
+    with mode(exclude=NO_GRAD):
+        _, values = _prepared(inputs, "inputs", "jvp", create_graph)
+        vectors = _vector_for(values, v, "jvp")
+        single_out, outputs = _outputs(func(*values), "jvp")
+        _check_requires_grad(outputs, "outputs", strict)
+        probes = tuple([_zeros(o).requires_grad_() for o in outputs])
+        rows = _grad(outputs, values, probes, True)
+        _check_requires_grad(tuple([r for r in rows if r is not None]), "grad_input", strict)
+        pairs = [(r, w) for r, w in zip(rows, vectors, strict=True) if r is not None and r.requires_grad]
+        found: tuple[Any, ...] = (None,) * len(outputs)
+        if pairs:
+            found = _grad(tuple([r for r, _ in pairs]), probes, tuple([w for _, w in pairs]), create_graph)
+        filled = _filled(found, outputs, strict, create_graph, "back_trick")
+    return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single_out, create_graph, strict)
+
+
+def jacobian(
+    func: Callable[..., Tensors],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Tensors:
+    """The Jacobian: ``J[i][j]`` has the shape of output ``i`` followed by that of input ``j``.
+
+    A tensor where both are single tensors, else a tuple (per output) of tuples (per input). One backward pass per output
+    element; ``vectorize`` is accepted and changes nothing.
+    """
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise ValueError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        raise NotImplementedError('jacobian: strategy="forward-mode" needs forward-mode derivatives; use "reverse-mode"')
+    with mode(exclude=NO_GRAD):
+        single, values = _prepared(inputs, "inputs", "jacobian", create_graph)
+        single_out, outputs = _outputs(func(*values), "jacobian")
+        _check_requires_grad(outputs, "outputs", strict)
+        rows = [_jacobian_of(out, i, values, create_graph, strict) for i, out in enumerate(outputs)]
+    rows = [_handed_out(row, single, create_graph, strict) for row in rows]
+    return rows[0] if single_out else tuple(rows)
+
+
+def _jacobian_of(
+    out: Tensor, number: int, values: tuple[Tensor, ...], create_graph: bool, strict: bool
+) -> tuple[Tensor, ...]:
+    from candelabra.ops.joining import stack
+
+    columns: list[list[Tensor]] = [[] for _ in values]
+    flat = out.reshape(-1)
+    for position in range(out.numel()):
+        found = _grad((flat[position],), values, None, create_graph)
+        for j, (g, x) in enumerate(zip(found, values, strict=True)):
+            if strict and g is None:
+                raise RuntimeError(
+                    f"Output {number} of the user-provided function is independent of input {j}. This is not allowed in "
+                    "strict mode."
+                )
+            if strict and create_graph and g is not None and not g.requires_grad:
+                raise RuntimeError(
+                    f"The jacobian of the user-provided function is independent of input {j}. This is not allowed in "
+                    "strict mode when create_graph=True."
+                )
+            columns[j].append(_zeros(x) if g is None else g)
+    return tuple([
+        stack(found).reshape(*out.shape, *x.shape) if found else _zeros(x, (*out.shape, *x.shape))
+        for found, x in zip(columns, values, strict=True)
+    ])  # fmt: skip
+
+
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Tensors:
+    """The Hessian of a function with one real scalar output: the Jacobian of its gradient."""
+    single, values = _as_tuple(inputs, "inputs", "hessian")
+
+    def gradient(*at: Tensor) -> Tensors:
+        _, outputs = _outputs(func(*at), "hessian")
+        _check_scalar(outputs, "hessian")
+        found = _grad(outputs, at, None, True)
+        if strict:
+            _filled(found, at, True, True, "double_back")
+        # Where the output doesn't depend on an input, or not twice, the second derivative is zero.
+        return tuple([(_zeros(x) if g is None else g) + _tied(x) for g, x in zip(found, at, strict=True)])
+
+    rows = jacobian(gradient, values, create_graph, strict=False, strategy=outer_jacobian_strategy)
+    return rows[0][0] if single else rows
+
+
+def _tied(x: Tensor) -> Tensor:
+    """Zeros that depend on ``x``, so that there is a graph to differentiate."""
+    return x * 0
+
+
+def vhp(
+    func: Callable[..., Tensor], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, Tensors]:
+    """``(func(inputs), v^T H)``: the output and the product of a vector with the Hessian. Cheaper than :func:`hvp`."""
+    with mode(exclude=NO_GRAD):
+        single, values = _prepared(inputs, "inputs", "vhp", create_graph)
+        vectors = _vector_for(values, v, "vhp")
+        single_out, outputs = _outputs(func(*values), "vhp")
+        _check_scalar(outputs, "vhp")
+        _check_requires_grad(outputs, "outputs", strict)
+        first = _filled(_grad(outputs, values, None, True), values, strict, True, "double_back")
+        pairs = [(g, w) for g, w in zip(first, vectors, strict=True) if g.requires_grad]
+        found: tuple[Any, ...] = (None,) * len(values)
+        if pairs:
+            found = _grad(tuple([g for g, _ in pairs]), values, tuple([w for _, w in pairs]), create_graph)
+        filled = _filled(found, values, strict, create_graph, "double_back")
+    return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single, create_graph, strict)
+
+
+def hvp(
+    func: Callable[..., Tensor], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, Tensors]:
+    """``(func(inputs), H v)``: the output and the product of the Hessian with a vector.
+
+    Real Hessians are symmetric, so this is :func:`vhp`, one backward pass instead of two.
+    """
+    return vhp(func, inputs, v, create_graph, strict)
+
+
+# -- arguments and results -------------------------------------------------------------------------------------------------
+def _as_tuple(value: Any, what: str, name: str) -> tuple[bool, tuple[Tensor, ...]]:
+    """(whether it was a single tensor, the tensors)."""
+    single = not isinstance(value, (tuple, list))
+    tensors = (value,) if single else tuple(value)
+    for position, tensor in enumerate(tensors):
+        if not hasattr(tensor, "_payload"):
+            if single:
+                raise TypeError(
+                    f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the given {what} has "
+                    f"type {type(tensor)}."
+                )
+            raise TypeError(
+                f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the value at index "
+                f"{position} has type {type(tensor)}."
+            )
+    return single, tensors
+
+
+def _prepared(value: Any, what: str, name: str, create_graph: bool) -> tuple[bool, tuple[Tensor, ...]]:
+    """Inputs as new tensors of the graph: still tied to the caller's with ``create_graph``, else leaves."""
+    single, tensors = _as_tuple(value, what, name)
+    if create_graph:
+        return single, tuple([t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in tensors])
+    return single, tuple([t.detach().requires_grad_() for t in tensors])
+
+
+def _outputs(value: Any, name: str) -> tuple[bool, tuple[Tensor, ...]]:
+    return _as_tuple(value, "outputs of the user-provided function", name)
+
+
+def _vector_for(like: tuple[Tensor, ...], v: Any, name: str) -> tuple[Tensor, ...]:
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            whose = "input to" if name in ("vhp", "jvp") else "output of"
+            raise RuntimeError(
+                f"The vector v can only be None if the {whose} the user-provided function is a single Tensor with a "
+                "single element."
+            )
+        from candelabra.ops.creation import full
+
+        return (full(tuple(like[0].shape), 1, dtype=like[0].dtype, device=like[0].device),)
+    _, vectors = _as_tuple(v, "v", name)
+    if len(vectors) != len(like):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}.")
+    for position, (one, other) in enumerate(zip(vectors, like, strict=True)):
+        if one.shape != other.shape:
+            prefix = f"Entry {position} in " if len(vectors) > 1 else ""
+            raise RuntimeError(f"{prefix}v has invalid size: should be {list(other.shape)} but got {list(one.shape)}.")
+    return vectors
+
+
+def _check_scalar(outputs: tuple[Tensor, ...], name: str) -> None:
+    if len(outputs) != 1:
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+
+
+def _check_requires_grad(tensors: tuple[Tensor, ...], what: str, strict: bool) -> None:
+    if not strict:
+        return
+    for position, tensor in enumerate(tensors):
+        if tensor.requires_grad:
+            continue
+        if what == "grad_input":
+            raise RuntimeError(
+                f"The gradient with respect to input {position} is independent of the inputs of the user-provided "
+                "function. This is not allowed in strict mode."
+            )
+        raise RuntimeError(
+            f"Output {position} of the user-provided function does not require gradients. The outputs must be computed "
+            "in a differentiable manner from the input when running in strict mode."
+        )
+
+
+def _grad(outputs: Any, inputs: Any, vectors: Any, create_graph: bool) -> tuple[Tensor | None, ...]:
+    """``grad`` that leaves out outputs without a graph."""
+    vectors = (None,) * len(outputs) if vectors is None else vectors
+    pairs = [(o, w) for o, w in zip(outputs, vectors, strict=True) if o.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    return grad(
+        tuple([o for o, _ in pairs]), inputs, tuple([w for _, w in pairs]), retain_graph=True,
+        create_graph=create_graph, allow_unused=True,
+    )  # fmt: skip
+
+
+_INDEPENDENT = {
+    "back": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "back_trick": (
+        "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
+        "backward trick to compute forward mode gradients. This is not allowed in strict mode."
+    ),
+    "double_back": (
+        "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode."
+    ),
+}
+
+
+def _filled(
+    found: tuple[Tensor | None, ...], like: tuple[Tensor, ...], strict: bool, create_graph: bool, stage: str
+) -> tuple[Tensor, ...]:
+    """Zeros where there is no path; with ``strict`` that is an error, and so is a result that cannot be differentiated."""
+    filled = []
+    for position, (g, x) in enumerate(zip(found, like, strict=True)):
+        if strict and g is None:
+            raise RuntimeError(_INDEPENDENT[stage].format(position))
+        if strict and create_graph and g is not None and not g.requires_grad:
+            raise RuntimeError(_INDEPENDENT["double_back"].format(position))
+        filled.append(_zeros(x) if g is None else g)
+    return tuple(filled)
+
+
+def _zeros(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+    from candelabra.ops.creation import full
+
+    made: Tensor = full(tuple(like.shape) if shape is None else shape, 0, dtype=like.dtype, device=like.device)
+    return made
+
+
+def _handed_out(tensors: tuple[Tensor, ...], single: bool, create_graph: bool, strict: bool) -> Tensors:
+    """Results without a graph unless one was asked for; a single tensor where a single one came in."""
+    kept = tensors if create_graph else tuple([t.detach() for t in tensors])
+    return kept[0] if single else kept
+
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
