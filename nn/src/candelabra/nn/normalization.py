@@ -1,0 +1,212 @@
+"""Normalisation: over the last dims, over groups of channels, over the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from candelabra.dtypes import int64
+from candelabra.fronts.creation import empty, full, ones, zeros
+from candelabra.nn import functional as F
+from candelabra.nn import init
+from candelabra.nn.module import Module
+from candelabra.nn.parameter import Parameter
+from candelabra.tensor import Tensor
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "LayerNorm", "RMSNorm"]
+
+
+class LayerNorm(Module):
+    """Mean 0 and variance 1 over the last dims, then times ``weight`` plus ``bias`` (Ba et al., 2016)."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set weight to 1 and bias to 0."""
+        _reset(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+def _reset(module: Any) -> None:
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if getattr(module, "bias", None) is not None:
+        init.zeros_(module.bias)
+
+
+class RMSNorm(Module):
+    """Root mean square 1 over the last dims, then times ``weight`` (Zhang & Sennrich, 2019)."""
+
+    weight: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
+        self.register_parameter("weight", made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set weight to 1."""
+        _reset(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Mean 0 and variance 1 over groups of channels, then ``weight`` and ``bias`` per channel (Wu & He, 2018)."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name in ("weight", "bias"):
+            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if affine else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set weight to 1 and bias to 0."""
+        _reset(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class _BatchNorm(Module):
+    """What the batch norms of all ranks share (Ioffe & Szegedy, 2015). ``ranks``: of the inputs it takes."""
+
+    ranks: tuple[int, ...]
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Any
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name in ("weight", "bias"):
+            made = Parameter(empty(num_features, device=device, dtype=dtype)) if affine else None
+            self.register_parameter(name, made)
+        kept = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if kept else None)
+        self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if kept else None)
+        self.register_buffer("num_batches_tracked", full((), 0, dtype=int64, device=device) if kept else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set weight to 1, bias to 0, and forget the running statistics."""
+        if self.running_mean is not None and self.running_var is not None:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            self.num_batches_tracked.zero_()
+        _reset(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in self.ranks:
+            expected = " or ".join(f"{rank}D" for rank in self.ranks)
+            raise ValueError(f"expected {expected} input (got {input.ndim}D input)")
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the mean over all batches so far
+                momentum = 1.0 / float(self.num_batches_tracked.item())
+        of_batch = self.training or self.running_mean is None
+        moved = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input, self.running_mean if moved else None, self.running_var if moved else None, self.weight, self.bias,
+            of_batch, momentum, self.eps,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Mean 0 and variance 1 per channel over the batch: (N, C) or (N, C, L). Running statistics serve ``eval``."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Mean 0 and variance 1 per channel over the batch: (N, C, H, W). Running statistics serve ``eval``."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Mean 0 and variance 1 per channel over the batch: (N, C, D, H, W). Running statistics serve ``eval``."""
+
+    ranks = (5,)

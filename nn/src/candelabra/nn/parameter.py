@@ -1,0 +1,85 @@
+"""Tensors that a module owns: parameters, which are trained, and buffers, which are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from candelabra.keys import AUTOGRAD, VIEW
+from candelabra.tensor import Tensor, wrap
+
+__all__ = ["Buffer", "Parameter"]
+
+
+def _owned(cls: type, data: Tensor) -> Any:
+    """The memory of ``data`` as a tensor of its own: no history, and a view no more, so that no base can redo it."""
+    return wrap(data._fresh()._payload, data._keys & ~(AUTOGRAD | VIEW)).as_subclass(cls)
+
+
+def _as_data(cls: type, data: Any) -> Tensor:
+    if data is None:
+        from candelabra.fronts.creation import empty
+
+        return empty(0)
+    if not isinstance(data, Tensor):
+        raise TypeError(
+            f"{cls.__name__}() expects a Tensor or None, got {type(data).__name__}: make one with candelabra.tensor(...)"
+        )
+    return data
+
+
+class Parameter(Tensor):
+    """A tensor that becomes a parameter of the module it is assigned to.
+
+    Shares memory with ``data``; results of operations on it are plain Tensors. ``data``: default an empty tensor;
+    ``requires_grad``: whether it is trained. Raises ``TypeError`` for anything but a Tensor and ``RuntimeError`` when a
+    gradient is wanted of a dtype that cannot have one.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        out: Parameter = _owned(cls, _as_data(cls, data))
+        out.requires_grad_(requires_grad)
+        return out
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        made = type(self)(self.data.clone(), self.requires_grad)
+        memo[id(self)] = made
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.data, self.requires_grad)
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+
+class Buffer(Tensor):
+    """A tensor that becomes a buffer of the module it is assigned to: part of its state, but not trained.
+
+    ``persistent``: whether it stands in the module's ``state_dict``.
+    """
+
+    __slots__ = ()
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        out: Buffer = _owned(cls, _as_data(cls, data))
+        out.persistent = persistent
+        return out
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        made = type(self)(self.data.clone(), persistent=self.persistent)
+        memo[id(self)] = made
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _buffer, (self.data, self.persistent)
+
+
+def _buffer(data: Tensor, persistent: bool) -> Buffer:
+    return Buffer(data, persistent=persistent)

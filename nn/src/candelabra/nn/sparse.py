@@ -1,0 +1,93 @@
+"""Tables looked up by index."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from candelabra.autograd.modes import no_grad
+from candelabra.fronts.creation import empty
+from candelabra.nn import functional as F
+from candelabra.nn import init
+from candelabra.nn.module import Module
+from candelabra.nn.parameter import Parameter
+from candelabra.tensor import Tensor
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """A table of ``num_embeddings`` rows of ``embedding_dim``, looked up by integers of any shape.
+
+    ``padding_idx``: a row of zeros that gets no gradient. ``max_norm``: rows that are looked up are shrunk to this norm
+    first, in place. Raises ``AssertionError`` for a ``padding_idx`` outside of the table, as PyTorch does.
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            made: Any = empty(num_embeddings, embedding_dim, device=device, dtype=dtype)
+            self.weight = Parameter(made, requires_grad=not _freeze)
+            self.reset_parameters()
+            return
+        if tuple(_weight.shape) != (num_embeddings, embedding_dim):
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    def reset_parameters(self) -> None:
+        """Draw the table from N(0, 1), zeros in the row for padding."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                row: Any = self.weight[self.padding_idx]  # type: ignore[index,unused-ignore]
+                row.fill_(0)
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
+        """An Embedding over a given 2-d table, not trained unless ``freeze=False``."""
+        if embeddings.ndim != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        return cls(rows, columns, _weight=embeddings, _freeze=freeze, **options)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        return text + (", sparse=True" if self.sparse else "")

@@ -1,0 +1,9 @@
+"""What is done to the gradients and the parameters of a whole network at once."""
+
+from __future__ import annotations
+
+from candelabra.nn.utils.clipping import clip_grad_norm_ as clip_grad_norm_
+from candelabra.nn.utils.clipping import clip_grad_value_ as clip_grad_value_
+from candelabra.nn.utils.clipping import get_total_norm as get_total_norm
+from candelabra.nn.utils.vector import parameters_to_vector as parameters_to_vector
+from candelabra.nn.utils.vector import vector_to_parameters as vector_to_parameters

@@ -1,0 +1,29 @@
+"""All parameters as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from candelabra.ops.joining import cat
+from candelabra.tensor import Tensor
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+
+def parameters_to_vector(parameters: Iterable[Any]) -> Tensor:
+    """The elements of all parameters, one after the other; differentiable."""
+    out: Tensor = cat([parameter.reshape(-1) for parameter in parameters], 0)
+    return out
+
+
+def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+    """Give every parameter its part of the vector as its data. Raises ``TypeError`` for what is no Tensor."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected a Tensor, but got: {type(vec).__name__}")
+    start = 0
+    flat: Any = vec
+    for parameter in parameters:
+        count = parameter.numel()
+        parameter.data = flat[start : start + count].view_as(parameter).data
+        start += count
