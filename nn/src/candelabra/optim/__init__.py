@@ -1,1 +1,9 @@
-"""Optimisers and learning-rate schedules."""
+"""Optimisers and schedules of their learning rates."""
+
+from __future__ import annotations
+
+from candelabra.optim import lr_scheduler as lr_scheduler
+from candelabra.optim.adam import Adam as Adam
+from candelabra.optim.adam import AdamW as AdamW
+from candelabra.optim.optimizer import Optimizer as Optimizer
+from candelabra.optim.sgd import SGD as SGD
