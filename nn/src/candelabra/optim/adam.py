@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from candelabra.fronts.creation import full, zeros_like
+from candelabra.fronts.creation import zeros_like
 from candelabra.optim.optimizer import Optimizer, check_options
 
 __all__ = ["Adam", "AdamW"]
@@ -65,8 +65,7 @@ class Adam(Optimizer):
     def _state_of(self, p: Any, amsgrad: bool) -> dict[str, Any]:
         kept = self.state.setdefault(p, {})
         if not kept:
-            # A tensor, as in PyTorch, so that files of either can be read by the other; on the host, for it is a number.
-            kept["step"] = full((), 0.0)
+            kept["step"] = 0.0  # a number: PyTorch, which keeps a 0-d tensor, reads it as well
             kept["exp_avg"] = zeros_like(p)
             kept["exp_avg_sq"] = zeros_like(p)
         if amsgrad and "max_exp_avg_sq" not in kept:
@@ -77,8 +76,7 @@ class Adam(Optimizer):
         g = -p.grad if group["maximize"] else p.grad
         lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
         kept = self._state_of(p, group["amsgrad"])
-        kept["step"] = kept["step"] + 1
-        step = float(kept["step"].item())
+        step = kept["step"] = float(kept["step"]) + 1
         if decay and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * decay)
         elif decay:

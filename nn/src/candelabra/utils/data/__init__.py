@@ -1,1 +1,22 @@
-"""Data sets, samplers and loaders."""
+"""Data sets, the orders in which their items come, and batches of them."""
+
+from __future__ import annotations
+
+from candelabra.utils.data.collate import default_collate as default_collate
+from candelabra.utils.data.collate import default_convert as default_convert
+from candelabra.utils.data.dataset import ChainDataset as ChainDataset
+from candelabra.utils.data.dataset import ConcatDataset as ConcatDataset
+from candelabra.utils.data.dataset import Dataset as Dataset
+from candelabra.utils.data.dataset import IterableDataset as IterableDataset
+from candelabra.utils.data.dataset import StackDataset as StackDataset
+from candelabra.utils.data.dataset import Subset as Subset
+from candelabra.utils.data.dataset import TensorDataset as TensorDataset
+from candelabra.utils.data.dataset import random_split as random_split
+from candelabra.utils.data.loader import DataLoader as DataLoader
+from candelabra.utils.data.loader import get_worker_info as get_worker_info
+from candelabra.utils.data.sampler import BatchSampler as BatchSampler
+from candelabra.utils.data.sampler import RandomSampler as RandomSampler
+from candelabra.utils.data.sampler import Sampler as Sampler
+from candelabra.utils.data.sampler import SequentialSampler as SequentialSampler
+from candelabra.utils.data.sampler import SubsetRandomSampler as SubsetRandomSampler
+from candelabra.utils.data.sampler import WeightedRandomSampler as WeightedRandomSampler
