@@ -87,6 +87,50 @@ class Columns:
                 yield start, stop, self.matrices[: stop - start]
 
 
+def _long_runs(w: Any, stride: Ints, framed: Ints, places: Ints) -> bool:
+    """Whether :func:`_conv_in_runs` pays: it computes what lies between the rows, too, and copies the result once more."""
+    narrow = 2 * prod(framed[1:]) > 3 * prod(places[1:])
+    return max(stride) == 1 and prod(w.shape[2:]) > 1 and not narrow and prod(w.shape[1:]) >= w.shape[0]
+
+
+def _conv_in_runs(
+    x: Any, w: Any, b: Any, out: Any, padding: Ints, dilation: Ints, groups: int
+) -> None:
+    """At stride 1 a kernel's position sees the padded image, flattened, from an offset on: one long run, fast to copy.
+
+    The results between the end of one row and the start of the next are waste, and are left out when the bias is added.
+    """
+    count, (lead, *rest), kernel = x.shape[0], out.shape[2:], w.shape[2:]
+    sizes = [n + 2 * p for n, p in zip(x.shape[2:], padding)]
+    steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    run, plane = lead * steps[0], prod(sizes)
+    tail = sum(s * d * (k - 1) for s, d, k in zip(steps[1:], dilation[1:], kernel[1:]))
+    rows = x.shape[1] // groups * prod(kernel)
+    images = min(max(1, CHUNK // max(groups * rows * run, 1)), count)
+    image = np.zeros(images * x.shape[1] * plane + tail, x.dtype)
+    framed = image[: image.size - tail].reshape(images, x.shape[1], *sizes)
+    inside = framed[(..., *[slice(p, p + n) for p, n in zip(padding, x.shape[2:])])]
+    item = x.itemsize
+    offsets = [s * d * item for s, d in zip(steps, dilation)]
+    view = as_strided(
+        image, (images, x.shape[1], *kernel, run), (x.shape[1] * plane * item, plane * item, *offsets, item)
+    )
+    columns = np.empty(view.shape, x.dtype)
+    wide = np.empty((images, groups, w.shape[0] // groups, run), x.dtype)
+    kept = wide.reshape(images, w.shape[0], lead, *sizes[1:])[(..., *[slice(0, n) for n in rest])]
+    flat = w.reshape(groups, w.shape[0] // groups, rows)
+    bias = None if b is None else b.reshape(-1, *[1] * len(kernel))
+    for start in range(0, count, images):
+        n = min(images, count - start)
+        np.copyto(inside[:n], x[start : start + n])
+        np.copyto(columns[:n], view[:n])
+        np.matmul(flat, columns[:n].reshape(n, groups, rows, run), out=wide[:n])
+        if bias is None:
+            np.copyto(out[start : start + n], kept[:n])
+        else:
+            np.add(kept[:n], bias, out=out[start : start + n])
+
+
 def _fits(x: Any, w: Any, places: Ints, groups: int) -> None:
     # The core says what is wrong in the user's words.
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups or any(p < 1 for p in places):
@@ -98,6 +142,10 @@ def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, gr
     places = places_of(x.shape[2:], kernel, stride, padding, dilation)
     _fits(x, w, places, groups)
     out = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
+    framed = tuple(n + 2 * p for n, p in zip(x.shape[2:], padding))
+    if out.size and x.size and _long_runs(w, stride, framed, places):
+        _conv_in_runs(x, w, b, out, padding, dilation, groups)
+        return out
     flat = w.reshape(groups, w.shape[0] // groups, w.shape[1] * prod(kernel))
     into = out.reshape(x.shape[0], groups, w.shape[0] // groups, prod(places))
     bias = None if b is None else b.reshape(groups, -1, 1)
@@ -121,10 +169,10 @@ def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilati
 def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
     kernel, places = w.shape[2:], y.shape[2:]
     count, rows, columns = shape[0], shape[1] // groups * prod(kernel), prod(places)
-    if prod(stride) == 1 and y.shape[1] <= 2 * shape[1] and all(
-        p <= d * (k - 1) for p, d, k in zip(padding, dilation, kernel)
-    ):
-        return _turned(y, w, shape, padding, dilation, groups)
+    reach = [d * (k - 1) for k, d in zip(kernel, dilation)]
+    whole = all(m == n + 2 * p - r and p <= r for m, n, p, r in zip(places, shape[2:], padding, reach))
+    if whole and prod(stride) == 1 and y.shape[1] <= 2 * shape[1]:
+        return _turned(y, w, padding, dilation, groups)
     sizes = [
         max(n + 2 * p, (m - 1) * s + d * (k - 1) + 1)
         for n, p, m, s, d, k in zip(shape[2:], padding, places, stride, dilation, kernel)
@@ -146,17 +194,14 @@ def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilatio
     return np.ascontiguousarray(out[(..., *inside)])
 
 
-def _turned(y: Any, w: Any, shape: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+def _turned(y: Any, w: Any, padding: Ints, dilation: Ints, groups: int) -> Any:
     """At stride 1: the convolution with the kernel turned round and its channels swapped."""
     rank, kernel = w.ndim - 2, w.shape[2:]
     o, c = w.shape[:2]
     turned = w[(..., *[slice(None, None, -1)] * rank)].reshape(groups, o // groups, c, *kernel).swapaxes(1, 2)
     turned = np.ascontiguousarray(turned).reshape(groups * c, o // groups, *kernel)
     around = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding))
-    out = conv(y, turned, None, (1,) * rank, around, dilation, groups)
-    if out.shape != tuple(shape):
-        raise ValueError("sizes do not fit")
-    return out
+    return conv(y, turned, None, (1,) * rank, around, dilation, groups)
 
 
 KERNELS: dict[str, Any] = {name: quiet(widened(f)) for name, f in (

@@ -10,6 +10,7 @@ from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import unsqueeze
 from candelabra.layout import broadcast_shapes
 from candelabra.ops.arithmetic import where
+from candelabra.ops.creation import cast
 from candelabra.ops.network import log_sigmoid, log_softmax
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _picked(
     if weight is not None:
         _per_class(weight, logs, 1 if logs.ndim > 1 else 0)
     if target.dtype is not int64:
-        target = target.to(int64)
+        target = cast(target, dtype=int64)
     single = logs.ndim == 1
     if single:
         logs, shape = unsqueeze(logs, 0), tuple(target.shape)
@@ -189,9 +190,9 @@ def _picked(
         bad = [int(t) for t in safe.reshape((-1,)).tolist() if not 0 <= t < logs.shape[1]]
         raise IndexError(f"Target {bad[0]} is out of bounds.") from None
     if weight is None:
-        weights = kept.to(logs.dtype)
+        weights = cast(kept, dtype=logs.dtype)
     else:
-        weights = weight.index_select(0, safe.reshape((-1,))).reshape(safe.shape) * kept.to(weight.dtype)
+        weights = weight.index_select(0, safe.reshape((-1,))).reshape(safe.shape) * cast(kept, dtype=weight.dtype)
     # An ignored class may be at -inf, and 0 * inf is NaN: so it is filled, not multiplied.
     losses = -(scores if weight is None else scores * weights).masked_fill(kept.logical_not(), 0)
     if single and not shape:
@@ -217,7 +218,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         elif num_classes <= largest:
             raise RuntimeError("Class values must be smaller than num_classes.")
     places = arange(0, 1, num_classes, dtype=int64, device=tensor.device)
-    return (unsqueeze(tensor, -1) == places).to(int64)
+    encoded: Tensor = cast(unsqueeze(tensor, -1) == places, dtype=int64)
+    return encoded
 
 
 # -- distances --------------------------------------------------------------------------------------------------------

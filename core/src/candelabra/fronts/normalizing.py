@@ -9,6 +9,7 @@ from candelabra.dtypes import PYTHON_NAMES
 from candelabra.fronts.registry import front
 from candelabra.keys import NO_GRAD, mode
 from candelabra.ops import network
+from candelabra.ops.creation import cast
 from candelabra.ops.normalization import normalize
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def instance_norm(
 # -- dropout ----------------------------------------------------------------------------------------------------------
 def masked_dropout(input: Tensor, mask: Tensor, p: float) -> Tensor:
     """``input * mask / (1 - p)``: what is kept of dropout once the mask (1 with probability 1 - p, else 0) is drawn."""
-    return input * (mask.to(input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p)))
+    return input * (cast(mask, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p)))
 
 
 def _dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inplace: bool) -> Tensor:

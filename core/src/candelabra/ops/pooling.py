@@ -149,14 +149,15 @@ sum_pool_adjoint.vjp(
 def averaging(size: int, parts: int, like: Tensor) -> Tensor:
     """The (size, parts) matrix whose column i averages elements floor(i * size / parts) to ceil((i + 1) * size / parts)."""
     from candelabra.dtypes import int64
-    from candelabra.ops.creation import arange
+    from candelabra.ops.creation import arange, cast
 
     part = arange(0, 1, parts, dtype=int64, device=like.device)
     start = (part * size) // max(parts, 1)
     stop = -((-(part + 1) * size) // max(parts, 1))
     place = arange(0, 1, size, dtype=int64, device=like.device).unsqueeze(1)
     inside = (place >= start) & (place < stop)
-    return inside.to(like.dtype) / (stop - start).to(like.dtype)
+    weights: Tensor = cast(inside, dtype=like.dtype) / cast(stop - start, dtype=like.dtype)
+    return weights
 
 
 def along(input: Tensor, dim: Dim, matrix: Tensor) -> Tensor:

@@ -1,0 +1,490 @@
+"""Softmax, activations, normalisation, embedding, losses and dropout: values, derivatives, errors."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.autograd.api import grad
+from candelabra.fronts import network as F
+from scipy import special
+
+from tests.core.network_samples import array, check_gradients, normal, tensor
+
+# -- softmax ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_softmax_and_its_logarithm(dim: int) -> None:
+    """Both agree with SciPy along any dim, and have both derivatives."""
+    x = normal(3, 4, 5)
+    np.testing.assert_allclose(array(cd.softmax(tensor(x), dim)), special.softmax(x, dim), rtol=1e-12)
+    np.testing.assert_allclose(array(cd.log_softmax(tensor(x), dim)), special.log_softmax(x, dim), rtol=1e-12)
+    np.testing.assert_allclose(array(F.softmin(tensor(x), dim)), special.softmax(-x, dim), rtol=1e-12)
+    check_gradients(lambda x: cd.softmax(x, dim), x)
+    check_gradients(lambda x: cd.log_softmax(x, dim), x)
+
+
+def test_softmax_at_the_edges() -> None:
+    """Large values do not overflow, -inf is probability 0, NaN spreads over its row, 0-d and empty tensors pass."""
+    x = np.array([[1e300, 1e300, 0.0], [-np.inf, 0.0, 0.0], [np.nan, 1.0, 2.0], [-np.inf, -np.inf, -np.inf]])
+    out = array(cd.softmax(tensor(x), 1))
+    np.testing.assert_array_equal(out[:2], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+    assert np.isnan(out[2:]).all()
+    assert array(cd.softmax(tensor(np.array(3.0)), 0)) == 1.0
+    assert array(cd.log_softmax(tensor(np.array(3.0)), 0)) == 0.0
+    assert cd.softmax(tensor(np.zeros((0, 3))), 1).shape == (0, 3)
+    assert cd.log_softmax(tensor(np.zeros((3, 0))), 1).shape == (3, 0)
+
+
+def test_softmax_refuses_integers_and_wrong_dims() -> None:
+    """Integers have no softmax, and a dim must exist."""
+    with pytest.raises(RuntimeError, match="\"softmax\" not implemented for 'Long'"):
+        cd.softmax(tensor(np.arange(3)), 0)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        cd.log_softmax(tensor(normal(2, 3)), 2)
+
+
+def test_softmax_of_half_types_computes_in_float32() -> None:
+    """A thousand equal float16 logits give 0.001 each, rounded once."""
+    out = array(cd.softmax(tensor(np.zeros(1000, np.float16)), 0))
+    np.testing.assert_array_equal(out, np.float16(0.001))
+
+
+# -- activations ------------------------------------------------------------------------------------------------------
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return special.expit(x)
+
+
+ACTIVATIONS: dict[str, tuple[Any, Any]] = {
+    "relu": (F.relu, lambda x: np.maximum(x, 0)),
+    "relu6": (F.relu6, lambda x: np.clip(x, 0, 6)),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
+    "elu": (lambda x: F.elu(x, 0.7), lambda x: np.where(x > 0, x, 0.7 * np.expm1(x))),
+    "selu": (F.selu, lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))),
+    "celu": (lambda x: F.celu(x, 2.0), lambda x: np.where(x > 0, x, 2 * np.expm1(x / 2))),
+    "gelu": (F.gelu, lambda x: x * special.ndtr(x)),
+    "gelu_tanh": (
+        lambda x: F.gelu(x, approximate="tanh"),
+        lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    ),
+    "silu": (F.silu, lambda x: x * _sigmoid(x)),
+    "mish": (F.mish, lambda x: x * np.tanh(np.logaddexp(0, x))),
+    "softplus": (F.softplus, lambda x: np.logaddexp(0, x)),
+    "softplus_beta": (lambda x: F.softplus(x, 2.0, 3.0), lambda x: np.where(2 * x > 3, x, np.logaddexp(0, 2 * x) / 2)),
+    "logsigmoid": (F.logsigmoid, special.log_expit),
+    "hardtanh": (F.hardtanh, lambda x: np.clip(x, -1, 1)),
+    "hardsigmoid": (F.hardsigmoid, lambda x: np.clip(x + 3, 0, 6) / 6),
+    "hardswish": (F.hardswish, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    "hardshrink": (F.hardshrink, lambda x: np.where(np.abs(x) > 0.5, x, 0)),
+    "softshrink": (F.softshrink, lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0)),
+    "tanhshrink": (F.tanhshrink, lambda x: x - np.tanh(x)),
+    "softsign": (F.softsign, lambda x: x / (1 + np.abs(x))),
+    "threshold": (lambda x: F.threshold(x, 0.3, 9.0), lambda x: np.where(x > 0.3, x, 9.0)),
+    "tanh": (F.tanh, np.tanh),
+    "sigmoid": (F.sigmoid, _sigmoid),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_values_and_derivatives(name: str) -> None:
+    """Values by SciPy's formulas, first and second derivatives by finite differences, also on a transposed input."""
+    function, expected = ACTIVATIONS[name]
+    x = normal(4, 5) * 2
+    np.testing.assert_allclose(array(function(tensor(x))), expected(x), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(function(tensor(x).permute(1, 0))), expected(x.T), rtol=1e-10, atol=1e-12)
+    check_gradients(function, x)
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "elu", "selu", "celu", "silu", "mish", "hardtanh", "hardswish"])
+def test_activation_in_place_writes_into_its_input(name: str) -> None:
+    """inplace=True returns the input itself, holding the result."""
+    function = getattr(F, name)
+    x = tensor(normal(3, 4))
+    wanted = array(function(x))
+    assert function(x, inplace=True) is x
+    np.testing.assert_array_equal(array(x), wanted)
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "softplus", "logsigmoid", "gelu", "silu", "mish", "leaky_relu"])
+def test_activations_neither_overflow_nor_lose_nan(name: str) -> None:
+    """Extreme inputs give limits, with finite gradients; NaN stays NaN."""
+    x = tensor(np.array([-1e4, 1e4, np.nan]), True)
+    out = getattr(F, name)(x)
+    assert np.isfinite(array(out)[:2]).all()
+    assert np.isnan(array(out)[2])
+    (g,) = grad(out.sum(), [x])
+    assert np.isfinite(array(g)[:2]).all()
+
+
+def test_relu_gives_no_gradient_below_zero_even_for_infinite_ones() -> None:
+    """0 and below get exactly 0, whatever arrives from above."""
+    x = tensor(np.array([-1.0, 0.0, 2.0]), True)
+    (g,) = grad(F.relu(x), [x], tensor(np.array([np.inf, np.nan, 3.0])))
+    np.testing.assert_array_equal(array(g), [0.0, 0.0, 3.0])
+
+
+def test_prelu_has_a_slope_per_channel() -> None:
+    """One slope, or one per channel, and a gradient for it."""
+    x, w = normal(2, 3, 4), normal(3)
+    np.testing.assert_allclose(array(cd.prelu(tensor(x), tensor(w))), np.where(x > 0, x, x * w[:, None]))
+    np.testing.assert_allclose(array(cd.prelu(tensor(x), tensor(w[:1]))), np.where(x > 0, x, x * w[0]))
+    check_gradients(cd.prelu, x, w)
+
+
+def test_glu_gates_one_half_by_the_other() -> None:
+    """The first half times the sigmoid of the second."""
+    x = normal(3, 6)
+    np.testing.assert_allclose(array(F.glu(tensor(x))), x[:, :3] * _sigmoid(x[:, 3:]), rtol=1e-12)
+    check_gradients(lambda x: F.glu(x, 1), x)
+
+
+ACTIVATION_ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda x: F.gelu(x, approximate="x"), RuntimeError, "approximate argument must be either none or tanh"),
+    (lambda x: F.hardtanh(x, 2.0, 1.0), ValueError, "min_val cannot be greater than max_val"),
+    (lambda x: F.softshrink(x, -1.0), RuntimeError, "lambda must be greater or equal to 0, but found to be -1"),
+    (lambda x: F.celu(x, 0.0), RuntimeError, "alpha cannot be 0 for CELU"),
+    (lambda x: F.glu(x, 1), RuntimeError, "Halving dimension must be even, but dimension 1 is size 3"),
+    (lambda x: F.glu(tensor(np.array(1.0))), RuntimeError, "glu does not support scalars"),
+    (lambda x: cd.prelu(x, tensor(normal(2))), RuntimeError, "Found parameter numbers = 2 and channel size = 3"),
+    (lambda x: cd.prelu(x, tensor(normal(1, 1))), RuntimeError, "Expected `weight` to be a scalar or 1D tensor"),
+    (lambda x: cd.prelu(tensor(np.array(1.0)), tensor(normal(2))), RuntimeError, "Not allow zero-dim input tensor"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(ACTIVATION_ERRORS)))
+def test_activations_say_what_is_wrong(case: int) -> None:
+    """Bad arguments raise PyTorch's error class with its text."""
+    call, error, text = ACTIVATION_ERRORS[case]
+    with pytest.raises(error, match=text):
+        call(tensor(normal(2, 3)))
+
+
+# -- normalisation ----------------------------------------------------------------------------------------------------
+def standardised(x: np.ndarray, dims: tuple[int, ...], eps: float = 1e-5) -> np.ndarray:
+    """Mean 0 and variance 1 over ``dims``."""
+    return (x - x.mean(dims, keepdims=True)) / np.sqrt(x.var(dims, keepdims=True) + eps)
+
+
+def test_layer_norm_over_the_last_dims() -> None:
+    """Normalised over normalized_shape, scaled and shifted elementwise, with both derivatives."""
+    x, w, b = normal(3, 4, 5), normal(4, 5), normal(4, 5, seed=1)
+    out = cd.layer_norm(tensor(x), (4, 5), tensor(w), tensor(b))
+    np.testing.assert_allclose(array(out), standardised(x, (1, 2)) * w + b, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(cd.layer_norm(tensor(x), (5,))), standardised(x, (2,)), rtol=1e-10, atol=1e-12)
+    check_gradients(lambda x, w, b: cd.layer_norm(x, (4, 5), w, b), x, w, b)
+    check_gradients(lambda x: cd.layer_norm(x, (5,)), x)
+
+
+def test_group_and_instance_norm() -> None:
+    """Groups of channels, or each channel of each sample, are normalised by themselves."""
+    x, w, b = normal(2, 6, 3, 4), normal(6), normal(6, seed=1)
+    grouped = standardised(x.reshape(2, 3, 2, 3, 4), (2, 3, 4)).reshape(x.shape) * w[:, None, None] + b[:, None, None]
+    np.testing.assert_allclose(array(cd.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(cd.instance_norm(tensor(x))), standardised(x, (2, 3)), rtol=1e-10, atol=1e-12)
+    check_gradients(lambda x, w, b: cd.group_norm(x, 3, w, b), x, w, b)
+
+
+def test_batch_norm_trains_and_evaluates() -> None:
+    """Training uses the batch and moves the running statistics; evaluation uses those."""
+    x, w, b = normal(4, 3, 5) * 2 + 1, normal(3), normal(3, seed=1)
+    mean, var = tensor(np.zeros(3)), tensor(np.ones(3))
+    out = cd.batch_norm(tensor(x), mean, var, tensor(w), tensor(b), True, 0.1)
+    np.testing.assert_allclose(array(out), standardised(x, (0, 2)) * w[:, None] + b[:, None], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(mean), 0.1 * x.mean((0, 2)), rtol=1e-10)
+    np.testing.assert_allclose(array(var), 0.9 + 0.1 * x.var((0, 2), ddof=1), rtol=1e-10)
+    still = cd.batch_norm(tensor(x), mean, var, tensor(w), tensor(b))
+    expected = (x - array(mean)[:, None]) / np.sqrt(array(var)[:, None] + 1e-5) * w[:, None] + b[:, None]
+    np.testing.assert_allclose(array(still), expected, rtol=1e-10, atol=1e-12)
+    check_gradients(lambda x, w, b: cd.batch_norm(x, None, None, w, b, True), x, w, b)
+
+
+def test_rms_norm_divides_by_the_root_mean_square() -> None:
+    """No mean is taken off, and the weight scales."""
+    x, w = normal(3, 5), normal(5)
+    expected = x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-6) * w
+    np.testing.assert_allclose(array(F.rms_norm(tensor(x), (5,), tensor(w), 1e-6)), expected, rtol=1e-12)
+    check_gradients(lambda x, w: F.rms_norm(x, (5,), w), x, w)
+
+
+NORM_ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda x: cd.layer_norm(x, (7,)), RuntimeError, r"Given normalized_shape=\[7\], expected input with shape \[\*, 7\]"),
+    (lambda x: cd.layer_norm(x, ()), RuntimeError, "Expected normalized_shape to be at least 1-dimensional"),
+    (lambda x: cd.layer_norm(x, (3,), tensor(normal(4))), RuntimeError, "Expected weight to be of same shape as"),
+    (lambda x: cd.layer_norm(x, (3,), tensor(normal(3)), tensor(normal(4))), RuntimeError, "Expected bias to be of same"),
+    (lambda x: F.rms_norm(x, (7,)), RuntimeError, r"Given normalized_shape=\[7\]"),
+    (lambda x: cd.batch_norm(x, tensor(normal(2)), tensor(normal(3))), RuntimeError, "running_mean should contain 3 elements"),
+    (lambda x: cd.batch_norm(x, None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
+    (lambda x: cd.batch_norm(x[:1], None, None, training=True), ValueError, "Expected more than 1 value per channel"),
+    (lambda x: cd.group_norm(x, 2), RuntimeError, "number of channels in input to be divisible by num_groups"),
+    (lambda x: cd.group_norm(x, 3, tensor(normal(4))), RuntimeError, "Expected weight to be a vector of size equal to"),
+    (lambda x: cd.group_norm(tensor(normal(3)), 3), RuntimeError, "Expected at least 2 dimensions for input tensor"),
+    (lambda x: cd.instance_norm(tensor(normal(2, 3, 1))), ValueError, "Expected more than 1 spatial element"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(NORM_ERRORS)))
+def test_normalisation_says_what_does_not_fit(case: int) -> None:
+    """Bad arguments raise PyTorch's error class with its text."""
+    call, error, text = NORM_ERRORS[case]
+    with pytest.raises(error, match=text):
+        call(tensor(normal(2, 3)))
+
+
+# -- linear and embedding ---------------------------------------------------------------------------------------------
+def test_linear_is_a_product_and_a_sum() -> None:
+    """Any leading dims, with and without bias; bilinear takes two inputs."""
+    x, w, b = normal(2, 3, 4), normal(5, 4), normal(5)
+    np.testing.assert_allclose(array(F.linear(tensor(x), tensor(w), tensor(b))), x @ w.T + b, rtol=1e-10)
+    np.testing.assert_allclose(array(F.linear(tensor(x[0, 0]), tensor(w))), w @ x[0, 0], rtol=1e-10)
+    check_gradients(F.linear, x, w, b)
+    y, v = normal(2, 3, 5), normal(6, 4, 5)
+    np.testing.assert_allclose(
+        array(F.bilinear(tensor(x), tensor(y), tensor(v))), np.einsum("nka,oab,nkb->nko", x, v, y), rtol=1e-10
+    )
+
+
+def test_linear_says_what_does_not_fit() -> None:
+    """Sizes, ranks and dtypes that do not fit raise PyTorch's texts."""
+    x = tensor(normal(2, 3))
+    with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 5x4\)"):
+        F.linear(x, tensor(normal(4, 5)))
+    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype, but got: double != float"):
+        F.linear(x, tensor(normal(4, 3, dtype=np.float32)))
+    with pytest.raises(RuntimeError, match="both arguments to linear need to be at least 1D, but they are 0D and 2D"):
+        F.linear(tensor(np.array(1.0)), tensor(normal(4, 3)))
+    with pytest.raises(RuntimeError, match="input batch dimensions do not match"):
+        F.bilinear(x, tensor(normal(3, 3)), tensor(normal(1, 3, 3)))
+    with pytest.raises(RuntimeError, match="do not match weight of size"):
+        F.bilinear(x, x, tensor(normal(1, 3, 4)))
+
+
+def test_embedding_looks_rows_up() -> None:
+    """Indices of any shape; gradients add up per row, but not for the padding row."""
+    w, i = normal(5, 3), np.array([[0, 4, 4], [1, 2, 4]])
+    np.testing.assert_array_equal(array(cd.embedding(tensor(i), tensor(w))), w[i])
+    check_gradients(lambda w: cd.embedding(tensor(i), w), w)
+    weight = tensor(w, True)
+    (g,) = grad(cd.embedding(tensor(i), weight, padding_idx=-1).sum(), [weight])
+    np.testing.assert_array_equal(array(g)[:, 0], [1, 1, 1, 0, 0])
+    (g,) = grad(cd.embedding(tensor(i), weight, scale_grad_by_freq=True).sum(), [weight])
+    np.testing.assert_allclose(array(g)[:, 0], [1, 1, 1, 0, 1])
+    assert cd.embedding(tensor(np.zeros((0, 2), np.int64)), weight).shape == (0, 2, 3)
+
+
+def test_embedding_shrinks_rows_to_max_norm() -> None:
+    """Rows that are looked up and too long are scaled down in place; others stay."""
+    w = tensor(np.array([[3.0, 4.0], [0.3, 0.4], [30.0, 40.0]]))
+    out = cd.embedding(tensor(np.array([0, 1, 0])), w, max_norm=1.0)
+    np.testing.assert_allclose(array(out), [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(array(w)[2], [30.0, 40.0])
+
+
+EMBEDDING_ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda w: cd.embedding(tensor(np.array([5])), w), IndexError, "index out of range in self"),
+    (lambda w: cd.embedding(tensor(np.array([-1])), w), IndexError, "index out of range in self"),
+    (lambda w: cd.embedding(tensor(np.array([1.0])), w), RuntimeError, "scalar types: Long, Int; but got Double instead"),
+    (lambda w: cd.embedding(tensor(np.array([1])), tensor(normal(3))), RuntimeError, "'weight' must be 2-D"),
+    (lambda w: cd.embedding(tensor(np.array([1])), w, 3), AssertionError, "Padding_idx must be within num_embeddings"),
+    (lambda w: cd.embedding(tensor(np.array([1])), w, sparse=True), RuntimeError, "sparse gradients are not supported"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(EMBEDDING_ERRORS)))
+def test_embedding_says_what_is_wrong(case: int) -> None:
+    """Bad indices and arguments raise PyTorch's error class with its text."""
+    call, error, text = EMBEDDING_ERRORS[case]
+    with pytest.raises(error, match=text):
+        call(tensor(normal(3, 2)))
+
+
+def test_one_hot() -> None:
+    """The class count is found or given; bad classes raise."""
+    np.testing.assert_array_equal(array(F.one_hot(tensor(np.array([2, 0])))), [[0, 0, 1], [1, 0, 0]])
+    assert F.one_hot(tensor(np.zeros((2, 0), np.int64)), 4).shape == (2, 0, 4)
+    for bad, classes, text in (
+        ([-1], -1, "Class values must be non-negative."),
+        ([3], 3, "Class values must be smaller than num_classes."),
+        ([], -1, "Can not infer total number of classes from empty tensor."),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            F.one_hot(tensor(np.array(bad, np.int64)), classes)
+    with pytest.raises(RuntimeError, match="one_hot is only applicable to index tensor"):
+        F.one_hot(tensor(np.array([1.0])))
+
+
+# -- losses -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 2, 2)])
+def test_cross_entropy_of_classes(shape: tuple[int, ...], weighted: bool, smoothing: float, reduction: str) -> None:
+    """Weights, ignored targets, smoothing and reductions, for any number of dims."""
+    x = normal(*shape)
+    target = np.random.default_rng(1).integers(0, 3, (shape[0], *shape[2:]))
+    target.reshape(-1)[1] = -100
+    w = np.array([0.5, 2.0, 1.0])
+    used = w if weighted else np.ones(3)
+    logs = np.moveaxis(special.log_softmax(x, 1), 1, -1)
+    kept = target != -100
+    safe = np.where(kept, target, 0)
+    picked = -np.take_along_axis(logs, safe[..., None], -1)[..., 0] * used[safe]
+    losses = ((1 - smoothing) * picked - smoothing / 3 * (logs * used).sum(-1)) * kept
+    expected = {"none": losses, "sum": losses.sum(), "mean": losses.sum() / (used[safe] * kept).sum()}[reduction]
+
+    def loss(x: Any) -> Any:
+        given = tensor(w) if weighted else None
+        return F.cross_entropy(x, tensor(target), given, reduction=reduction, label_smoothing=smoothing)
+
+    np.testing.assert_allclose(array(loss(tensor(x))), expected, rtol=1e-10, atol=1e-12)
+    check_gradients(loss, x)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy_of_probabilities(smoothing: float) -> None:
+    """A floating target in the logits' shape is a distribution, and gets a gradient."""
+    x, t, w = normal(4, 3, 2), special.softmax(normal(4, 3, 2, seed=1), 1), np.array([0.5, 2.0, 1.0])
+    mixed = t * (1 - smoothing) + smoothing / 3
+    expected = -(special.log_softmax(x, 1) * mixed * w[:, None]).sum() / 8
+    out = F.cross_entropy(tensor(x), tensor(t), tensor(w), label_smoothing=smoothing)
+    np.testing.assert_allclose(array(out), expected, rtol=1e-10)
+    check_gradients(lambda x, t: F.cross_entropy(x, t, label_smoothing=smoothing), x, t)
+
+
+def test_cross_entropy_at_the_edges() -> None:
+    """One sample without a batch; nothing to average is NaN; an ignored -inf does not spoil the rest."""
+    x = normal(3)
+    np.testing.assert_allclose(array(F.cross_entropy(tensor(x), tensor(np.array(1)))), -special.log_softmax(x)[1])
+    assert np.isnan(array(F.cross_entropy(tensor(normal(2, 3)), tensor(np.array([-100, -100])))))
+    assert np.isnan(array(F.cross_entropy(tensor(np.zeros((0, 3))), tensor(np.zeros(0, np.int64)))))
+    logs = tensor(np.array([[-np.inf, -1.0], [-np.inf, -2.0]]), True)
+    out = F.nll_loss(logs, tensor(np.array([0, 1])), ignore_index=0)
+    assert array(out) == 2.0
+    (g,) = grad(out, [logs])
+    np.testing.assert_array_equal(array(g), [[0.0, 0.0], [0.0, -1.0]])
+
+
+LOSS_ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda x, t: F.cross_entropy(x, t([0, 3])), IndexError, "Target 3 is out of bounds."),
+    (lambda x, t: F.cross_entropy(x, t([0, -3])), IndexError, "Target -3 is out of bounds."),
+    (lambda x, t: F.cross_entropy(x, t([0, 1, 1])), ValueError, r"Expected input batch_size \(2\) to match target batch_size \(3\)"),
+    (lambda x, t: F.cross_entropy(x, t([0.0, 1.0])), RuntimeError, "expected target dtype to be Long or Byte, but got Double"),
+    (lambda x, t: F.cross_entropy(x, t([[0], [1]])), RuntimeError, "0D or 1D target tensor expected, multi-target not supported"),
+    (lambda x, t: F.cross_entropy(x, t([0, 1]), tensor(normal(4))), RuntimeError, "either for all 3 classes or no classes"),
+    (lambda x, t: F.cross_entropy(x, t([0, 1]), label_smoothing=1.5), RuntimeError, "label_smoothing must be between 0.0 and 1.0. Got: 1.5"),
+    (lambda x, t: F.cross_entropy(x, t([0, 1]), reduction="x"), ValueError, "x is not a valid value for reduction"),
+    (lambda x, t: F.cross_entropy(x, x, reduction="x"), ValueError, "x is not a valid value for reduction"),
+    (lambda x, t: F.cross_entropy(x, x, ignore_index=1), RuntimeError, "ignore_index is not supported for floating point target"),
+    (lambda x, t: F.cross_entropy(tensor(np.array(1.0)), t(0)), RuntimeError, "input must have a dimension of classes"),
+    (lambda x, t: F.cross_entropy(tensor(normal(3)), t([0, 1])), RuntimeError, "0D or 1D target tensor of size 1 expected"),
+    (lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4)), t(np.zeros((2, 5), int))), RuntimeError, r"Expected target size \[2, 4\], got \[2, 5\]"),
+    (lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4, 4)), t(np.zeros((2, 4), int))), RuntimeError, "only batches of spatial targets supported"),
+    (lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4, 4)), t(np.zeros((2, 4, 5), int))), RuntimeError, "size mismatch .got input"),
+    (lambda x, t: F.nll_loss(tensor(np.array(1.0)), t(0)), ValueError, r"Expected 1 or more dimensions \(got 0\)"),
+    (lambda x, t: F.smooth_l1_loss(x, x, beta=-1.0), RuntimeError, "smooth_l1_loss does not support negative values for beta."),
+    (lambda x, t: F.huber_loss(x, x, delta=0.0), RuntimeError, "huber_loss does not support non-positive values for delta."),
+    (lambda x, t: F.mse_loss(x, x, reduction="foo"), ValueError, "foo is not a valid value for reduction"),
+    (lambda x, t: F.mse_loss(x, x, weight=tensor(normal(3))), ValueError, "Weights and input must have the same size."),
+    (lambda x, t: F.binary_cross_entropy(x * 9, x), RuntimeError, "all elements of input should be between 0 and 1"),
+    (lambda x, t: F.binary_cross_entropy(x, tensor(normal(3))), ValueError, "that is different to the input size"),
+    (lambda x, t: F.binary_cross_entropy(x, t([[0, 1, 1]] * 2)), RuntimeError, "Found dtype Long but expected Double"),
+    (lambda x, t: F.binary_cross_entropy_with_logits(x, tensor(normal(3))), ValueError, "must be the same as input size"),
+    (lambda x, t: F.dropout(x, 1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
+    (lambda x, t: F.dropout2d(x), RuntimeError, "Expected 3D or 4D input, but received a 2D input"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(LOSS_ERRORS)))
+def test_losses_say_what_is_wrong(case: int) -> None:
+    """Bad targets and arguments raise PyTorch's error class with its text."""
+    call, error, text = LOSS_ERRORS[case]
+    with pytest.raises(error, match=text):
+        call(tensor(normal(2, 3)), lambda values: tensor(np.array(values)))
+
+
+D = np.abs(normal(4, 3) - normal(4, 3, seed=1))
+DISTANCES: dict[str, tuple[Any, np.ndarray]] = {
+    "mse": (F.mse_loss, D * D),
+    "l1": (F.l1_loss, D),
+    "smooth_l1": (lambda *a, **k: F.smooth_l1_loss(*a, beta=0.5, **k), np.where(D < 0.5, D * D, D - 0.25)),
+    "smooth_l1_0": (lambda *a, **k: F.smooth_l1_loss(*a, beta=0.0, **k), D),
+    "huber": (lambda *a, **k: F.huber_loss(*a, delta=0.5, **k), np.where(D <= 0.5, D * D / 2, 0.5 * (D - 0.25))),
+}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_distances_and_their_derivatives(name: str, reduction: str) -> None:
+    """Each distance by its formula, in each reduction, with gradients for both sides."""
+    function, losses = DISTANCES[name]
+    x, y = normal(4, 3), normal(4, 3, seed=1)
+    expected = {"mean": losses.mean(), "sum": losses.sum(), "none": losses}[reduction]
+    np.testing.assert_allclose(array(function(tensor(x), tensor(y), reduction=reduction)), expected, rtol=1e-10)
+    check_gradients(lambda x, y: function(x, y, reduction=reduction), x, y)
+
+
+def test_binary_cross_entropy_of_probabilities_and_logits() -> None:
+    """Both agree with the formula; logits do not overflow; certainty is cut off at 100."""
+    z, t, w = normal(4, 3), (normal(4, 3, seed=1) > 0).astype(float), np.abs(normal(4, 3, seed=2))
+    p = _sigmoid(z)
+    expected = -(t * np.log(p) + (1 - t) * np.log(1 - p)) * w
+    np.testing.assert_allclose(array(F.binary_cross_entropy(tensor(p), tensor(t), tensor(w))), expected.mean(), rtol=1e-10)
+    np.testing.assert_allclose(
+        array(F.binary_cross_entropy_with_logits(tensor(z), tensor(t), tensor(w))), expected.mean(), rtol=1e-10
+    )
+    heavy = -(3 * t * np.log(p) + (1 - t) * np.log(1 - p))
+    out = F.binary_cross_entropy_with_logits(tensor(z), tensor(t), pos_weight=tensor(np.array([3.0])))
+    np.testing.assert_allclose(array(out), heavy.mean(), rtol=1e-10)
+    sure = F.binary_cross_entropy(tensor(np.array([0.0, 1.0])), tensor(np.array([1.0, 1.0])), reduction="none")
+    np.testing.assert_array_equal(array(sure), [100.0, 0.0])
+    far = F.binary_cross_entropy_with_logits(tensor(np.array([1e4, -1e4])), tensor(np.array([0.0, 0.0])), reduction="none")
+    np.testing.assert_array_equal(array(far), [1e4, 0.0])
+    check_gradients(lambda z: F.binary_cross_entropy_with_logits(z, tensor(t)), z)
+    check_gradients(lambda p: F.binary_cross_entropy(p, tensor(t)), p)
+
+
+def test_kl_div_of_logarithms() -> None:
+    """From probabilities or their logarithms, per element or per sample; 0 log 0 is 0."""
+    q, p = special.log_softmax(normal(4, 3), 1), special.softmax(normal(4, 3, seed=1), 1)
+    expected = p * (np.log(p) - q)
+    np.testing.assert_allclose(array(F.kl_div(tensor(q), tensor(p), reduction="batchmean")), expected.sum() / 4)
+    np.testing.assert_allclose(array(F.kl_div(tensor(q), tensor(np.log(p)), log_target=True)), expected.mean())
+    assert array(F.kl_div(tensor(np.zeros(2)), tensor(np.array([0.0, 1.0])), reduction="sum")) == 0.0
+
+
+def test_losses_warn_where_shapes_differ_and_where_arguments_are_old() -> None:
+    """PyTorch's warnings: a target of another size, and size_average."""
+    x = tensor(normal(2, 3))
+    with pytest.warns(UserWarning, match="Using a target size .* that is different to the input size"):
+        F.mse_loss(x, tensor(normal(3)))
+    with pytest.warns(UserWarning, match="please use reduction instead"):
+        assert F.l1_loss(x, x, reduce=False).shape == (2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert array(F.l1_loss(x, x * 0 + 1, size_average=False)) == np.abs(array(x) - 1).sum()
+
+
+# -- dropout ----------------------------------------------------------------------------------------------------------
+def test_masked_dropout_scales_what_is_kept() -> None:
+    """What the mask keeps is divided by 1 - p, and so is its gradient."""
+    x, mask = tensor(normal(4), True), tensor(np.array([1, 0, 1, 1]))
+    out = F.masked_dropout(x, mask, 0.2)
+    np.testing.assert_allclose(array(out), array(x) * [1.25, 0, 1.25, 1.25])
+    (g,) = grad(out.sum(), [x])
+    np.testing.assert_allclose(array(g), [1.25, 0, 1.25, 1.25])
+
+
+def test_dropout_drops_in_training_only() -> None:
+    """p of the elements become 0, none outside training, all of them for p = 1; dropout2d drops whole channels."""
+    x = tensor(np.ones((50, 40)))
+    kept = array(F.dropout(x, 0.25))
+    assert set(np.unique(kept)) == {0.0, 1 / 0.75}
+    assert 0.2 < (kept == 0).mean() < 0.3
+    assert F.dropout(x, 0.25, training=False) is x
+    assert (array(F.dropout(x, 1.0)) == 0).all()
+    planes = array(F.dropout2d(tensor(np.ones((8, 16, 2, 2))), 0.5)).reshape(128, 4)
+    assert ((planes == planes[:, :1]).all(1)).all()
