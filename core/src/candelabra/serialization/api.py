@@ -20,7 +20,7 @@ __all__ = ["load", "save"]
 
 Path = str | os.PathLike[str]
 MakeTensor = Callable[..., Any]
-"""``tensor_from_bytes(data, dtype_name, shape, device=None)``"""
+"""``(data, dtype_name, shape, device=None)``, the data C order and little-endian"""
 
 _VIEWS = 16
 """Tensors of a file may share its bytes, each taking memory of its own; all together at most so many times the file."""
@@ -72,7 +72,9 @@ def load(f: Path | BinaryIO, map_location: object = None, *, weights_only: bool 
     """
     import io
 
-    if callable(map_location) or isinstance(map_location, dict):
+    from candelabra.device import device
+
+    if isinstance(map_location, dict) or (callable(map_location) and not isinstance(map_location, device)):
         raise TypeError(
             f"load(): map_location must be a device, got {kind_of(map_location)}; "
             "all tensors of the file go to the one device, the default one for None"
@@ -151,12 +153,24 @@ class _TensorMaker:
 
 
 def _bridge() -> tuple[TensorAccess, MakeTensor]:
-    """The way between Tensors and bytes, both directions. Imported here: the core imports this package."""
+    """From Tensors to little-endian bytes, and back. Imported here: the core imports this package."""
+    import sys
+
     from candelabra.interchange.host import tensor_from_bytes, tensor_to_bytes
     from candelabra.serialization.safetensors_file import TensorAccess
+    from candelabra.serialization.stored import swap_bytes
     from candelabra.tensor import Tensor
+
+    foreign = sys.byteorder == "big"
 
     def describe(tensor: Tensor) -> tuple[str, tuple[int, ...], bool]:
         return tensor.dtype.name, tuple(tensor.shape), tensor.requires_grad
 
-    return TensorAccess(lambda obj: isinstance(obj, Tensor), describe, tensor_to_bytes), tensor_from_bytes
+    def to_bytes(tensor: Tensor) -> bytes:
+        data = tensor_to_bytes(tensor)
+        return swap_bytes(data, tensor.dtype.name) if foreign else data
+
+    def from_bytes(data: bytes, dtype: str, shape: tuple[int, ...], device: object = None) -> Tensor:
+        return tensor_from_bytes(swap_bytes(data, dtype) if foreign else data, dtype, shape, device)
+
+    return TensorAccess(lambda obj: isinstance(obj, Tensor), describe, to_bytes), from_bytes
