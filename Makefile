@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: .venv/.packages ## learn to read handwritten digits
+demo: .venv/.demo ## learn to read handwritten digits
 	.venv/bin/python examples/digits.py $(ARGS)
 
 # worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
