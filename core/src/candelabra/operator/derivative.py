@@ -49,6 +49,9 @@ def _check(operator: Operator[..., Any], rule: Rule) -> None:
     inputs = {p.name: p for p in schema.parameters}
     signature = f"{operator.name}({', '.join(inputs)}) -> {', '.join(schema.outputs)}"
     asks = f"rule for {', '.join(rule.targets)}: ({', '.join(rule.names)})"
+    twice = [name for name in rule.names if name in inputs and name in schema.outputs]
+    if twice:
+        raise TypeError(f"{twice[0]!r} is both an input and an output of {signature}: rename the input; {asks}")
     for target in rule.targets:
         if target not in inputs or inputs[target].kind not in DIFFERENTIABLE:
             raise TypeError(f"{target!r} is no differentiable input of {signature}; {asks}")

@@ -31,10 +31,10 @@ def softmax(input: Tensor, dim: Dim) -> Tensor:
 
 
 @operator(like_input, accepts=FLOATS, public=False, method=False, out=False)
-def softmax_backward(grad: Tensor, out: Tensor, dim: Dim) -> Tensor:
-    """The gradient of softmax's input: ``out * (grad - sum(grad * out))``."""
-    weighted = grad * out
-    return weighted - out * weighted.sum(dim, True)
+def softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
+    """The gradient of softmax's input: ``output * (grad - sum(grad * output))``."""
+    weighted = grad * output
+    return weighted - output * weighted.sum(dim, True)
 
 
 softmax.vjp(input=lambda g, out, dim: softmax_backward(g, out, dim))
@@ -50,9 +50,9 @@ def log_softmax(input: Tensor, dim: Dim) -> Tensor:
 
 
 @operator(like_input, accepts=FLOATS, public=False, method=False, out=False)
-def log_softmax_backward(grad: Tensor, out: Tensor, dim: Dim) -> Tensor:
-    """The gradient of log_softmax's input: ``grad - exp(out) * sum(grad)``."""
-    return grad - out.exp() * grad.sum(dim, True)
+def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
+    """The gradient of log_softmax's input: ``grad - exp(output) * sum(grad)``."""
+    return grad - output.exp() * grad.sum(dim, True)
 
 
 log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward(g, out, dim))

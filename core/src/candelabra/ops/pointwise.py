@@ -248,14 +248,14 @@ def tanh(input: Tensor) -> Tensor:
 
 
 @operator(pointwise, public=False, inplace=False)
-def tanh_backward(grad: Tensor, out: Tensor) -> Tensor:
-    """``grad * (1 - out**2)``, conjugated: one kernel where a backend has it."""
-    return grad * conj(1 - out * out)
+def tanh_backward(grad: Tensor, output: Tensor) -> Tensor:
+    """``grad * (1 - output**2)``, conjugated: one kernel where a backend has it."""
+    return grad * conj(1 - output * output)
 
 
 tanh_backward.vjp(
-    grad=lambda g, out: g * (1 - out * out),
-    out=lambda g, grad, out: conj(g) * grad * conj(out) * -2,
+    grad=lambda g, output: g * (1 - output * output),
+    output=lambda g, grad, output: conj(g) * grad * conj(output) * -2,
 )
 tanh.vjp(input=lambda g, out: tanh_backward.function(g, out))
 
@@ -303,14 +303,14 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 @operator(pointwise, public=False, inplace=False)
-def sigmoid_backward(grad: Tensor, out: Tensor) -> Tensor:
-    """``grad * out * (1 - out)``, conjugated: one kernel where a backend has it."""
-    return grad * conj(out * (1 - out))
+def sigmoid_backward(grad: Tensor, output: Tensor) -> Tensor:
+    """``grad * output * (1 - output)``, conjugated: one kernel where a backend has it."""
+    return grad * conj(output * (1 - output))
 
 
 sigmoid_backward.vjp(
-    grad=lambda g, out: g * (out * (1 - out)),
-    out=lambda g, grad, out: conj(g) * grad * conj(1 - 2 * out),
+    grad=lambda g, output: g * (output * (1 - output)),
+    output=lambda g, grad, output: conj(g) * grad * conj(1 - 2 * output),
 )
 sigmoid.vjp(input=lambda g, out: sigmoid_backward.function(g, out))
 
@@ -322,9 +322,9 @@ def relu(input: Tensor) -> Tensor:
 
 
 @operator(pointwise, accepts="real", public=False, method=False, out=False, inplace=False)
-def relu_backward(grad: Tensor, out: Tensor) -> Tensor:
-    """``grad`` where ``out`` is above 0 (or NaN), else 0."""
-    return grad.masked_fill(out <= 0, 0)
+def relu_backward(grad: Tensor, output: Tensor) -> Tensor:
+    """``grad`` where ``output`` is above 0 (or NaN), else 0."""
+    return grad.masked_fill(output <= 0, 0)
 
 
 relu.vjp(input=lambda g, out: relu_backward.function(g, out))
