@@ -15,14 +15,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-
 import candelabra as cd
 from candelabra import nn, optim
 from candelabra.plugins import registry
 from candelabra.utils.data import DataLoader, TensorDataset
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 DATA = Path(__file__).parent / "data" / "digits.csv.gz"
 SIZE = 8
@@ -170,9 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, reason in silent.items():
         console.print(f"[yellow]{name} is installed and has nothing to train on: {reason}[/yellow]")
     digits = read_digits()
-    columns = ("{task.description}", "loss {task.fields[loss]:.4f}")
     bar = Progress(
-        TextColumn(columns[0]), BarColumn(), MofNCompleteColumn(), TextColumn(columns[1]), TimeElapsedColumn(), console=console
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}"), TimeElapsedColumn(), console=console,
     )  # fmt: skip
     with bar as progress:
         runs = [train(device, options.epochs, options.seed, digits, progress) for device in devices]

@@ -138,8 +138,8 @@ class BackwardHooks:
             new = hook.function(self.module, grads, self.grad_outputs)
             if new is not None and not self.has_input_node:
                 raise RuntimeError(
-                    "Backward hook for Modules where no input requires gradient should always return None or None for all "
-                    "gradients."
+                    "Backward hook for Modules where no input requires gradient should always return None or None for "
+                    "all gradients."
                 )
             grads = _replaced("hook", grads, new)
         return grads

@@ -12,8 +12,8 @@ from typing import Any
 from candelabra.autograd.modes import no_grad
 
 __all__ = [
-    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",
-    "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
+    "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
@@ -56,8 +56,8 @@ def trunc_normal_(
 ) -> Any:
     """Fill with draws from N(mean, std²) limited to [a, b].
 
-    Method: u uniform on [2Φ(α) - 1, 2Φ(β) - 1], then √2·erfinv(u): the inverse of the distribution function. The inverse
-    is taken by bisection in float64, since erf is what every device has.
+    Method: u uniform on [2Φ(α) - 1, 2Φ(β) - 1], then √2·erfinv(u): the inverse of the distribution function, taken
+    by bisection since erf is what every device has.
     """
     from candelabra.fronts.creation import full_like
 

@@ -1,4 +1,4 @@
-"""The module: a callable that owns parameters, buffers and other modules, and finds them by the names they have in it."""
+"""The module: a callable that owns parameters, buffers and other modules, and finds them by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from candelabra.autograd.modes import no_grad
-from candelabra.dtypes import dtype, float16, float32, float64, bfloat16
+from candelabra.dtypes import bfloat16, dtype, float16, float32, float64
 from candelabra.nn import hooks, state
 from candelabra.nn.hooks import Hook, RemovableHandle
 from candelabra.nn.parameter import Buffer, Parameter
@@ -139,7 +139,8 @@ class Module:
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{_typename(param)}' object to parameter '{name}' (candelabra.nn.Parameter or None required)"
+                f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                "(candelabra.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(
@@ -171,7 +172,7 @@ class Module:
         """Another name of :meth:`add_module`."""
         self.add_module(name, module)
 
-    # -- looking for members --------------------------------------------------------------------------------------------
+    # -- looking for members ------------------------------------------------------------------------------------------
     def get_submodule(self, target: str) -> Module:
         """The module at a dotted path such as ``"net.0"``; the empty path is this module."""
         found: Module = self
@@ -268,7 +269,7 @@ class Module:
         """All buffers."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
-    # -- modes, devices and dtypes --------------------------------------------------------------------------------------
+    # -- modes, devices and dtypes ------------------------------------------------------------------------------------
     def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call ``fn`` with every module below this one, then with this one; to initialise, for instance."""
         for module in self.children():
@@ -364,17 +365,19 @@ class Module:
         """Move to a CUDA device, where such a backend is installed."""
         return self._apply(lambda t: t.cuda() if device is None else t.cuda(device))
 
-    # -- state ----------------------------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------------------
     def get_extra_state(self) -> Any:
-        """What else belongs into ``state_dict``; subclasses that have something define it and :meth:`set_extra_state`."""
+        """What else belongs into ``state_dict``; subclasses that have something define it and set_extra_state."""
         raise RuntimeError(
-            "Reached a code path in Module.get_extra_state() that should never be called. Define it with set_extra_state()."
+            "Reached a code path in Module.get_extra_state() that should never be called. Define it with "
+            "set_extra_state()."
         )
 
     def set_extra_state(self, state: Any) -> None:
         """Take back what :meth:`get_extra_state` gave."""
         raise RuntimeError(
-            "Reached a code path in Module.set_extra_state() that should never be called. Define it with get_extra_state()."
+            "Reached a code path in Module.set_extra_state() that should never be called. Define it with "
+            "get_extra_state()."
         )
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
@@ -409,7 +412,7 @@ class Module:
         """Load this module's own tensors; subclasses override it to read older files."""
         state.load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
-    # -- hooks ----------------------------------------------------------------------------------------------------------
+    # -- hooks --------------------------------------------------------------------------------------------------------
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
@@ -487,7 +490,7 @@ class Module:
             args, kwargs = new
         return args, kwargs
 
-    # -- showing --------------------------------------------------------------------------------------------------------
+    # -- showing ------------------------------------------------------------------------------------------------------
     def extra_repr(self) -> str:
         """What stands between the parentheses when the module is printed."""
         return ""

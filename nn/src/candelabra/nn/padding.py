@@ -48,8 +48,8 @@ def _constant(x: Any, dim: int, before: int, after: int, value: float) -> Any:
     size = x.shape[dim] + before + after
     if size < 0:
         raise RuntimeError(
-            f"The input size {x.shape[dim]}, plus negative padding {before} and {after} resulted in a negative output size, "
-            f"which is invalid. Check dimension {dim} of your input."
+            f"The input size {x.shape[dim]}, plus negative padding {before} and {after} resulted in a negative output "
+            f"size, which is invalid. Check dimension {dim} of your input."
         )
     first = max(0, -before)
     kept = max(0, x.shape[dim] - first - max(0, -after))
@@ -83,8 +83,8 @@ def _taken(x: Any, dim: int, before: int, after: int, mode: str) -> Any:
     size = x.shape[dim]
     if mode == "reflect" and max(before, after) >= size:
         raise RuntimeError(
-            f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
-            f"dimension {dim} of input {list(x.shape)}"
+            f"Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({before}, {after}) at dimension {dim} of input {list(x.shape)}"
         )
     if mode == "circular" and max(before, after) > size:
         raise RuntimeError("Padding value causes wrapping around more than once.")

@@ -22,7 +22,8 @@ def _as_data(cls: type, data: Any) -> Tensor:
         return empty(0)
     if not isinstance(data, Tensor):
         raise TypeError(
-            f"{cls.__name__}() expects a Tensor or None, got {type(data).__name__}: make one with candelabra.tensor(...)"
+            f"{cls.__name__}() expects a Tensor or None, got {type(data).__name__}: make one with "
+            "candelabra.tensor(...)"
         )
     return data
 

@@ -76,8 +76,8 @@ def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bo
         for hook in list(owner._load_state_dict_post_hooks.values()):
             if hook.function(owner, found) is not None:
                 raise RuntimeError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
-                    "if incompatible_keys need to be modified, it should be done inplace."
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                    "values, if incompatible_keys need to be modified, it should be done inplace."
                 )
     if strict and found.unexpected_keys:
         errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(found.unexpected_keys)}. ")
@@ -162,8 +162,8 @@ def _unexpected(module: Module, key: str, own: dict[str, Tensor]) -> bool:
 def _misfit(key: str, tensor: Tensor, value: Any) -> str | None:
     if not isinstance(value, Tensor):
         return (
-            f'While copying the parameter named "{key}", expected candelabra.Tensor or Tensor-like object from checkpoint '
-            f"but received {type(value)}"
+            f'While copying the parameter named "{key}", expected candelabra.Tensor or Tensor-like object from '
+            f"checkpoint but received {type(value)}"
         )
     if value.shape != tensor.shape:
         return (

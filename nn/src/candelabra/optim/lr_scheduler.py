@@ -16,8 +16,8 @@ __all__ = [
 class LRScheduler:
     """The base: ``rate(base, epoch)`` of a subclass is the learning rate in closed form.
 
-    ``base`` is a group's rate at the start, kept in it as "initial_lr". Raises ``TypeError`` for what is no optimiser and
-    ``KeyError`` when training goes on (``last_epoch`` given) with an optimiser that has no "initial_lr".
+    ``base`` is a group's rate at the start, kept in it as "initial_lr". Raises ``TypeError`` for what is no optimiser
+    and ``KeyError`` when training goes on (``last_epoch`` given) with an optimiser that has no "initial_lr".
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -157,7 +157,7 @@ class LinearLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """From the base rate down to ``eta_min`` in ``T_max`` epochs, along half a cosine (Loshchilov & Hutter, 2017)."""
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)

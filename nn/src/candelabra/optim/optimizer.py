@@ -26,8 +26,8 @@ Closure = Callable[[], Any]
 
 
 class Optimizer:
-    """The base of all optimisers. ``params``: tensors, or dicts with "params" and options of their own, or (name, tensor)
-    pairs. Subclasses define :meth:`update`, called with recording off, once per group.
+    """The base of all optimisers. ``params``: tensors, or dicts with "params" and options of their own, or (name,
+    tensor) pairs. Subclasses define :meth:`update`, called with recording off, once per group.
 
     Raises ``TypeError`` and ``ValueError`` in PyTorch's words for what cannot be optimised.
     """
@@ -94,7 +94,7 @@ class Optimizer:
 
     # -- a step -------------------------------------------------------------------------------------------------------
     def step(self, closure: Closure | None = None) -> Any:
-        """Change every parameter that has a gradient. ``closure`` computes the loss again, and its value is returned."""
+        """Change every parameter that has a gradient. ``closure`` computes the loss; its value is returned."""
         for hook in list(self._hooks["step_pre"].values()):
             hook(self, (closure,) if closure is not None else (), {})
         loss = None

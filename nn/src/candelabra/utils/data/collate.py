@@ -15,7 +15,7 @@ __all__ = ["default_collate", "default_convert"]
 
 def default_convert(data: Any) -> Any:
     """Arrays in a nested container as tensors; everything else as it is."""
-    if isinstance(data, Tensor) or isinstance(data, (str, bytes)):
+    if isinstance(data, (Tensor, str, bytes)):
         return data
     if hasattr(data, "__array__"):
         return _from_array(data)
@@ -31,8 +31,8 @@ def default_convert(data: Any) -> Any:
 def default_collate(batch: Sequence[Any]) -> Any:
     """The items of a batch as one: a new first dim for tensors, arrays and numbers; containers element by element.
 
-    Python floats become float64 (where the device holds it), ints int64; strings stay a list. Raises ``RuntimeError`` when
-    sequences differ in length, and ``TypeError`` for what cannot be put together.
+    Python floats become float64 (where the device holds it), ints int64; strings stay a list. Raises ``RuntimeError``
+    when sequences differ in length, and ``TypeError`` for what cannot be put together.
     """
     import candelabra as cd
 

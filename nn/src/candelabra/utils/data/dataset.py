@@ -9,7 +9,8 @@ from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 __all__ = [
-    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",
+    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
+    "random_split",
 ]  # fmt: skip
 
 T = TypeVar("T", covariant=True)

@@ -144,7 +144,7 @@ class DataLoader:
 
     # -- workers ------------------------------------------------------------------------------------------------------
     def _with_workers(self) -> Iterator[Any]:
-        """Batch i comes from worker i modulo their number, each a thread with a queue of its own, so the order is fixed."""
+        """Batch i comes from worker i modulo their number, each a thread with its queue: the order is fixed."""
         place = str(get_default_device())  # a thread has a default device of its own: give it the caller's
         count = self.num_workers
         workers = [
