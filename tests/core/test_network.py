@@ -102,12 +102,14 @@ def test_activation_values_and_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["relu", "leaky_relu", "elu", "selu", "celu", "silu", "mish", "hardtanh", "hardswish"])
 def test_activation_in_place_writes_into_its_input(name: str) -> None:
-    """inplace=True returns the input itself, holding the result."""
+    """inplace=True returns the input itself, holding the result, with the gradient that it has out of place."""
     function = getattr(F, name)
-    x = tensor(normal(3, 4))
-    wanted = array(function(x))
-    assert function(x, inplace=True) is x
-    np.testing.assert_array_equal(array(x), wanted)
+    x = tensor(normal(3, 4), True)
+    wanted = function(x)
+    written = x * 1
+    assert function(written, inplace=True) is written
+    np.testing.assert_array_equal(array(written), array(wanted))
+    np.testing.assert_array_equal(array(grad(written.sum(), [x])[0]), array(grad(wanted.sum(), [x])[0]))
 
 
 @pytest.mark.parametrize("name", ["elu", "selu", "softplus", "logsigmoid", "gelu", "silu", "mish", "leaky_relu"])

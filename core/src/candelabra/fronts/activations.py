@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from candelabra.fronts.registry import front
 from candelabra.operator.arguments import wrap_dim
 from candelabra.ops import network, pointwise
 from candelabra.ops.arithmetic import where
+from candelabra.ops.creation import clone, copied
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
 
-def _into(input: Tensor, value: Tensor, inplace: bool) -> Tensor:
-    """The value, written into the input where asked."""
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def _applied(function: Callable[..., Tensor], inplace: bool, input: Tensor, *arguments: Any) -> Tensor:
+    """``function(input, *arguments)``; in place it is computed from a copy, which the backward pass can still see."""
     if not inplace:
-        return value
-    written: Tensor = input.copy_(value)
+        return function(input, *arguments)
+    written: Tensor = copied.form("inplace")(input, function(clone(input), *arguments))
     return written
 
 
@@ -63,7 +68,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``input`` above 0, ``negative_slope * input`` below."""
-    return _into(input, network.leaky_relu(input, float(negative_slope)), inplace)
+    return _applied(network.leaky_relu, inplace, input, float(negative_slope))
 
 
 @front
@@ -89,13 +94,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``input`` above 0, ``alpha * (exp(input) - 1)`` below."""
-    return _into(input, network.elu(input, float(alpha)), inplace)
+    return _applied(network.elu, inplace, input, float(alpha))
 
 
 @front(method=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """:func:`elu` with the scale and alpha that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
-    return _into(input, network.elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946), inplace)
+    return _applied(network.elu, inplace, input, SELU_ALPHA, SELU_SCALE)
 
 
 @front(method=False)
@@ -103,7 +108,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _into(input, network.elu(input, float(alpha), 1.0, 1.0 / alpha), inplace)
+    return _applied(network.elu, inplace, input, float(alpha), 1.0, 1.0 / alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -116,12 +121,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``input * sigmoid(input)``."""
-    return _into(input, network.silu(input), inplace)
+    return _applied(network.silu, inplace, input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``input * tanh(softplus(input))``."""
-    return _into(input, input * network.softplus(input).tanh(), inplace)
+    return _applied(lambda x: x * network.softplus(x).tanh(), inplace, input)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -139,7 +144,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 @front(method=False)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``input`` where it is above ``threshold`` (or NaN), else ``value``."""
-    return _into(input, input.masked_fill(input <= threshold, value), inplace)
+    return _applied(lambda x: x.masked_fill(x <= threshold, value), inplace, input)
 
 
 # -- clipped and shrunk -----------------------------------------------------------------------------------------------
@@ -149,17 +154,17 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ValueError("min_val cannot be greater than max_val")
     if not input.is_floating_point():
         min_val, max_val = int(min_val), int(max_val)
-    return _into(input, network.hardtanh(input, min_val, max_val), inplace)
+    return _applied(network.hardtanh, inplace, input, min_val, max_val)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``min(max(input + 3, 0), 6) / 6``."""
-    return _into(input, network.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    return _applied(lambda x: network.hardtanh(x + 3, 0.0, 6.0) / 6, inplace, input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``input * hardsigmoid(input)``."""
-    return _into(input, input * network.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    return _applied(lambda x: x * network.hardtanh(x + 3, 0.0, 6.0) / 6, inplace, input)
 
 
 @front

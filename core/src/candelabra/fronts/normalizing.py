@@ -9,7 +9,7 @@ from candelabra.dtypes import PYTHON_NAMES
 from candelabra.fronts.registry import front
 from candelabra.keys import NO_GRAD, mode
 from candelabra.ops import network
-from candelabra.ops.creation import cast
+from candelabra.ops.creation import cast, copied
 from candelabra.ops.normalization import normalize
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def _dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inpl
     mask = rand(*shape, device=input.device) >= p
     out = masked_dropout(input, mask, p)
     if inplace:
-        written: Tensor = input.copy_(out)
+        written: Tensor = copied.form("inplace")(input, out)
         return written
     return out
 
