@@ -16,6 +16,12 @@ def transpose(x: Any, dim0: int, dim1: int) -> Any:
     return x.swapaxes(dim0, dim1) if x.ndim else x.view()
 
 
+def t(x: Any) -> Any:
+    if x.ndim > 2:
+        raise ValueError("more than two dims")
+    return x.T
+
+
 def permute(x: Any, dims: tuple[int, ...]) -> Any:
     return x.transpose(dims)
 
@@ -44,6 +50,6 @@ def alias(x: Any) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "basic_index": basic_index, "transpose": transpose, "permute": permute, "alias": alias, "detach": alias,
+    "basic_index": basic_index, "transpose": transpose, "t": t, "permute": permute, "alias": alias, "detach": alias,
     "view": view, "expand": expand,
 }  # fmt: skip

@@ -113,25 +113,13 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return views.permute(input, tuple(order))
 
 
-@front
-def t(input: Tensor) -> Tensor:
-    """The transposed matrix; tensors of fewer dims as they are."""
-    rank = len(input._payload.shape)
-    if rank > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
-    return views.transpose.function(input, 0, 1) if rank == 2 else views.alias(input)
-
-
 @front(function=False, is_property=True)
 def T(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
     """All dims in reverse order."""
     rank = len(input._payload.shape)
-    if rank == 2:
-        return _transpose(input, 0, 1)
-    return views.permute(input, tuple(range(rank))[::-1])
-
-
-_transpose = views.transpose.__call__
+    if rank <= 2:
+        return views.t.function(input)
+    return views.permute.function(input, tuple(range(rank))[::-1])
 
 
 @front(function=False, is_property=True)
@@ -139,14 +127,13 @@ def mT(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
     """The last two dims swapped."""
     if len(input._payload.shape) < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices.")
-    return _transpose(input, -2, -1)
+    return views.transpose.function(input, -2, -1)
 
 
 @front(function=False, is_property=True)
 def mH(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
     """The last two dims swapped, conjugated."""
-    out = mT.fget(input) if isinstance(mT, property) else mT(input)
-    return conj(out)
+    return conj(mT(input))
 
 
 @front
@@ -291,7 +278,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 @front
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Two dims swapped."""
-    return _transpose(input, axis0, axis1)
+    return views.transpose.function(input, axis0, axis1)
 
 
 @front

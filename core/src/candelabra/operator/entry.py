@@ -148,12 +148,15 @@ def canonical_lines(parameters: list[Parameter]) -> list[str]:
     lines = []
     first = next((p.name for p in parameters if p.kind in (TENSOR, OPERAND, LIST)), "None")
     source = f"{first}[0]" if any(p.kind == LIST and p.name == first for p in parameters) else first
+    if any(p.kind == DIM for p in parameters):
+        lines.append(f"_rank = len({source}._payload.shape)" if source != "None" else "_rank = 0")
     for p in parameters:
         n = p.name
         if p.kind == DIM:
-            lines.append(f"{n} = as_dim({n}, {source})")
+            # Canonical already, nearly always: two comparisons instead of two calls.
+            lines.append(f"if type({n}) is not int or not 0 <= {n} < _rank: {n} = as_dim({n}, {source})")
         elif p.kind == DIMS:
-            lines.append(f"{n} = as_dims({n}, {source})")
+            lines.append(f"if {n} is not None: {n} = as_dims({n}, {source})")
         elif p.kind == SHAPE:
             lines.append(f"{n} = as_shape({n})")
         elif p.kind == DTYPE:

@@ -92,6 +92,21 @@ transpose.vjp(input=lambda g, dim0, dim1: transpose(g, dim0, dim1))
 transpose.scattered(lambda base, source, dim0, dim1: transpose(source, dim0, dim1))
 
 
+def _turned(shape: Ints, strides: Ints, offset: int) -> Geometry:
+    if len(shape) > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(shape)}D")
+    return shape[::-1], strides[::-1], offset
+
+
+@operator(by(lambda input: _turned(shape_of(input), (), 0)[0]), view=_turned)
+def t(input: Tensor) -> Tensor:
+    """The transposed matrix; tensors of fewer dims as they are."""
+    ...
+
+
+t.vjp(input=lambda g: t(g)).scattered(lambda base, source: t(source))
+
+
 def _expanded(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
     expanded_shape(shape, size)
     lead = len(size) - len(shape)
