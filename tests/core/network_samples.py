@@ -1,4 +1,4 @@
-"""What the tests of networks share: tensors from arrays and back, loops that are obviously right, finite differences."""
+"""What the tests of networks share: tensors from arrays and back, obvious loops, finite differences."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def check_gradients(f: Callable[..., Tensor], *arrays: np.ndarray, second: bool 
     np.testing.assert_allclose((array(twice[-1]) * cotangent).sum(), along(list(arrays)), rtol=1e-8, atol=1e-8)
 
 
-def correlate(
-    x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any, groups: int
-) -> np.ndarray:
+def correlate(x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any, groups: int) -> np.ndarray:
     """Convolution by the definition, one place and one channel at a time."""
     rank = x.ndim - 2
     x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]])

@@ -33,8 +33,10 @@ def test_conv2d_has_both_derivatives(stride: int, padding: int, dilation: int, g
     """Gradients of input, weight and bias, and theirs in turn, are those of finite differences."""
     check_gradients(
         lambda x, w, b: cd.conv2d(x, w, b, stride, padding, dilation, groups),
-        normal(2, 4, 8, 7), normal(4, 4 // groups, 3, 2), normal(4),
-    )  # fmt: skip
+        normal(2, 4, 8, 7),
+        normal(4, 4 // groups, 3, 2),
+        normal(4),
+    )
 
 
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), GEOMETRIES)
@@ -61,7 +63,10 @@ def test_other_ranks_convolve_alike(rank: int) -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize(("stride", "padding", "extra", "dilation", "groups"), [(1, 0, 0, 1, 1), (2, 1, 1, 1, 2), (3, 2, 1, 2, 1), (1, 1, 1, 2, 2)])
+@pytest.mark.parametrize(
+    ("stride", "padding", "extra", "dilation", "groups"),
+    [(1, 0, 0, 1, 1), (2, 1, 1, 1, 2), (3, 2, 1, 2, 1), (1, 1, 1, 2, 2)],
+)
 def test_conv_transpose_scatters_the_kernel(
     rank: int, stride: int, padding: int, extra: int, dilation: int, groups: int
 ) -> None:
@@ -69,7 +74,10 @@ def test_conv_transpose_scatters_the_kernel(
     function = {1: cd.conv_transpose1d, 2: cd.conv_transpose2d, 3: cd.conv_transpose3d}[rank]
     x, w, b = normal(2, 4, *[4, 3, 3][:rank]), normal(4, 6 // groups, *[3, 2, 2][:rank]), normal(6)
     out = array(function(tensor(x), tensor(w), tensor(b), stride, padding, extra, groups, dilation))
-    full = [(n - 1) * stride + dilation * (k - 1) + 1 + extra + padding for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    full = [
+        (n - 1) * stride + dilation * (k - 1) + 1 + extra + padding
+        for n, k in zip(x.shape[2:], w.shape[2:], strict=True)
+    ]
     expected = np.zeros((2, 6, *full))
     for c, place, k in product(range(4), product(*map(range, x.shape[2:])), product(*map(range, w.shape[2:]))):
         share = 6 // groups
@@ -98,16 +106,16 @@ def test_same_padding_keeps_the_size(kernel: tuple[int, int], dilation: int) -> 
     wide = np.pad(x, [(0, 0), (0, 0), *[(t // 2, t - t // 2) for t in total]])
     expected = correlate(wide, w, (1, 1), (0, 0), (dilation,) * 2, 1)
     np.testing.assert_allclose(array(cd.conv2d(tensor(x), tensor(w), None, 1, "same", dilation)), expected, atol=1e-12)
-    assert cd.conv2d(tensor(x), tensor(w), None, 1, "valid", dilation).shape == tuple(
-        (2, 4, 9 - total[0], 8 - total[1])
-    )
+    assert cd.conv2d(tensor(x), tensor(w), None, 1, "valid", dilation).shape == (2, 4, 9 - total[0], 8 - total[1])
     check_gradients(lambda x, w: cd.conv2d(x, w, None, 1, "same", dilation), x, w)
 
 
 def test_conv_without_a_batch_dim() -> None:
     """(C, H, W) gives what a batch of one gives, without the batch dim."""
     x, w = normal(3, 5, 5), normal(2, 3, 3, 3)
-    np.testing.assert_array_equal(array(cd.conv2d(tensor(x), tensor(w))), array(cd.conv2d(tensor(x[None]), tensor(w)))[0])
+    np.testing.assert_array_equal(
+        array(cd.conv2d(tensor(x), tensor(w))), array(cd.conv2d(tensor(x[None]), tensor(w)))[0]
+    )
     v = normal(2, 3, 3, 3)
     assert cd.conv_transpose2d(tensor(normal(2, 5, 5)), tensor(v)).shape == (3, 7, 7)
 
@@ -161,30 +169,117 @@ def test_conv_of_integers_and_complex_numbers() -> None:
 
 
 BAD: list[tuple[Any, type[Exception], str]] = [
-    (lambda x, w: cd.conv2d(tensor(normal(2, 3)), w), RuntimeError, r"Expected 3D \(unbatched\) or 4D \(batched\) input to conv2d, but got input of size: \[2, 3\]"),
-    (lambda x, w: cd.conv2d(tensor(normal(2, 3, 8, 8)), w), RuntimeError, r"Given groups=1, weight of size \[6, 4, 3, 3\], expected input\[2, 3, 8, 8\] to have 4 channels, but got 3 channels instead"),
-    (lambda x, w: cd.conv2d(tensor(normal(2, 4, 2, 2)), w), RuntimeError, r"Calculated padded input size per channel: \(2 x 2\). Kernel size: \(3 x 3\). Kernel size can't be greater than actual input size"),
-    (lambda x, w: cd.conv2d(x, tensor(normal(6, 4, 3))), RuntimeError, "Expected 4-dimensional weight for 4-dimensional input"),
+    (
+        lambda x, w: cd.conv2d(tensor(normal(2, 3)), w),
+        RuntimeError,
+        r"Expected 3D \(unbatched\) or 4D \(batched\) input to conv2d, but got input of size: \[2, 3\]",
+    ),
+    (
+        lambda x, w: cd.conv2d(tensor(normal(2, 3, 8, 8)), w),
+        RuntimeError,
+        (
+            r"Given groups=1, weight of size \[6, 4, 3, 3\], expected input\[2, 3, 8, 8\] to have 4 "
+            r"channels, but got 3 channels instead"
+        ),
+    ),
+    (
+        lambda x, w: cd.conv2d(tensor(normal(2, 4, 2, 2)), w),
+        RuntimeError,
+        (
+            r"Calculated padded input size per channel: \(2 x 2\). Kernel size: \(3 x 3\). Kernel size can't "
+            r"be greater than actual input size"
+        ),
+    ),
+    (
+        lambda x, w: cd.conv2d(x, tensor(normal(6, 4, 3))),
+        RuntimeError,
+        "Expected 4-dimensional weight for 4-dimensional input",
+    ),
     (lambda x, w: cd.conv2d(x, w, stride=0), RuntimeError, "non-positive stride is not supported"),
     (lambda x, w: cd.conv2d(x, w, dilation=0), RuntimeError, "non-positive dilation is not supported"),
     (lambda x, w: cd.conv2d(x, w, padding=-1), RuntimeError, "negative padding is not supported"),
     (lambda x, w: cd.conv2d(x, w, groups=0), RuntimeError, "non-positive groups is not supported"),
-    (lambda x, w: cd.conv2d(x, w, tensor(normal(5))), RuntimeError, r"expected bias to be 1-dimensional with 6 elements, but got bias of size \[5\] instead"),
-    (lambda x, w: cd.conv2d(x, tensor(normal(6, 4, 3, 3, dtype=np.float32))), RuntimeError, r"Input type \(double\) and weight type \(float\) should be the same"),
-    (lambda x, w: cd.conv2d(x, w, tensor(normal(6, dtype=np.float32))), RuntimeError, r"Input type \(double\) and bias type \(float\) should be the same"),
-    (lambda x, w: cd.conv2d(x, tensor(normal(5, 2, 3, 3)), groups=2), RuntimeError, r"Given groups=2, expected weight to be divisible by 2 at dimension 0"),
-    (lambda x, w: cd.conv2d(x, tensor(normal(0, 4, 3, 3))), RuntimeError, r"Given groups=1, expected weight to be at least 1 at dimension 0"),
-    (lambda x, w: cd.conv2d(x, w, padding="same", stride=2), RuntimeError, "padding='same' is not supported for strided convolutions"),
+    (
+        lambda x, w: cd.conv2d(x, w, tensor(normal(5))),
+        RuntimeError,
+        r"expected bias to be 1-dimensional with 6 elements, but got bias of size \[5\] instead",
+    ),
+    (
+        lambda x, w: cd.conv2d(x, tensor(normal(6, 4, 3, 3, dtype=np.float32))),
+        RuntimeError,
+        r"Input type \(double\) and weight type \(float\) should be the same",
+    ),
+    (
+        lambda x, w: cd.conv2d(x, w, tensor(normal(6, dtype=np.float32))),
+        RuntimeError,
+        r"Input type \(double\) and bias type \(float\) should be the same",
+    ),
+    (
+        lambda x, w: cd.conv2d(x, tensor(normal(5, 2, 3, 3)), groups=2),
+        RuntimeError,
+        r"Given groups=2, expected weight to be divisible by 2 at dimension 0",
+    ),
+    (
+        lambda x, w: cd.conv2d(x, tensor(normal(0, 4, 3, 3))),
+        RuntimeError,
+        r"Given groups=1, expected weight to be at least 1 at dimension 0",
+    ),
+    (
+        lambda x, w: cd.conv2d(x, w, padding="same", stride=2),
+        RuntimeError,
+        "padding='same' is not supported for strided convolutions",
+    ),
     (lambda x, w: cd.conv2d(x, w, padding="foo"), RuntimeError, "Invalid padding string: 'foo'"),
-    (lambda x, w: cd.conv2d(x, w, stride=(1, 1, 1)), RuntimeError, r"expected stride to be a single integer value or a list of 2 values to match the convolution dimensions, but got stride=\[1, 1, 1\]"),
-    (lambda x, w: cd.conv_transpose2d(x, tensor(normal(3, 6, 3, 3))), RuntimeError, r"Given transposed=1, weight of size \[3, 6, 3, 3\], expected input\[2, 4, 8, 8\] to have 3 channels, but got 4 channels instead"),
-    (lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), groups=3), RuntimeError, "Given groups=3, expected weight to be divisible by 3 at dimension 0"),
-    (lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), groups=0), RuntimeError, "non-positive groups is not supported"),
-    (lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), padding=-1), RuntimeError, "negative padding is not supported"),
-    (lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), output_padding=1), RuntimeError, "output padding must be smaller than either stride or dilation, but got output_padding_height: 1 output_padding_width: 1 stride_height: 1 stride_width: 1 dilation_height: 1 dilation_width: 1"),
-    (lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), stride=2, output_padding=-1), RuntimeError, "negative output_padding is not supported"),
-    (lambda x, w: cd.conv_transpose2d(x[:, :, :1, :1], tensor(normal(4, 6, 3, 3)), padding=2), RuntimeError, "Output size is too small"),
-]  # fmt: skip
+    (
+        lambda x, w: cd.conv2d(x, w, stride=(1, 1, 1)),
+        RuntimeError,
+        (
+            r"expected stride to be a single integer value or a list of 2 values to match the convolution "
+            r"dimensions, but got stride=\[1, 1, 1\]"
+        ),
+    ),
+    (
+        lambda x, w: cd.conv_transpose2d(x, tensor(normal(3, 6, 3, 3))),
+        RuntimeError,
+        (
+            r"Given transposed=1, weight of size \[3, 6, 3, 3\], expected input\[2, 4, 8, 8\] to have 3 "
+            r"channels, but got 4 channels instead"
+        ),
+    ),
+    (
+        lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), groups=3),
+        RuntimeError,
+        "Given groups=3, expected weight to be divisible by 3 at dimension 0",
+    ),
+    (
+        lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), groups=0),
+        RuntimeError,
+        "non-positive groups is not supported",
+    ),
+    (
+        lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), padding=-1),
+        RuntimeError,
+        "negative padding is not supported",
+    ),
+    (
+        lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), output_padding=1),
+        RuntimeError,
+        (
+            "output padding must be smaller than either stride or dilation, but got output_padding_height: "
+            "1 output_padding_width: 1 stride_height: 1 stride_width: 1 dilation_height: 1 dilation_width: 1"
+        ),
+    ),
+    (
+        lambda x, w: cd.conv_transpose2d(x, tensor(normal(4, 6, 3, 3)), stride=2, output_padding=-1),
+        RuntimeError,
+        "negative output_padding is not supported",
+    ),
+    (
+        lambda x, w: cd.conv_transpose2d(x[:, :, :1, :1], tensor(normal(4, 6, 3, 3)), padding=2),
+        RuntimeError,
+        "Output size is too small",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", range(len(BAD)))

@@ -186,7 +186,9 @@ def test_group_and_instance_norm() -> None:
     """Groups of channels, or each channel of each sample, are normalised by themselves."""
     x, w, b = normal(2, 6, 3, 4), normal(6), normal(6, seed=1)
     grouped = standardised(x.reshape(2, 3, 2, 3, 4), (2, 3, 4)).reshape(x.shape) * w[:, None, None] + b[:, None, None]
-    np.testing.assert_allclose(array(cd.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        array(cd.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12
+    )
     np.testing.assert_allclose(array(cd.instance_norm(tensor(x))), standardised(x, (2, 3)), rtol=1e-10, atol=1e-12)
     check_gradients(lambda x, w, b: cd.group_norm(x, 3, w, b), x, w, b)
 
@@ -214,12 +216,24 @@ def test_rms_norm_divides_by_the_root_mean_square() -> None:
 
 
 NORM_ERRORS: list[tuple[Any, type[Exception], str]] = [
-    (lambda x: cd.layer_norm(x, (7,)), RuntimeError, r"Given normalized_shape=\[7\], expected input with shape \[\*, 7\]"),
+    (
+        lambda x: cd.layer_norm(x, (7,)),
+        RuntimeError,
+        r"Given normalized_shape=\[7\], expected input with shape \[\*, 7\]",
+    ),
     (lambda x: cd.layer_norm(x, ()), RuntimeError, "Expected normalized_shape to be at least 1-dimensional"),
     (lambda x: cd.layer_norm(x, (3,), tensor(normal(4))), RuntimeError, "Expected weight to be of same shape as"),
-    (lambda x: cd.layer_norm(x, (3,), tensor(normal(3)), tensor(normal(4))), RuntimeError, "Expected bias to be of same"),
+    (
+        lambda x: cd.layer_norm(x, (3,), tensor(normal(3)), tensor(normal(4))),
+        RuntimeError,
+        "Expected bias to be of same",
+    ),
     (lambda x: F.rms_norm(x, (7,)), RuntimeError, r"Given normalized_shape=\[7\]"),
-    (lambda x: cd.batch_norm(x, tensor(normal(2)), tensor(normal(3))), RuntimeError, "running_mean should contain 3 elements"),
+    (
+        lambda x: cd.batch_norm(x, tensor(normal(2)), tensor(normal(3))),
+        RuntimeError,
+        "running_mean should contain 3 elements",
+    ),
     (lambda x: cd.batch_norm(x, None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
     (lambda x: cd.batch_norm(x[:1], None, None, training=True), ValueError, "Expected more than 1 value per channel"),
     (lambda x: cd.group_norm(x, 2), RuntimeError, "number of channels in input to be divisible by num_groups"),
@@ -289,7 +303,11 @@ def test_embedding_shrinks_rows_to_max_norm() -> None:
 EMBEDDING_ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda w: cd.embedding(tensor(np.array([5])), w), IndexError, "index out of range in self"),
     (lambda w: cd.embedding(tensor(np.array([-1])), w), IndexError, "index out of range in self"),
-    (lambda w: cd.embedding(tensor(np.array([1.0])), w), RuntimeError, "scalar types: Long, Int; but got Double instead"),
+    (
+        lambda w: cd.embedding(tensor(np.array([1.0])), w),
+        RuntimeError,
+        "scalar types: Long, Int; but got Double instead",
+    ),
     (lambda w: cd.embedding(tensor(np.array([1])), tensor(normal(3))), RuntimeError, "'weight' must be 2-D"),
     (lambda w: cd.embedding(tensor(np.array([1])), w, 3), AssertionError, "Padding_idx must be within num_embeddings"),
     (lambda w: cd.embedding(tensor(np.array([1])), w, sparse=True), RuntimeError, "sparse gradients are not supported"),
@@ -373,31 +391,83 @@ def test_cross_entropy_at_the_edges() -> None:
 LOSS_ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda x, t: F.cross_entropy(x, t([0, 3])), IndexError, "Target 3 is out of bounds."),
     (lambda x, t: F.cross_entropy(x, t([0, -3])), IndexError, "Target -3 is out of bounds."),
-    (lambda x, t: F.cross_entropy(x, t([0, 1, 1])), ValueError, r"Expected input batch_size \(2\) to match target batch_size \(3\)"),
-    (lambda x, t: F.cross_entropy(x, t([0.0, 1.0])), RuntimeError, "expected target dtype to be Long or Byte, but got Double"),
-    (lambda x, t: F.cross_entropy(x, t([[0], [1]])), RuntimeError, "0D or 1D target tensor expected, multi-target not supported"),
-    (lambda x, t: F.cross_entropy(x, t([0, 1]), tensor(normal(4))), RuntimeError, "either for all 3 classes or no classes"),
-    (lambda x, t: F.cross_entropy(x, t([0, 1]), label_smoothing=1.5), RuntimeError, "label_smoothing must be between 0.0 and 1.0. Got: 1.5"),
+    (
+        lambda x, t: F.cross_entropy(x, t([0, 1, 1])),
+        ValueError,
+        r"Expected input batch_size \(2\) to match target batch_size \(3\)",
+    ),
+    (
+        lambda x, t: F.cross_entropy(x, t([0.0, 1.0])),
+        RuntimeError,
+        "expected target dtype to be Long or Byte, but got Double",
+    ),
+    (
+        lambda x, t: F.cross_entropy(x, t([[0], [1]])),
+        RuntimeError,
+        "0D or 1D target tensor expected, multi-target not supported",
+    ),
+    (
+        lambda x, t: F.cross_entropy(x, t([0, 1]), tensor(normal(4))),
+        RuntimeError,
+        "either for all 3 classes or no classes",
+    ),
+    (
+        lambda x, t: F.cross_entropy(x, t([0, 1]), label_smoothing=1.5),
+        RuntimeError,
+        "label_smoothing must be between 0.0 and 1.0. Got: 1.5",
+    ),
     (lambda x, t: F.cross_entropy(x, t([0, 1]), reduction="x"), ValueError, "x is not a valid value for reduction"),
     (lambda x, t: F.cross_entropy(x, x, reduction="x"), ValueError, "x is not a valid value for reduction"),
-    (lambda x, t: F.cross_entropy(x, x, ignore_index=1), RuntimeError, "ignore_index is not supported for floating point target"),
+    (
+        lambda x, t: F.cross_entropy(x, x, ignore_index=1),
+        RuntimeError,
+        "ignore_index is not supported for floating point target",
+    ),
     (lambda x, t: F.cross_entropy(tensor(np.array(1.0)), t(0)), RuntimeError, "input must have a dimension of classes"),
-    (lambda x, t: F.cross_entropy(tensor(normal(3)), t([0, 1])), RuntimeError, "0D or 1D target tensor of size 1 expected"),
-    (lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4)), t(np.zeros((2, 5), int))), RuntimeError, r"Expected target size \[2, 4\], got \[2, 5\]"),
-    (lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4, 4)), t(np.zeros((2, 4), int))), RuntimeError, "only batches of spatial targets supported"),
-    (lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4, 4)), t(np.zeros((2, 4, 5), int))), RuntimeError, "size mismatch .got input"),
+    (
+        lambda x, t: F.cross_entropy(tensor(normal(3)), t([0, 1])),
+        RuntimeError,
+        "0D or 1D target tensor of size 1 expected",
+    ),
+    (
+        lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4)), t(np.zeros((2, 5), int))),
+        RuntimeError,
+        r"Expected target size \[2, 4\], got \[2, 5\]",
+    ),
+    (
+        lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4, 4)), t(np.zeros((2, 4), int))),
+        RuntimeError,
+        "only batches of spatial targets supported",
+    ),
+    (
+        lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4, 4)), t(np.zeros((2, 4, 5), int))),
+        RuntimeError,
+        "size mismatch .got input",
+    ),
     (lambda x, t: F.nll_loss(tensor(np.array(1.0)), t(0)), ValueError, r"Expected 1 or more dimensions \(got 0\)"),
-    (lambda x, t: F.smooth_l1_loss(x, x, beta=-1.0), RuntimeError, "smooth_l1_loss does not support negative values for beta."),
-    (lambda x, t: F.huber_loss(x, x, delta=0.0), RuntimeError, "huber_loss does not support non-positive values for delta."),
+    (
+        lambda x, t: F.smooth_l1_loss(x, x, beta=-1.0),
+        RuntimeError,
+        "smooth_l1_loss does not support negative values for beta.",
+    ),
+    (
+        lambda x, t: F.huber_loss(x, x, delta=0.0),
+        RuntimeError,
+        "huber_loss does not support non-positive values for delta.",
+    ),
     (lambda x, t: F.mse_loss(x, x, reduction="foo"), ValueError, "foo is not a valid value for reduction"),
     (lambda x, t: F.mse_loss(x, x, weight=tensor(normal(3))), ValueError, "Weights and input must have the same size."),
     (lambda x, t: F.binary_cross_entropy(x * 9, x), RuntimeError, "all elements of input should be between 0 and 1"),
     (lambda x, t: F.binary_cross_entropy(x, tensor(normal(3))), ValueError, "that is different to the input size"),
     (lambda x, t: F.binary_cross_entropy(x, t([[0, 1, 1]] * 2)), RuntimeError, "Found dtype Long but expected Double"),
-    (lambda x, t: F.binary_cross_entropy_with_logits(x, tensor(normal(3))), ValueError, "must be the same as input size"),
+    (
+        lambda x, t: F.binary_cross_entropy_with_logits(x, tensor(normal(3))),
+        ValueError,
+        "must be the same as input size",
+    ),
     (lambda x, t: F.dropout(x, 1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
     (lambda x, t: F.dropout2d(x), RuntimeError, "Expected 3D or 4D input, but received a 2D input"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", range(len(LOSS_ERRORS)))
@@ -434,7 +504,9 @@ def test_binary_cross_entropy_of_probabilities_and_logits() -> None:
     z, t, w = normal(4, 3), (normal(4, 3, seed=1) > 0).astype(float), np.abs(normal(4, 3, seed=2))
     p = _sigmoid(z)
     expected = -(t * np.log(p) + (1 - t) * np.log(1 - p)) * w
-    np.testing.assert_allclose(array(F.binary_cross_entropy(tensor(p), tensor(t), tensor(w))), expected.mean(), rtol=1e-10)
+    np.testing.assert_allclose(
+        array(F.binary_cross_entropy(tensor(p), tensor(t), tensor(w))), expected.mean(), rtol=1e-10
+    )
     np.testing.assert_allclose(
         array(F.binary_cross_entropy_with_logits(tensor(z), tensor(t), tensor(w))), expected.mean(), rtol=1e-10
     )
@@ -443,7 +515,9 @@ def test_binary_cross_entropy_of_probabilities_and_logits() -> None:
     np.testing.assert_allclose(array(out), heavy.mean(), rtol=1e-10)
     sure = F.binary_cross_entropy(tensor(np.array([0.0, 1.0])), tensor(np.array([1.0, 1.0])), reduction="none")
     np.testing.assert_array_equal(array(sure), [100.0, 0.0])
-    far = F.binary_cross_entropy_with_logits(tensor(np.array([1e4, -1e4])), tensor(np.array([0.0, 0.0])), reduction="none")
+    far = F.binary_cross_entropy_with_logits(
+        tensor(np.array([1e4, -1e4])), tensor(np.array([0.0, 0.0])), reduction="none"
+    )
     np.testing.assert_array_equal(array(far), [1e4, 0.0])
     check_gradients(lambda z: F.binary_cross_entropy_with_logits(z, tensor(t)), z)
     check_gradients(lambda p: F.binary_cross_entropy(p, tensor(t)), p)

@@ -46,6 +46,11 @@ def kernels(xp: Any) -> dict[str, Kernel]:
 
 
 def _padding(xp: Any) -> Kernel:
+    def filled(x: Any, axis: int, size: int, value: Any) -> Any:
+        """One value in the shape of ``x``, but for one size."""
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        return xp.full(shape, value, dtype=x.dtype, device=x.device)
+
     def pad(x: Any, before: Ints, after: Ints, value: Any = 0) -> Any:
         """The last dims of ``x`` with ``value`` put round; negative sizes crop."""
         lead = x.ndim - len(before)
@@ -55,9 +60,9 @@ def _padding(xp: Any) -> Kernel:
         for axis, (b, a) in enumerate(zip(before, after), lead):
             parts = [x]
             if b > 0:
-                parts.insert(0, xp.full((*x.shape[:axis], b, *x.shape[axis + 1 :]), value, dtype=x.dtype, device=x.device))
+                parts.insert(0, filled(x, axis, b, value))
             if a > 0:
-                parts.append(xp.full((*x.shape[:axis], a, *x.shape[axis + 1 :]), value, dtype=x.dtype, device=x.device))
+                parts.append(filled(x, axis, a, value))
             if len(parts) > 1:
                 x = xp.concat(parts, axis=axis)
         return x
@@ -128,15 +133,14 @@ def _pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     def lowest(x: Any) -> Any:
         return -xp.inf if xp.isdtype(x.dtype, "real floating") else xp.iinfo(x.dtype).min
 
-    def max_pool(
-        x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints
-    ) -> tuple[Any, Any]:
+    def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> tuple[Any, Any]:
         sizes = x.shape[x.ndim - len(kernel) :]
         after = _overhang(sizes, kernel, stride, padding, dilation, places)
         numbers = xp.reshape(xp.arange(count(sizes), dtype=xp.int64, device=x.device), sizes)
         numbers = pad(numbers, padding, after, -1)
         padded = pad(x, padding, after, lowest(x))
-        best = found = None
+        best: Any = None
+        found: Any = None
         for position in positions(kernel):
             index = window(position, stride, dilation, places)
             part, number = padded[index], numbers[index]

@@ -1,7 +1,7 @@
 """Convolution on NumPy: windows by strides, one copy of a few images at a time into a small buffer, and BLAS.
 
-The buffer is reused from chunk to chunk, so it stays in the cache and the pages behind it are mapped once. For each image
-a GEMM writes straight into the result; nothing is transposed.
+The buffer is reused from chunk to chunk, so it stays in the cache and the pages behind it are mapped once. For each
+image a GEMM writes straight into the result; nothing is transposed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def padded(x: Any, before: Ints, after: Ints, value: Any = 0) -> Any:
         return x
     lead = x.ndim - len(before)
     sizes = [b + n + a for b, n, a in zip(before, x.shape[lead:], after)]
-    out = np.full((*x.shape[:lead], *sizes), value, x.dtype) if value else np.zeros((*x.shape[:lead], *sizes), x.dtype)
+    out: Any = (
+        np.full((*x.shape[:lead], *sizes), value, x.dtype) if value else np.zeros((*x.shape[:lead], *sizes), x.dtype)
+    )
     out[(..., *[slice(b, b + n) for b, n in zip(before, x.shape[lead:])])] = x
     return out
 
@@ -88,14 +90,12 @@ class Columns:
 
 
 def _long_runs(w: Any, stride: Ints, framed: Ints, places: Ints) -> bool:
-    """Whether :func:`_conv_in_runs` pays: it computes what lies between the rows, too, and copies the result once more."""
+    """Whether :func:`_conv_in_runs` pays: it computes what lies between the rows, too, and copies the result again."""
     narrow = 2 * prod(framed[1:]) > 3 * prod(places[1:])
     return max(stride) == 1 and prod(w.shape[2:]) > 1 and not narrow and prod(w.shape[1:]) >= w.shape[0]
 
 
-def _conv_in_runs(
-    x: Any, w: Any, b: Any, out: Any, padding: Ints, dilation: Ints, groups: int
-) -> None:
+def _conv_in_runs(x: Any, w: Any, b: Any, out: Any, padding: Ints, dilation: Ints, groups: int) -> None:
     """At stride 1 a kernel's position sees the padded image, flattened, from an offset on: one long run, fast to copy.
 
     The results between the end of one row and the start of the next are waste, and are left out when the bias is added.
@@ -108,7 +108,7 @@ def _conv_in_runs(
     rows = x.shape[1] // groups * prod(kernel)
     images = min(max(1, CHUNK // max(groups * rows * run, 1)), count)
     image = np.zeros(images * x.shape[1] * plane + tail, x.dtype)
-    framed = image[: image.size - tail].reshape(images, x.shape[1], *sizes)
+    framed: Any = image[: image.size - tail].reshape(images, x.shape[1], *sizes)
     inside = framed[(..., *[slice(p, p + n) for p, n in zip(padding, x.shape[2:])])]
     item = x.itemsize
     offsets = [s * d * item for s, d in zip(steps, dilation)]
@@ -117,7 +117,7 @@ def _conv_in_runs(
     )
     columns = np.empty(view.shape, x.dtype)
     wide = np.empty((images, groups, w.shape[0] // groups, run), x.dtype)
-    kept = wide.reshape(images, w.shape[0], lead, *sizes[1:])[(..., *[slice(0, n) for n in rest])]
+    kept: Any = wide.reshape(images, w.shape[0], lead, *sizes[1:])[(..., *[slice(0, n) for n in rest])]
     flat = w.reshape(groups, w.shape[0] // groups, rows)
     bias = None if b is None else b.reshape(-1, *[1] * len(kernel))
     for start in range(0, count, images):
@@ -138,6 +138,7 @@ def _fits(x: Any, w: Any, places: Ints, groups: int) -> None:
 
 
 def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+    """The kernel of ``conv``."""
     kernel = w.shape[2:]
     places = places_of(x.shape[2:], kernel, stride, padding, dilation)
     _fits(x, w, places, groups)
@@ -158,6 +159,7 @@ def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, gr
 
 
 def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+    """The kernel of ``conv_weight``: per image the product of the gradient and the windows, summed."""
     kernel, places = tuple(shape[2:]), y.shape[2:]
     flat = np.ascontiguousarray(y).reshape(y.shape[0], groups, y.shape[1] // groups, prod(places))
     out = np.zeros((groups, shape[0] // groups, shape[1] * prod(kernel)), x.dtype)
@@ -167,6 +169,7 @@ def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilati
 
 
 def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+    """The kernel of ``conv_input``: a convolution at stride 1, else windows computed and added where they belong."""
     kernel, places = w.shape[2:], y.shape[2:]
     count, rows, columns = shape[0], shape[1] // groups * prod(kernel), prod(places)
     reach = [d * (k - 1) for k, d in zip(kernel, dilation)]
@@ -177,7 +180,7 @@ def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilatio
         max(n + 2 * p, (m - 1) * s + d * (k - 1) + 1)
         for n, p, m, s, d, k in zip(shape[2:], padding, places, stride, dilation, kernel)
     ]
-    out = np.zeros((*shape[:2], *sizes), y.dtype)
+    out: Any = np.zeros((*shape[:2], *sizes), y.dtype)
     flat = w.reshape(groups, w.shape[0] // groups, rows).swapaxes(-1, -2)
     given = np.ascontiguousarray(y).reshape(count, groups, y.shape[1] // groups, columns)
     size = max(1, CHUNK // max(groups * rows * columns, 1))
@@ -186,7 +189,7 @@ def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilatio
         stop = min(start + size, count)
         part = buffer[: stop - start]
         np.matmul(flat, given[start:stop], out=part)
-        seen = part.reshape(stop - start, shape[1], *kernel, *places)
+        seen: Any = part.reshape(stop - start, shape[1], *kernel, *places)
         for position in positions(kernel):
             target = out[start:stop][window(position, stride, dilation, places)]
             np.add(target, seen[(slice(None), slice(None), *position)], out=target)

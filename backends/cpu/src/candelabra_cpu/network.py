@@ -28,7 +28,7 @@ def _blocks(rows: int, width: int) -> Iterator[slice]:
 
 # -- softmax ----------------------------------------------------------------------------------------------------------
 def _as_rows(x: Any, dim: int) -> Any:
-    """``x`` as a C-ordered matrix whose rows run along ``dim``: no copy when that is the last dim and x is contiguous."""
+    """``x`` as a C-ordered matrix whose rows run along ``dim`` (copied if need be), and the shape with ``dim`` last."""
     moved = np.moveaxis(x, dim, -1)
     return np.ascontiguousarray(moved).reshape(-1, moved.shape[-1]), moved.shape
 
@@ -39,6 +39,7 @@ def _from_rows(rows: Any, shape: Ints, dim: int) -> Any:
 
 
 def softmax(x: Any, dim: int) -> Any:
+    """``exp(x) / sum(exp(x))`` along a dim, shifted by the maximum."""
     if not x.ndim or not x.size:
         return np.where(np.isfinite(x), np.ones_like(x), x - x)
     rows, shape = _as_rows(x, dim)
@@ -51,6 +52,7 @@ def softmax(x: Any, dim: int) -> Any:
 
 
 def softmax_backward(g: Any, y: Any, dim: int) -> Any:
+    """``y * (g - sum(g * y))`` along a dim."""
     if not y.ndim or not y.size:
         return g * y - y * (g * y)
     (grads, shape), (rows, _) = _as_rows(g, dim), _as_rows(y, dim)
@@ -63,6 +65,7 @@ def softmax_backward(g: Any, y: Any, dim: int) -> Any:
 
 
 def log_softmax(x: Any, dim: int) -> Any:
+    """The logarithm of softmax along a dim."""
     if not x.ndim or not x.size:
         return x - x
     rows, shape = _as_rows(x, dim)
@@ -74,6 +77,7 @@ def log_softmax(x: Any, dim: int) -> Any:
 
 
 def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
+    """``g - exp(y) * sum(g)`` along a dim."""
     if not y.ndim or not y.size:
         return g - np.exp(y) * g
     (grads, shape), (rows, _) = _as_rows(g, dim), _as_rows(y, dim)
@@ -87,14 +91,17 @@ def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
 
 # -- activations ------------------------------------------------------------------------------------------------------
 def relu(x: Any) -> Any:
+    """``max(x, 0)``."""
     return np.maximum(x, x.dtype.type(0))
 
 
 def relu_(x: Any) -> Any:
+    """``max(x, 0)``, in place."""
     return np.maximum(x, x.dtype.type(0), out=x)
 
 
 def relu_backward(g: Any, y: Any) -> Any:
+    """``g`` where ``y`` is above 0 or NaN."""
     return np.where(y <= 0, g.dtype.type(0), g)
 
 
@@ -106,6 +113,7 @@ def _flat_blocks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def gelu(x: Any, approximate: str) -> Any:
+    """``x * Phi(x)``, or its approximation by tanh."""
     out = np.empty(x.shape, x.dtype)
     for block, v in _flat_blocks(out, x):
         if approximate == "tanh":
@@ -125,6 +133,7 @@ def gelu(x: Any, approximate: str) -> Any:
 
 
 def gelu_backward(g: Any, x: Any, approximate: str) -> Any:
+    """``g * (Phi(x) + x * phi(x))``, or that of the approximation."""
     g, x = np.broadcast_arrays(g, x)
     out = np.empty(x.shape, x.dtype)
     for block, v, grad in _flat_blocks(out, x, g):
@@ -145,6 +154,7 @@ def gelu_backward(g: Any, x: Any, approximate: str) -> Any:
 
 
 def silu(x: Any) -> Any:
+    """``x * sigmoid(x)``."""
     out = np.negative(x, out=np.empty(x.shape, x.dtype))
     np.exp(out, out=out)
     np.add(out, 1, out=out)
@@ -152,14 +162,20 @@ def silu(x: Any) -> Any:
 
 
 def silu_backward(g: Any, x: Any) -> Any:
-    s = np.exp(-x)
-    s += 1
-    np.divide(1, s, out=s)
-    slope = 1 - s
-    slope *= x
-    slope += 1
-    slope *= s
-    return slope * g
+    """``g * s * (1 + x * (1 - s))``, s = sigmoid(x)."""
+    g, x = np.broadcast_arrays(g, x)
+    out = np.empty(x.shape, x.dtype)
+    for block, v, grad in _flat_blocks(out, x, g):
+        s = np.negative(v)
+        np.exp(s, out=s)
+        np.add(s, 1, out=s)
+        np.divide(1, s, out=s)
+        np.subtract(1, s, out=block)
+        np.multiply(block, v, out=block)
+        np.add(block, 1, out=block)
+        np.multiply(block, s, out=block)
+        np.multiply(block, grad, out=block)
+    return out
 
 
 # -- normalisation ----------------------------------------------------------------------------------------------------
@@ -175,6 +191,7 @@ def _mean(x: Any, dims: Ints) -> Any:
 
 
 def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any, Any]:
+    """Mean 0 and variance 1 over ``dims``, scaled and shifted; also the mean and 1 / deviation."""
     kept = tuple(1 if i in dims else s for i, s in enumerate(x.shape))
     trailing = dims == tuple(range(x.ndim - len(dims), x.ndim))
     flat = all(t is None or t.shape == x.shape[x.ndim - len(dims) :] for t in (w, b))
@@ -203,6 +220,7 @@ def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any,
 
 
 def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints) -> Any:
+    """The gradient of the input of :func:`normalize`."""
     z = x - mean
     z *= rstd
     h = g if w is None else g * w
@@ -231,8 +249,10 @@ def _framed(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, p
 
 
 def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> tuple[Any, Any]:
+    """The largest value of each window, and its index in the plane."""
     framed = _framed(x, kernel, stride, padding, dilation, places)
-    best = which = None
+    best: Any = None
+    which: Any = None
     for number, position in enumerate(positions(kernel)):
         part = framed[window(position, stride, dilation, places)]
         if best is None:
@@ -240,7 +260,6 @@ def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, 
             continue
         np.copyto(which, number, where=part > best)
         np.maximum(best, part, out=best)
-    assert best is not None
     # Rare, and then the exact rules matter: NaN, and windows in which nothing is above the padding.
     if (best.dtype.kind == "f" and np.isnan(best).any()) or (framed is not x and (best == _lowest(x)).any()):
         values, indices = _generic["max_pool"](x, kernel, stride, padding, dilation, places)
@@ -248,9 +267,7 @@ def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, 
     return best, _places(which, x.shape[x.ndim - len(kernel) :], kernel, stride, padding, dilation, places)
 
 
-def _places(
-    which: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints
-) -> Any:
+def _places(which: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     """From the number of a position in the kernel to the index in the flattened plane."""
     strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
     offsets = np.array([sum(p * d * s for p, d, s in zip(q, dilation, strides)) for q in positions(kernel)], np.int64)
@@ -262,6 +279,7 @@ def _places(
 
 
 def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
+    """The largest value of each window."""
     framed = _framed(x, kernel, stride, padding, dilation, places)
     best = None
     for position in positions(kernel):
@@ -271,6 +289,7 @@ def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation:
 
 
 def scatter_planes(x: Any, index: Any, size: int, distinct: bool) -> Any:
+    """Zeros with values added at their indices, plane by plane."""
     planes = prod(x.shape[:-1])
     flat = (index.reshape(planes, -1) + np.arange(planes, dtype=np.int64)[:, None] * size).reshape(-1)
     if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
@@ -287,6 +306,7 @@ def scatter_planes(x: Any, index: Any, size: int, distinct: bool) -> Any:
 
 
 def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
+    """The sum of each window."""
     sizes = x.shape[x.ndim - len(kernel) :]
     after = generic._overhang(sizes, kernel, stride, padding, dilation, places)
     framed = padded(x, padding, tuple(max(a, 0) for a in after))
@@ -298,13 +318,14 @@ def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, 
 
 
 def sum_pool_adjoint(y: Any, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
+    """Each window's value added to every place of the window."""
     rank = len(kernel)
     places, sizes = y.shape[y.ndim - rank :], shape[len(shape) - rank :]
     reach = [
         max(n + 2 * p, (m - 1) * s + d * (k - 1) + 1)
         for n, p, m, s, d, k in zip(sizes, padding, places, stride, dilation, kernel)
     ]
-    out = np.zeros((*shape[: len(shape) - rank], *reach), y.dtype)
+    out: Any = np.zeros((*shape[: len(shape) - rank], *reach), y.dtype)
     for position in positions(kernel):
         target = out[window(position, stride, dilation, places)]
         np.add(target, y, out=target)

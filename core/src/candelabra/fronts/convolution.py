@@ -145,7 +145,7 @@ def conv3d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The cross-correlation of (N, C, D, H, W) or (C, D, H, W) with (O, C / groups, kD, kH, kW); see :func:`conv2d`."""
+    """The cross-correlation of (N, C, D, H, W) or (C, D, H, W) with (O, C / groups, kD, kH, kW)."""
     return _conv(3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -162,9 +162,7 @@ def _check_output_padding(extra: Ints, stride: Ints, dilation: Ints) -> None:
             for name, values in (("output_padding", extra), ("stride", stride), ("dilation", dilation))
             for axis, value in zip(axes, values, strict=True)
         ]
-        raise RuntimeError(
-            f"output padding must be smaller than either stride or dilation, but got {' '.join(shown)}"
-        )
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {' '.join(shown)}")
 
 
 def _conv_transpose(
@@ -191,8 +189,8 @@ def _conv_transpose(
     _check_output_padding(extra, steps, spread)
     if weight.shape[0] % groups:
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
-            f"[{list(weight.shape)}] instead"
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{list(weight.shape)}] instead"
         )
     if input.shape[1] != weight.shape[0]:
         raise RuntimeError(
@@ -241,7 +239,7 @@ def conv_transpose2d(
 ) -> Tensor:
     """The transposed convolution of (N, C, H, W) or (C, H, W) with (C, O / groups, kH, kW).
 
-    It is the derivative of :func:`conv2d` in its input; ``output_padding`` adds to the size that is otherwise ambiguous.
+    It is the derivative of :func:`conv2d` in its input; ``output_padding`` adds to the size that is else ambiguous.
     """
     return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.fronts.registry import front
@@ -138,7 +138,7 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Minus the log-probability, in ``input`` (N, C, *) or (C), of each target class (N, *); see :func:`cross_entropy`."""
+    """Minus the log-probability, in ``input`` (N, C, *) or (C), of each target (N, *); see :func:`cross_entropy`."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not input.ndim:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
@@ -169,9 +169,7 @@ def _check_classes(input: Tensor, target: Tensor) -> None:
         raise RuntimeError(f"Expected target size {wanted}, got {classes}")
 
 
-def _picked(
-    logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _picked(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor, Tensor]:
     """Per target: its loss, its weight (0 where ignored), and whether it counts."""
     _check_classes(logs, target)
     if weight is not None:

@@ -58,12 +58,14 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of ``weight`` (rows, width) that ``input``, an int64 or int32 tensor, names: shape (*input.shape, width).
+    """The rows of ``weight`` (rows, width) that ``input``, of int64 or int32, names: shape (*input.shape, width).
 
     The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first scaled down, in place, to
     that norm. ``sparse`` gradients are refused: there are no sparse tensors.
     """
-    if isinstance(padding_idx, bool) or (padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]):
+    if isinstance(padding_idx, bool) or (
+        padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]
+    ):
         raise AssertionError("Padding_idx must be within num_embeddings")
     if input.dtype.name not in ("int64", "int32"):
         raise RuntimeError(
@@ -149,7 +151,7 @@ _STEPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float6
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalise each of ``num_groups`` groups of channels of (N, C, *); ``weight`` and ``bias`` have one value per channel."""
+    """Normalise each of ``num_groups`` groups of channels of (N, C, *); ``weight`` and ``bias`` are per channel."""
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     batch, channels = input.shape[:2]
@@ -161,14 +163,14 @@ def group_norm(
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and tuple(given.shape) != (channels,):
             raise RuntimeError(
-                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
-                f"{list(given.shape)} and input of shape {list(input.shape)}"
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {list(given.shape)} and input of shape {list(input.shape)}"
             )
     spatial = tuple(input.shape[2:])
     grouped = input.reshape((batch, num_groups, channels // num_groups, *spatial))
     over = (1, num_groups, channels // num_groups, *[1] * len(spatial))
     affine = [None if t is None else t.reshape(over) for t in (weight, bias)]
-    out = normalize(grouped, *affine, tuple(range(2, grouped.ndim)), eps).values
+    out = normalize(grouped, affine[0], affine[1], tuple(range(2, grouped.ndim)), eps).values
     return out.reshape(input.shape)
 
 
@@ -204,22 +206,31 @@ def batch_norm(
         for name, value in (("running_mean", running_mean), ("running_var", running_var)):
             if value is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
-        scale = (stored[1] + eps).rsqrt()  # type: ignore[operator]
+        mean, variance = stored
+        assert mean is not None
+        assert variance is not None
+        scale = (variance + eps).rsqrt()
         if affine[0] is not None:
             scale = scale * affine[0]
-        out = (input - stored[0]) * scale  # type: ignore[operator]
+        out = (input - mean) * scale
         return out if affine[1] is None else out + affine[1]
     count = input.numel() // max(channels, 1)
     if count <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    values, mean, rstd = normalize(input, *affine, (0, *range(2, rank)), eps)
+    values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
     _move_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
     result: Tensor = values
     return result
 
 
 def _move_statistics(
-    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, rstd: Tensor, momentum: float, eps: float, n: int
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor,
+    rstd: Tensor,
+    momentum: float,
+    eps: float,
+    n: int,
 ) -> None:
     with mode(include=NO_GRAD):
         if running_mean is not None:
@@ -250,7 +261,7 @@ def instance_norm(
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
-    values, mean, rstd = normalize(input, *affine, tuple(range(2, rank)), eps)
+    values, mean, rstd = normalize(input, affine[0], affine[1], tuple(range(2, rank)), eps)
     if running_mean is not None or running_var is not None:
         with mode(include=NO_GRAD):
             variance = (1 / (rstd * rstd) - eps).mean(0)
@@ -283,7 +294,7 @@ def _dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inpl
 
 @front(method=False)
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements set to 0 with probability ``p``, the others divided by ``1 - p``; the input itself unless ``training``."""
+    """Elements set to 0 with probability ``p``, the others divided by ``1 - p``; nothing unless ``training``."""
     return _dropped(input, tuple(input.shape), p, training, inplace)
 
 

@@ -34,8 +34,8 @@ def _check_input(name: str, input: Tensor, rank: int) -> None:
     shape = tuple(input._payload.shape)
     if len(shape) not in (rank + 1, rank + 2) or any(s == 0 for s in shape[len(shape) - rank - 1 :]):
         raise RuntimeError(
-            f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
-            f"but got:{list(shape)}"
+            f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for "
+            f"input, but got:{list(shape)}"
         )
 
 
@@ -51,7 +51,7 @@ def _geometry(
     if any(k <= 0 for k in kernel):
         raise RuntimeError(f"{name}() kernel_size must be greater than zero, but got {min(kernel)}")
     if any(s <= 0 for s in steps):
-        raise RuntimeError("stride should not be zero" if 0 in steps else f"stride must be positive, but got {list(steps)}")
+        raise RuntimeError("stride should not be zero" if 0 in steps else f"stride must be positive, not {list(steps)}")
     if any(d <= 0 for d in spread):
         raise RuntimeError(f"dilation should be greater than zero, but got {list(spread)}")
     _check_input(name, input, rank)
@@ -60,12 +60,14 @@ def _geometry(
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > (d * (k - 1) + 1) // 2:
             raise RuntimeError(
-                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
+                f"dilation={d}"
             )
     shape = tuple(input._payload.shape)
     places = pooling.pooled_shape(shape, kernel, steps, around, spread, bool(ceil_mode))[len(shape) - rank :]
     if any(s < 1 for s in places):
-        sizes, counts = (shape[len(shape) - rank - 1], *shape[len(shape) - rank :]), (shape[len(shape) - rank - 1], *places)
+        sizes = shape[len(shape) - rank - 1 :]
+        counts = (sizes[0], *places)
         raise RuntimeError(
             f"Given input size: ({'x'.join(map(str, sizes))}). Calculated output size: "
             f"({'x'.join(map(str, counts))}). Output size is too small"
@@ -152,7 +154,8 @@ def _avg_pool(
         raise RuntimeError("divisor must be not zero")
     total = pooling.sum_pool(input, *geometry)
     spatial = tuple(input._payload.shape[input.ndim - rank :])
-    inside = all((c - 1) * s + k <= n + 2 * p for c, s, k, n, p in zip(places, steps, kernel, spatial, around, strict=True))
+    sizes = zip(places, steps, kernel, spatial, around, strict=True)
+    inside = all((c - 1) * s + k <= n + 2 * p for c, s, k, n, p in sizes)
     if divisor_override is not None:
         divisor: Any = divisor_override
     elif inside and (count_include_pad or not any(around)):

@@ -1,8 +1,8 @@
-"""Convolution over any number of spatial dims, as three maps that are linear in each argument and closed under derivation.
+"""Convolution over any number of spatial dims, as three multilinear maps that are closed under differentiation.
 
-With ``y = conv(x, w)``, the adjoint of ``conv`` in ``x`` is :func:`conv_input` (the transposed convolution) and the one in
-``w`` is :func:`conv_weight`; the derivative of each of the three is made of the other two, so every order is exact. What
-deep learning calls a convolution is the cross-correlation of signal processing: the kernel is not flipped.
+With ``y = conv(x, w)``, the adjoint of ``conv`` in ``x`` is :func:`conv_input` (the transposed convolution) and the
+one in ``w`` is :func:`conv_weight`; the derivative of each is made of the other two, so every order is exact. What deep
+learning calls a convolution is the cross-correlation of signal processing: the kernel is not flipped.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def check_geometry(shape: Ints, weight: Ints, padding: Ints, dilation: Ints, gro
         )
     if weight[0] % groups:
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
-            f"[{list(weight)}] instead"
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{list(weight)}] instead"
         )
     if shape[1] != weight[1] * groups:
         raise RuntimeError(
@@ -55,9 +55,7 @@ def _convolved(
 ) -> Ints:
     shape, kernel = shape_of(input), shape_of(weight)
     check_geometry(shape, kernel, padding, dilation, groups)
-    spatial = [
-        output_size(*sizes) for sizes in zip(shape[2:], kernel[2:], stride, padding, dilation, strict=True)
-    ]
+    spatial = [output_size(*sizes) for sizes in zip(shape[2:], kernel[2:], stride, padding, dilation, strict=True)]
     return (shape[0], kernel[0], *spatial)
 
 

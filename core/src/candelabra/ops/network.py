@@ -1,7 +1,7 @@
 """What networks are made of: softmax, activations, lookup. Each is composed of other operators and has a derivative.
 
-The derivatives that are worth a kernel of their own are composites too, named ``…_backward``. They have no derivative and
-so run above autograd: their operators are recorded when a second derivative is asked for, and a backend's override
+The derivatives that are worth a kernel of their own are composites too, named ``…_backward``. They have no derivative
+and so run above autograd: their operators are recorded when a second derivative is asked for, and a backend's override
 serves the ordinary backward pass.
 """
 
@@ -116,9 +116,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return where(scaled > threshold, input, smooth)
 
 
-softplus.vjp(
-    input=lambda g, input, beta, threshold: where(input * beta > threshold, g, g * (input * beta).sigmoid())
-)
+softplus.vjp(input=lambda g, input, beta, threshold: where(input * beta > threshold, g, g * (input * beta).sigmoid()))
 
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False)
@@ -141,7 +139,7 @@ leaky_relu.vjp(input=lambda g, input, negative_slope: where(input > 0, g, g * ne
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False)
 def elu(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
-    """``scale * input`` above 0, ``scale * alpha * (exp(input_scale * input) - 1)`` below: elu, selu and celu in one."""
+    """``scale * input`` above 0, ``scale * alpha * (exp(input_scale * input) - 1)`` below: elu, selu, celu in one."""
     return where(input > 0, input * scale, (input * input_scale).clamp_max(0).expm1() * (alpha * scale))
 
 
@@ -159,9 +157,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
     return input.clamp_min(min_val).clamp_max(max_val)
 
 
-hardtanh.vjp(
-    input=lambda g, input, min_val, max_val: g.masked_fill((input <= min_val) | (input >= max_val), 0)
-)
+hardtanh.vjp(input=lambda g, input, min_val, max_val: g.masked_fill((input <= min_val) | (input >= max_val), 0))
 
 
 # -- lookup -----------------------------------------------------------------------------------------------------------

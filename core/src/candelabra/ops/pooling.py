@@ -31,9 +31,7 @@ def pooled_shape(shape: Ints, window: Ints, stride: Ints, padding: Ints, dilatio
 
 
 @by
-def _pooled(
-    input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints
-) -> Any:
+def _pooled(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     shape = shape_of(input)
     out = (*shape[: len(shape) - len(window)], *places)
     return out, out
@@ -120,16 +118,12 @@ def sum_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation:
 
 
 @by
-def _spread(
-    output: Tensor, shape: Ints, window: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> Ints:
+def _spread(output: Tensor, shape: Ints, window: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     return shape
 
 
 @operator(_spread, accepts="numeric", method=False, public=False, out=False)
-def sum_pool_adjoint(
-    output: Tensor, shape: Shape, window: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> Tensor:
+def sum_pool_adjoint(output: Tensor, shape: Shape, window: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Tensor:
     """The adjoint of :func:`sum_pool`: every window's value added to each place of the window, in ``shape``."""
     ...
 
@@ -147,7 +141,7 @@ sum_pool_adjoint.vjp(
 
 
 def averaging(size: int, parts: int, like: Tensor) -> Tensor:
-    """The (size, parts) matrix whose column i averages elements floor(i * size / parts) to ceil((i + 1) * size / parts)."""
+    """The matrix whose column i averages elements floor(i * size / parts) to ceil((i + 1) * size / parts)."""
     from candelabra.dtypes import int64
     from candelabra.ops.creation import arange, cast
 

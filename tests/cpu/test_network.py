@@ -1,0 +1,227 @@
+"""The CPU's fast kernels of networks against the Array API's, and against what half types and chunks might spoil."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import candelabra_arrayapi.network as generic
+import ml_dtypes
+import numpy as np
+import pytest
+from candelabra_cpu import convolution, network
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import signal, special
+
+REFERENCE = generic.kernels(np)
+
+
+def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:
+    """Normal numbers, the same each time."""
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    sizes=st.lists(st.integers(3, 8), min_size=1, max_size=3),
+    kernel=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2)),
+    stride=st.tuples(*[st.integers(1, 3)] * 3),
+    padding=st.tuples(*[st.integers(0, 3)] * 3),
+    dilation=st.tuples(*[st.integers(1, 2)] * 3),
+    groups=st.integers(1, 2),
+    batch=st.integers(0, 3),
+    extra=st.integers(0, 1),
+)
+def test_convolutions_agree_with_the_general_ones(
+    sizes: list[int], kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, batch: int, extra: int
+) -> None:
+    """conv and both adjoints equal the Array API's for any geometry, on strided inputs, with and without chunks."""
+    rank = len(sizes)
+    kernel, stride, padding, dilation = kernel[:rank], stride[:rank], padding[:rank], dilation[:rank]
+    if any(n + 2 * p < d * (k - 1) + 1 for n, p, d, k in zip(sizes, padding, dilation, kernel, strict=True)):
+        return
+    geometry = (stride, padding, dilation, groups)
+    x = np.moveaxis(normal(*sizes, batch, 4), (-2, -1), (0, 1))
+    w, b = normal(6, 4 // groups, *kernel), normal(6)
+    out = REFERENCE["conv"](x, w, b, *geometry)
+    y = normal(*out.shape, seed=5)
+    # One output more than the windows give is legal for the adjoint: a transposed convolution's output_padding.
+    shape = (*x.shape[:2], *[n + (extra if s > 1 else 0) for n, s in zip(sizes, stride, strict=True)])
+    expected = (
+        out,
+        REFERENCE["conv_weight"](x, y, w.shape, *geometry),
+        REFERENCE["conv_input"](y, w, shape, *geometry),
+    )
+    for chunk in (convolution.CHUNK, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(convolution, "CHUNK", chunk)
+            found = (
+                convolution.conv(x, w, b, *geometry),
+                convolution.conv_weight(x, y, w.shape, *geometry),
+                convolution.conv_input(y, w, shape, *geometry),
+            )
+        for mine, right in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mine, right, rtol=1e-9, atol=1e-10)
+            assert mine.flags.c_contiguous
+
+
+def test_convolution_is_scipys_correlation() -> None:
+    """One channel, no padding: what SciPy calls a valid correlation."""
+    x, w = normal(1, 1, 9, 7), normal(1, 1, 3, 4)
+    for conv in (convolution.conv, REFERENCE["conv"]):
+        out = conv(x, w, None, (1, 1), (0, 0), (1, 1), 1)
+        np.testing.assert_allclose(out[0, 0], signal.correlate(x[0, 0], w[0, 0], "valid"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_types_are_rounded_once(dtype: Any) -> None:
+    """A convolution and a softmax of half types are those of float32, rounded at the end."""
+    x, w = normal(2, 8, 6, 6).astype(dtype), normal(4, 8, 3, 3).astype(dtype)
+    geometry = ((1, 1), (1, 1), (1, 1), 1)
+    wide = convolution.conv(x.astype(np.float32), w.astype(np.float32), None, *geometry)
+    np.testing.assert_array_equal(convolution.KERNELS["conv"](x, w, None, *geometry), wide.astype(dtype))
+    out = network.KERNELS["softmax"](x, 1)
+    assert out.dtype == dtype
+    np.testing.assert_array_equal(out, network.softmax(x.astype(np.float32), 1).astype(dtype))
+    values, mean, _ = network.KERNELS["normalize"](x, None, None, (3,), 1e-5)
+    assert values.dtype == mean.dtype == dtype
+
+
+@pytest.mark.parametrize("layout", ["C", "transposed", "sliced"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_softmax_in_blocks(layout: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any dim of any layout, also when a block holds less than a row; the result is new and contiguous."""
+    monkeypatch.setattr(network, "BLOCK", 7)
+    x = {"C": normal(3, 4, 5), "transposed": normal(5, 4, 3).T, "sliced": normal(6, 8, 5)[::2, ::2]}[layout]
+    y, g = special.softmax(x, dim), normal(*x.shape, seed=2)
+    out = network.softmax(x, dim)
+    np.testing.assert_allclose(out, y, rtol=1e-12)
+    np.testing.assert_allclose(network.log_softmax(x, dim), np.log(y), rtol=1e-11)
+    along = (g * y).sum(dim, keepdims=True)
+    np.testing.assert_allclose(network.softmax_backward(g, y, dim), y * (g - along), rtol=1e-11, atol=1e-14)
+    back = network.log_softmax_backward(g, np.log(y), dim)
+    np.testing.assert_allclose(back, g - y * g.sum(dim, keepdims=True), rtol=1e-11, atol=1e-14)
+    assert out.flags.c_contiguous
+    assert not np.shares_memory(out, x)
+
+
+@pytest.mark.parametrize("dims", [(1,), (0, 2), (1, 2), (2,), (0, 1, 2)])
+def test_normalisation_in_blocks(dims: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trailing dims go row by row, others at once; weights that only broadcast are welcome in both."""
+    monkeypatch.setattr(network, "BLOCK", 7)
+    x = normal(3, 4, 5)
+    for w in (None, normal(*x.shape[3 - len(dims) :]), normal(4, 1)):
+        values, mean, rstd = network.normalize(x, w, w, dims, 1e-5)
+        z = (x - x.mean(dims, keepdims=True)) / np.sqrt(x.var(dims, keepdims=True) + 1e-5)
+        np.testing.assert_allclose(values, z if w is None else z * w + w, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(mean, x.mean(dims, keepdims=True), rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(rstd, 1 / np.sqrt(x.var(dims, keepdims=True) + 1e-5), rtol=1e-10)
+
+
+def test_normalisation_over_a_batch_keeps_its_digits() -> None:
+    """The mean over the first dim of float32 numbers far from 0 is exact to float32."""
+    x = (normal(100_000, 2) + 1000).astype(np.float32)
+    _, mean, _ = network.normalize(x, None, None, (0,), 1e-5)
+    np.testing.assert_allclose(mean, x.astype(np.float64).mean(0, keepdims=True), rtol=1e-7)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    sizes=st.lists(st.integers(2, 7), min_size=1, max_size=3),
+    kernel=st.tuples(*[st.integers(1, 3)] * 3),
+    stride=st.tuples(*[st.integers(1, 3)] * 3),
+    dilation=st.tuples(*[st.integers(1, 2)] * 3),
+    values=st.sampled_from(["normal", "few", "special", "integer"]),
+    ceil=st.booleans(),
+)
+def test_pools_agree_with_the_general_ones(
+    sizes: list[int], kernel: Any, stride: Any, dilation: Any, values: str, ceil: bool
+) -> None:
+    """Values, indices and sums equal the Array API's, with ties, NaN, infinities, padding and overhang."""
+    rank = len(sizes)
+    kernel, stride, dilation = kernel[:rank], stride[:rank], dilation[:rank]
+    padding = tuple(k // 2 for k in kernel)
+    rooms = [n + 2 * p - d * (k - 1) - 1 for n, p, d, k in zip(sizes, padding, dilation, kernel, strict=True)]
+    if min(rooms) < 0:
+        return
+    places = tuple(r // s + 1 for r, s in zip(rooms, stride, strict=True))
+    if ceil:
+        places = tuple(
+            c + (r % s > 0 and c * s < n + p)
+            for c, r, s, n, p in zip(places, rooms, stride, sizes, padding, strict=True)
+        )
+    random = np.random.default_rng(sum(sizes))
+    x: np.ndarray = {
+        "normal": random.standard_normal((2, 3, *sizes)),
+        "few": random.integers(0, 2, (2, 3, *sizes)).astype(float),
+        "special": random.choice([np.nan, np.inf, -np.inf, 0.0], (2, 3, *sizes)),
+        "integer": random.integers(-5, 5, (2, 3, *sizes)),
+    }[values]
+    geometry = (kernel, stride, padding, dilation, places)
+    best, indices = network.KERNELS["max_pool"](x, *geometry)
+    expected, where = REFERENCE["max_pool"](x, *geometry)
+    np.testing.assert_array_equal(best, expected)
+    np.testing.assert_array_equal(indices, where)
+    np.testing.assert_array_equal(network.KERNELS["max_pool_values"](x, *geometry), expected)
+    if values != "special":
+        np.testing.assert_allclose(network.sum_pool(x, *geometry), REFERENCE["sum_pool"](x, *geometry), atol=1e-12)
+        y = random.standard_normal((2, 3, *places))
+        adjoint = network.sum_pool_adjoint(y, x.shape, *geometry[:-1])
+        np.testing.assert_allclose(adjoint, REFERENCE["sum_pool_adjoint"](y, x.shape, *geometry[:-1]), atol=1e-12)
+        np.testing.assert_allclose((adjoint * x).sum(), (y * network.sum_pool(x, *geometry)).sum(), atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex128])
+def test_scattering_adds_where_indices_meet(dtype: Any) -> None:
+    """Repeated indices add up; distinct ones are written at once; out of bounds raises."""
+    x, index = np.arange(1, 7).reshape(2, 3).astype(dtype), np.array([[0, 0, 3], [1, 2, 1]])
+    np.testing.assert_array_equal(network.scatter_planes(x, index, 4, False), [[3, 0, 0, 3], [0, 10, 5, 0]])
+    apart = np.array([[0, 1, 3], [3, 2, 1]])
+    np.testing.assert_array_equal(network.scatter_planes(x, apart, 4, True), [[1, 2, 0, 3], [0, 6, 5, 4]])
+    for bad in (-1, 4):
+        with pytest.raises(IndexError, match="index out of range"):
+            network.scatter_planes(x, index * 0 + bad, 4, False)
+
+
+def test_activations_of_any_rank_and_layout() -> None:
+    """0-d, empty, transposed and broadcast arguments give arrays of the right shape and values."""
+    for x in (np.array(0.7), np.zeros((0, 3)), normal(4, 3).T, np.broadcast_to(normal(3), (4, 3))):
+        for name, arguments in (("gelu", ("none",)), ("gelu", ("tanh",)), ("silu", ())):
+            out = network.KERNELS[name](x, *arguments)
+            assert isinstance(out, np.ndarray)
+            assert out.shape == x.shape
+            back = network.KERNELS[name + "_backward"](np.ones_like(x), x, *arguments)
+            step = 1e-6
+            slope = (
+                (network.KERNELS[name](x + step, *arguments) - network.KERNELS[name](x - step, *arguments)) / step / 2
+            )
+            np.testing.assert_allclose(back, slope, rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(network.KERNELS["relu"](np.array([-1, 2])), [0, 2])
+
+
+def test_embedding_checks_its_bounds() -> None:
+    """Indices below 0 and beyond the last row raise; so does a weight that is no matrix."""
+    kernel = REFERENCE["embedding"]
+    for bad in (-1, 3):
+        with pytest.raises(IndexError, match="index out of range"):
+            kernel(normal(3, 2), np.array([bad]), -1, False)
+    with pytest.raises(ValueError, match="embedding needs a matrix"):
+        kernel(normal(3), np.array([0]), -1, False)
+
+
+def test_sizes_that_do_not_fit_are_left_to_the_core() -> None:
+    """The kernel only refuses; the words are the core's."""
+    with pytest.raises(ValueError, match="sizes do not fit"):
+        convolution.conv(normal(1, 2, 4, 4), normal(2, 3, 3, 3), None, (1, 1), (0, 0), (1, 1), 1)
+
+
+def test_kernels_leave_no_floating_warning() -> None:
+    """Infinities and NaN pass through every kernel in silence (warnings are errors here)."""
+    x = np.array([[np.inf, -np.inf, np.nan, 1e308, -1e308, 0.0]])
+    for name, arguments in product(("softmax", "log_softmax"), ((0,), (1,))):
+        network.KERNELS[name](x, *arguments)
+    for name, rest in (("gelu", ("none",)), ("gelu", ("tanh",)), ("silu", ()), ("relu", ())):
+        network.KERNELS[name](x, *rest)
+    network.KERNELS["normalize"](x, None, None, (1,), 1e-5)
+    convolution.KERNELS["conv"](x[None], np.full((1, 1, 2), np.inf), None, (1,), (1,), (1,), 1)
