@@ -72,6 +72,8 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
         "state": state, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref,
         "Result": op.schema.result, **{f"K{i}": k for i, k in enumerate(call.keys)},
     }  # fmt: skip
+    scope["KN"] = call.keys[0] | AUTOGRAD
+    scope["KT"] = call.keys[0] | AUTOGRAD * call.recording | VIEW * op.view
     lines: list[str] = []
     if call.key & VIEW:
         lines += guard_lines(op, passed, scope, call.scalar)
@@ -88,8 +90,9 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     if op.schema.result is None:
         lines += single_output_lines(call, dynamic)
         if call.recording:
-            node = [*making, "_node.shape = _p.shape", f"_node.keys = {'_k' if dynamic else 'K0'} | AUTOGRAD", *extra_lines(call, scope)]
-            node += ["_o0._node = _node", "_o0._keys |= AUTOGRAD"]
+            known = not dynamic and not call.on_tensors  # then the output's keys have the mark already
+            node = [*making, "_node.shape = _p.shape", f"_node.keys = {'_k | AUTOGRAD' if dynamic else 'KN'}"]
+            node += [*extra_lines(call, scope), "_o0._node = _node", *([] if known else ["_o0._keys |= AUTOGRAD"])]
             lines += [f"if _k & {FLOATING_BITS}:", *indent(node)] if dynamic else node
         lines.append("return _o0")
     else:
@@ -117,7 +120,8 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
 def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
     if call.on_tensors:
         return ["_p = _o0._payload", *(["_k = _o0._keys"] if dynamic else [])]
-    lines = ["_o0 = new(Tensor)", "_o0._payload = _p", "_o0._node = None"]
+    recorded = call.recording and not dynamic
+    lines = ["_o0 = new(Tensor)", "_o0._payload = _p", *([] if recorded else ["_o0._node = None"])]
     if call.operator.view:
         first = call.operator.schema.parameters[0].name
         arguments = ", ".join(p.name for p in call.operator.schema.parameters[1:])
@@ -128,13 +132,12 @@ def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
             f"_o0._version = {first}._version", f"_o0._seen = {first}._version[0]", f"_o0._base = {base}",
             f"_o0._parent = {first}", f"_o0._replay = (op, ({arguments}{',' if arguments else ''}))",
         ]  # fmt: skip
-        mark = " | VIEW"
     else:
         lines.append("_o0._version = [0]")
-        mark = ""
     if dynamic:
+        mark = " | VIEW" if call.operator.view else ""
         return [*lines, f"_k = K0 if {dynamic} is None else keymap[{dynamic}]", f"_o0._keys = _k{mark}"]
-    return [*lines, f"_o0._keys = K0{mark}"]
+    return [*lines, "_o0._keys = KT"]
 
 
 def several_outputs_lines(call: Call) -> list[str]:
