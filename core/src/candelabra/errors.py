@@ -41,3 +41,7 @@ class OutOfMemoryError(RuntimeError):
 
 class FallbackWarning(UserWarning):
     """An operator ran on the reference device because the tensor's own device has no kernel for it."""
+
+
+class IntegerDivisionByZero(RuntimeError, ZeroDivisionError):
+    """An integer was divided by 0: PyTorch's RuntimeError and Python's ZeroDivisionError in one."""

@@ -2,16 +2,124 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextvars
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 from scipy import special
 
-from candelabra_cpu.quiet import quiet, quiet1, quiet2
+from candelabra.errors import IntegerDivisionByZero
+from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, wrapped
 
+_strict: Final = contextvars.copy_context()
+_strict.run(np.seterr, all="ignore")
+_strict.run(np.seterr, divide="raise")
+
+
+def _halves_in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions that know nothing of float16 and bfloat16."""
+
+    def widened(x: Any) -> Any:
+        if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+            return asarray(function(x.astype(np.float32))).astype(x.dtype)
+        return function(x)
+
+    return widened
+
+
+def _dtype(x: Any, y: Any) -> Any:
+    return x.dtype if isinstance(x, ndarray) else y.dtype
+
+
+def _integer_division(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Integers by 0 raise, where NumPy gives 0; floats as NumPy has them."""
+    floating = quiet2(function)
+
+    def divide(x: Any, y: Any) -> Any:
+        if _dtype(x, y).kind not in "iu":
+            return floating(x, y)
+        try:
+            return asarray(_strict.copy().run(function, *wrapped(x, y)))
+        except FloatingPointError:
+            raise IntegerDivisionByZero("ZeroDivisionError: integer division or modulo by zero") from None
+
+    return divide
+
+
+def _trunc_divide(x: Any, y: Any) -> Any:
+    if _dtype(x, y).kind not in "iu":
+        return np.trunc(np.divide(x, y))
+    quotient = np.floor_divide(x, y)
+    return quotient + ((quotient < 0) & (quotient * y != x))
+
+
+def pow(x: Any, y: Any) -> Any:
+    """``x ** y``; a small whole power of floats by multiplying, integers to a negative number raise."""
+    d = _dtype(x, y)
+    if d.kind in "iu":
+        return _integer_power(x, y)
+    if y.__class__ is not ndarray and d.char in "fd":
+        if y == 2:
+            return _square(x)
+        if y == 1:
+            return x.copy()
+    return _power(x, y)
+
+
+_square = quiet1(np.square)
+_power = quiet2(np.power)
+
+
+def _integer_power(x: Any, y: Any) -> Any:
+    if isinstance(y, int) and y < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    x, y = wrapped(x, y)
+    negative = np.less(y, 0)
+    if not np.any(negative):
+        return _power(x, y)
+    # 1 / x**|y| cut to an integer: 0 but for the bases 1 and -1.
+    size = np.power(x, np.where(negative, 0, y))
+    unit = np.where(np.equal(x, 1), 1, np.where(np.equal(x, -1), 1 - 2 * (y & 1), 0))
+    return asarray(np.where(negative, unit, size).astype(size.dtype))
+
+
+def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A number to shift by that is out of range must not be wrapped into range: it counts as the width."""
+    kernel = quiet2(function)
+
+    def shift(x: Any, y: Any) -> Any:
+        if isinstance(y, int):
+            width = x.dtype.itemsize * 8
+            y = y if 0 <= y < width else width
+        return kernel(x, y)
+
+    return shift
+
+
+def _written(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """An in-place form that computes aside first: where the kernel may raise, the tensor stays as it was."""
+
+    def into(x: Any, *rest: Any) -> Any:
+        np.copyto(x, kernel(x, *rest))
+        return x
+
+    return into
+
+
+_RAISING: dict[str, Any] = {
+    "floor_divide": _integer_division(np.floor_divide),
+    "remainder": _integer_division(np.remainder),
+    "fmod": _integer_division(np.fmod),
+    "trunc_divide": _integer_division(_trunc_divide),
+    "pow": pow,
+    "bitwise_left_shift": _shift(np.left_shift),
+    "bitwise_right_shift": _shift(np.right_shift),
+}
 KERNELS: dict[str, Any] = {
+    **_RAISING,
+    **{f"{name}_": _written(kernel) for name, kernel in _RAISING.items()},
     "exp2": quiet1(np.exp2),
-    "erf": quiet1(special.erf),
-    "fmod": quiet2(np.fmod),
+    "erf": quiet(_halves_in_float32(special.erf)),
     "conj_physical": quiet1(np.conjugate),
 }

@@ -1,15 +1,26 @@
-"""Reductions where NumPy loses digits, and the small matrix product."""
+"""Reductions and scans where NumPy loses digits or time, and the small matrix product.
+
+NumPy adds pairwise only along the axis that lies innermost in memory; along any other it adds row after row, and the
+error grows with the number of rows. There, float32 is added in float64 and float64 in blocks. Half types are added in
+float32 everywhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.quiet import asarray, ndarray, run, run_in_copy
+from candelabra_cpu.backend import TO_NUMPY
+from candelabra_cpu.quiet import asarray, ndarray, quiet, run, run_in_copy
 
+Dims = tuple[int, ...] | None
 
 _dot = ndarray.dot  # half the time of np.matmul on small matrices, and the same BLAS
+_add, _multiply = np.add.reduce, np.multiply.reduce
+_BLOCK = 64
+"""Rows that are added one after another before their sums are added: the error grows with this times a logarithm."""
 
 
 def matmul(x: Any, y: Any) -> Any:
@@ -24,4 +35,124 @@ def matmul(x: Any, y: Any) -> Any:
     return asarray(run_in_copy(np.matmul, x, y))
 
 
-KERNELS: dict[str, Any] = {"matmul": matmul}
+def is_half(x: Any) -> bool:
+    """Whether an array is float16 or bfloat16."""
+    return bool(x.dtype.itemsize == 2 and x.dtype.kind not in "iu")
+
+
+def added(x: Any, dim: Dims, keepdim: bool) -> Any:
+    """The sum of a float32, float64 or complex array, in its dtype, pairwise or wider along every axis."""
+    if x.ndim < 2 or (x.flags.c_contiguous and (dim is None or dim == (x.ndim - 1,))):
+        return _add(x, dim, None, None, keepdim)
+    if x.dtype.itemsize == 4 or x.dtype.char == "F":
+        wide = np.complex128 if x.dtype.char == "F" else np.float64
+        return asarray(_add(x, dim, wide, None, keepdim)).astype(x.dtype)
+    return _blocked(x, tuple(range(x.ndim)) if dim is None else dim, keepdim)
+
+
+def _blocked(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """One axis after the other, the last one first; long ones in blocks, block sums then added likewise."""
+    for axis in sorted(dims, reverse=True):
+        while x.shape[axis] > 2 * _BLOCK and axis != x.ndim - 1:
+            starts = np.arange(0, x.shape[axis], _BLOCK)
+            x = np.add.reduceat(x, starts, axis)
+        x = _add(x, axis, None, None, True)
+    return x if keepdim else x.reshape([s for i, s in enumerate(x.shape) if i not in dims])
+
+
+def _sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+    if dtype is not None:
+        x = x.astype(TO_NUMPY[dtype], copy=False)
+    if is_half(x):
+        return asarray(added(x.astype(np.float32), dim, keepdim)).astype(x.dtype)
+    if x.dtype.kind in "fc":
+        return added(x, dim, keepdim)
+    wide = np.int64 if dtype is None else x.dtype
+    return _add(x, dim, wide, None, keepdim)
+
+
+def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+    """The sum; a dtype that is named is cast to first, as in PyTorch."""
+    try:
+        if dtype is None and x.dtype.char in "fd" and x.flags.c_contiguous and (dim is None or x.ndim < 2):
+            out = run(_add, x, dim, None, None, keepdim)
+        else:
+            out = run(_sum, x, dim, keepdim, dtype)
+    except RuntimeError:
+        out = run_in_copy(_sum, x, dim, keepdim, dtype)
+    return out if out.__class__ is ndarray else asarray(out)
+
+
+def _mean(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+    if dtype is not None:
+        x = x.astype(TO_NUMPY[dtype], copy=False)
+    wide = x.astype(np.float32) if is_half(x) else x
+    total = asarray(added(wide, dim, keepdim))
+    count = 1
+    for i, size in enumerate(x.shape):
+        if dim is None or i in dim:
+            count *= size
+    return asarray(np.divide(total, total.dtype.type(count))).astype(x.dtype, copy=False)
+
+
+def _prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+    if dtype is not None:
+        x = x.astype(TO_NUMPY[dtype], copy=False)
+    if is_half(x):
+        return asarray(_multiply(x.astype(np.float32), dim, None, None, keepdim)).astype(x.dtype)
+    wide = np.int64 if dtype is None and x.dtype.kind in "biu" else None
+    return _multiply(x, dim, wide, None, keepdim)
+
+
+def _extreme(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    # NumPy's maximum and minimum hand NaN on.
+    def extreme(x: Any, dim: Dims, keepdim: bool) -> Any:
+        if is_half(x):
+            return asarray(reduce(x.astype(np.float32), dim, None, None, keepdim)).astype(x.dtype)
+        return reduce(x, dim, None, None, keepdim)
+
+    return extreme
+
+
+def _truth(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    def truth(x: Any, dim: Dims, keepdim: bool) -> Any:
+        return reduce(x if x.dtype.kind == "b" else x != 0, dim, None, None, keepdim)
+
+    return truth
+
+
+def _place(find: Callable[..., Any]) -> Callable[..., Any]:
+    # NumPy finds the first of equal elements, and the first NaN before all else.
+    def place(x: Any, dim: int | None, keepdim: bool) -> Any:
+        if is_half(x):
+            x = x.astype(np.float32)
+        return asarray(find(x, axis=dim if x.ndim else None, keepdims=keepdim), np.int64)
+
+    return place
+
+
+_WIDER = {"e": np.float32, "f": np.float64, "F": np.complex128}
+
+
+def _scan(accumulate: Callable[..., Any]) -> Callable[..., Any]:
+    # A scan adds one after the other, so it is done in the next wider dtype.
+    def scan(x: Any, dim: int, dtype: Any) -> Any:
+        if dtype is not None:
+            x = x.astype(TO_NUMPY[dtype], copy=False)
+        elif x.dtype.kind in "biu":
+            x = x.astype(np.int64, copy=False)
+        if x.ndim == 0:
+            return x.copy()
+        wide = np.float32 if is_half(x) else _WIDER.get(x.dtype.char)
+        return accumulate(x, dim, wide).astype(x.dtype, copy=False)
+
+    return scan
+
+
+KERNELS: dict[str, Any] = {
+    "matmul": matmul, "sum": sum, "mean": quiet(_mean), "prod": quiet(_prod),
+    "amax": quiet(_extreme(np.maximum.reduce)), "amin": quiet(_extreme(np.minimum.reduce)),
+    "all": quiet(_truth(np.logical_and.reduce)), "any": quiet(_truth(np.logical_or.reduce)),
+    "argmax": quiet(_place(np.argmax)), "argmin": quiet(_place(np.argmin)),
+    "cumsum": quiet(_scan(np.add.accumulate)), "cumprod": quiet(_scan(np.multiply.accumulate)),
+}  # fmt: skip
