@@ -12,6 +12,7 @@ from candelabra.ops.creation import uncast
 from candelabra.ops.views import expand
 
 if TYPE_CHECKING:
+    from candelabra.operator.record import Operator
     from candelabra.typing import Dim, Dims, DType, Tensor
 
 
@@ -48,6 +49,14 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtype)
     return sum(input, dim, keepdim) / count(input.shape, dim)
+
+
+def _mean_back(g: Tensor, input_spec: Any, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    g = g / max(count(input_spec.shape, dim), 1)
+    return spread(g if g.dtype is input_spec.dtype else g.to(input_spec.dtype), dim, keepdim, input_spec.shape)
+
+
+mean.vjp(input=_mean_back)
 
 
 def count(shape: tuple[int, ...], dim: Dims) -> int:
@@ -101,13 +110,30 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
 prod.vjp(input=_prod_back)
 
 
-@operator(reduction, accepts="real")
+def reduced_to_one(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
+    """The rule of extremes: as `reduction`, and of no elements there is no largest one."""
+    shape, dim = shape_of(args[0]), args[1]
+    name = {"max_dim": "max", "min_dim": "min"}.get(op.name, op.name)
+    dims = (dim,) if isinstance(dim, int) else dim
+    if dims is None and 0 in shape:
+        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        if op.name in ("argmax", "argmin"):
+            raise IndexError(text)
+        raise RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.")
+    for d in dims or ():
+        if shape and not shape[d]:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+    found: tuple[int, ...] = reduction(op, args)
+    return found
+
+
+@operator(reduced_to_one, accepts="real")
 def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
     """The largest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
     ...
 
 
-@operator(reduction, accepts="real")
+@operator(reduced_to_one, accepts="real")
 def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
     """The smallest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
     ...
@@ -136,13 +162,13 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     ...
 
 
-@operator(reduction, result=index, accepts="real")
+@operator(reduced_to_one, result=index, accepts="real")
 def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
     """The index of the first largest element along ``dim`` (of the flattened tensor when None); NaN counts as largest."""
     ...
 
 
-@operator(reduction, result=index, accepts="real")
+@operator(reduced_to_one, result=index, accepts="real")
 def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
     """The index of the first smallest element along ``dim`` (of the flattened tensor when None); NaN counts as smallest."""
     ...
@@ -159,7 +185,7 @@ class Extreme(NamedTuple):
     indices: Tensor
 
 
-@operator(reduction, result=(same, index), accepts="real", public=False)
+@operator(reduced_to_one, result=(same, index), accepts="real", public=False)
 def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     """The largest element along ``dim`` and its (first) index."""
     indices = argmax(input, dim, True)
@@ -167,7 +193,7 @@ def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
 
 
-@operator(reduction, result=(same, index), accepts="real", public=False)
+@operator(reduced_to_one, result=(same, index), accepts="real", public=False)
 def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     """The smallest element along ``dim`` and its (first) index."""
     indices = argmin(input, dim, True)
