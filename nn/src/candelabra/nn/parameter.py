@@ -43,6 +43,9 @@ class Parameter(Tensor):
         out.requires_grad_(requires_grad)
         return out
 
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        """Everything was done in ``__new__``."""
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
@@ -70,6 +73,9 @@ class Buffer(Tensor):
         out: Buffer = _owned(cls, _as_data(cls, data))
         out.persistent = persistent
         return out
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        """Everything was done in ``__new__``."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
