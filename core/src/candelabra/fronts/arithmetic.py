@@ -87,11 +87,17 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return input
 
 
-@front
+@front(method=False)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """``input`` where ``condition`` holds, else ``other``; alone, the indices of what is nonzero, a tensor per dim."""
     if input is None and other is None:
         return indexing.nonzero(condition).unbind(1)
+    return arithmetic.where.function(condition, input, other)
+
+
+@front(function=False, method="where")
+def self_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """This tensor where ``condition`` holds, else ``other``."""
     return arithmetic.where.function(condition, input, other)
 
 
