@@ -62,11 +62,11 @@ def split_digits(images: list[list[float]], labels: list[int]) -> tuple[Any, Any
 
 
 def make_model() -> nn.Sequential:
-    """Two convolutions, each followed by a pool that halves the image, then one linear layer: 6,090 parameters."""
+    """Two convolutions, each followed by a pool that halves the image, then one linear layer: 21,578 parameters."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Dropout(0.25), nn.Linear(32 * 2 * 2, 10),
+        nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Dropout(0.3), nn.Linear(64 * 2 * 2, 10),
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def train(device: str, epochs: int, seed: int, digits: Any, progress: Progress) 
         train_x, train_y, test_x, test_y = split_digits(*digits)
         cd.manual_seed(seed)
         model = make_model()
-        optimizer = optim.AdamW(model.parameters(), lr=5e-3)
+        optimizer = optim.AdamW(model.parameters(), lr=3e-3)
         scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
         loader = DataLoader(TensorDataset(train_x, train_y), batch_size=64, shuffle=True)
         task = progress.add_task(device, total=epochs, loss=float("nan"))
@@ -154,7 +154,7 @@ def reload(run: Run, path: Path, digits: Any) -> list[int]:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=20, help="passes over the 1,437 training images (default 20)")
+    parser.add_argument("--epochs", type=int, default=15, help="passes over the 1,437 training images (default 15)")
     parser.add_argument("--seed", type=int, default=0, help="of weights, dropout and order (default 0)")
     parser.add_argument("--device", action="append", help="train here only; may be given again (default: everywhere)")
     parser.add_argument("--save", type=Path, default=Path("digits.safetensors"), help="where the model goes")

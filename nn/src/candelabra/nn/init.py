@@ -60,6 +60,7 @@ def trunc_normal_(
     by bisection since erf is what every device has.
     """
     from candelabra.fronts.creation import full_like
+    from candelabra.ops.arithmetic import where
 
     low, high = math.erf((a - mean) / std / math.sqrt(2.0)), math.erf((b - mean) / std / math.sqrt(2.0))
     with no_grad():
@@ -68,7 +69,7 @@ def trunc_normal_(
         for _ in range(40):
             middle: Any = (below + above) / 2
             less = (middle / math.sqrt(2.0)).erf() < tensor
-            below, above = middle.where(less, below), above.where(less, middle)
+            below, above = where(less, middle, below), where(less, above, middle)
         return tensor.copy_((below + above) / 2 * std + mean).clamp_(min=a, max=b)
 
 

@@ -78,7 +78,7 @@ _PLACES = {"reflect": _reflected, "replicate": _replicated, "circular": _wrapped
 
 
 def _taken(x: Any, dim: int, before: int, after: int, mode: str) -> Any:
-    from candelabra.fronts.creation import tensor
+    import candelabra as cd
 
     size = x.shape[dim]
     if mode == "reflect" and max(before, after) >= size:
@@ -91,4 +91,4 @@ def _taken(x: Any, dim: int, before: int, after: int, mode: str) -> Any:
     if size == 0:
         raise RuntimeError(f"Expected dimension {dim} of the input to be non-zero for padding, but got {list(x.shape)}")
     places = [_PLACES[mode](i, size) for i in range(-before, size + after)]
-    return index_select(x, dim, tensor(places, device=x.device))
+    return index_select(x, dim, cd.tensor(places, device=x.device))
