@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from candelabra.errors import IntegerDivisionByZero
 from scipy import special
 
-from candelabra.errors import IntegerDivisionByZero
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, wrapped
 
 _strict: Final = contextvars.copy_context()
@@ -116,10 +116,31 @@ _RAISING: dict[str, Any] = {
     "bitwise_left_shift": _shift(np.left_shift),
     "bitwise_right_shift": _shift(np.right_shift),
 }
+
+
+def _rounding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Integers come back as a copy: a kernel owes memory of its own."""
+    return quiet1(lambda x: x.copy() if x.dtype.kind in "biu" else function(x))
+
+
+def _round(x: Any, decimals: int) -> Any:
+    if x.dtype.kind in "biu":
+        if decimals:
+            raise NotImplementedError("round with decimals takes floating dtypes")
+        return x.copy()
+    if not decimals:
+        return np.rint(x)
+    scale = 10.0 ** abs(decimals)
+    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    rounded = np.rint(wide * scale) / scale if decimals > 0 else np.rint(wide / scale) * scale
+    return asarray(rounded).astype(x.dtype, copy=False)
+
+
 KERNELS: dict[str, Any] = {
     **_RAISING,
     **{f"{name}_": _written(kernel) for name, kernel in _RAISING.items()},
+    "floor": _rounding(np.floor), "ceil": _rounding(np.ceil), "trunc": _rounding(np.trunc), "round": quiet(_round),
     "exp2": quiet1(np.exp2),
     "erf": quiet(_halves_in_float32(special.erf)),
     "conj_physical": quiet1(np.conjugate),
-}
+}  # fmt: skip

@@ -13,32 +13,39 @@ Shape = tuple[int, ...]
 
 
 def random_uniform(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    """Uniform numbers in [0, 1)."""
     return np.asarray(philox.uniform(seed, offset, shape, TO_NUMPY[dtype]))
 
 
 def random_normal(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    """Standard normal numbers."""
     return np.asarray(philox.normal(seed, offset, shape, TO_NUMPY[dtype]))
 
 
 def random_exponential(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    """Exponential numbers of rate 1."""
     return np.asarray(philox.exponential(seed, offset, shape, TO_NUMPY[dtype]))
 
 
 def random_integers(shape: Shape, low: int, high: int, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    """Integers in [low, high)."""
     return np.asarray(philox.integers(seed, offset, low, high, shape, TO_NUMPY[dtype]))
 
 
 def random_permutation(n: int, seed: int, offset: int, dtype: Any, index: int) -> Any:
+    """0 to n - 1 in random order."""
     return np.asarray(philox.permutation(seed, offset, n, TO_NUMPY[dtype]))
 
 
 def random_bernoulli(p: Any, shape: Shape, seed: int, offset: int, index: int) -> Any:
+    """True with probability ``p``; ValueError where a tensor holds what is no probability."""
     if isinstance(p, np.ndarray) and not ((p >= 0) & (p <= 1)).all():
         raise ValueError("a probability is not in [0, 1]")
     return np.asarray(philox.bernoulli(seed, offset, p, shape))
 
 
 def random_multinomial(weights: Any, num_samples: int, replacement: bool, seed: int, offset: int) -> Any:
+    """Indices drawn by weight, row by row."""
     if weights.ndim == 2 and not len(weights):
         return np.empty((0, num_samples), np.int64)
     return np.asarray(philox.multinomial(seed, offset, weights, num_samples, replacement))
