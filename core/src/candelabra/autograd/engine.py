@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from candelabra.autograd.node import LEAF, Leaf, Node
+from candelabra.autograd.node import LEAF, PORT, Leaf, Node
 from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state
 
 if TYPE_CHECKING:
@@ -37,14 +37,22 @@ def run(
     before = state.bits
     state.bits = before & ~NO_GRAD if create_graph else before | NO_GRAD
     try:
-        gradients: dict[Node, Any] = {}
+        starts: dict[Node, Any] = {}
         for node, g in roots:
-            _deliver(gradients, node, g)
-        starts = list(gradients)
-        pending = _count(starts)
-        wanted = None if captures is None else _leading_to(captures, pending)
-        ready = [node for node in starts if not pending[node]]
-        _loop(ready, pending, gradients, keep_graph, create_graph, wanted, captures, captured)
+            present = starts.get(node)
+            starts[node] = g if present is None else present + g
+        one = _Pass(_count(list(starts)), keep_graph, create_graph)
+        if captures is not None:
+            assert captured is not None
+            one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)
+        for node, g in starts.items():
+            if one.pending[node]:  # a root that another root depends on
+                one.partial[node] = g
+            else:
+                one.ready.append(node)
+                one.arrived.append(g)
+        del starts
+        one.run()
     finally:
         state.bits = before
 
@@ -55,7 +63,21 @@ def _count(roots: list[Node]) -> dict[Node, int]:
     stack = list(pending)
     while stack:
         node = stack.pop()
-        for edge in (node.e0, node.e1, *node.more) if node.more else (node.e0, node.e1):
+        edge = node.e0
+        if edge is not None:
+            if edge in pending:
+                pending[edge] += 1
+            else:
+                pending[edge] = 1
+                stack.append(edge)
+        edge = node.e1
+        if edge is not None:
+            if edge in pending:
+                pending[edge] += 1
+            else:
+                pending[edge] = 1
+                stack.append(edge)
+        for edge in node.more:
             if edge is not None:
                 if edge in pending:
                     pending[edge] += 1
@@ -82,103 +104,134 @@ def _leading_to(targets: Iterable[Node], reachable: dict[Node, int]) -> set[Node
     return wanted
 
 
-def _loop(
-    ready: list[Node],
-    pending: dict[Node, int],
-    gradients: dict[Node, Any],
-    keep_graph: bool,
-    create_graph: bool,
-    wanted: set[Node] | None,
-    captures: dict[Node, list[int]] | None,
-    captured: list[Any] | None,
-) -> None:
-    pop = gradients.pop
-    watching = state.bits & ANOMALY
-    selective = captures is not None
-    while ready:
-        node = ready.pop()
-        g = pop(node, None)
-        if g is None:
-            _skip(node, pending, ready)
-            continue
+class _Pass:
+    """One backward pass: what is still to come. ``ready`` and ``arrived`` are stacks that move together."""
+
+    __slots__ = ("arrived", "captured", "captures", "create_graph", "keep_graph", "partial", "pending", "ready", "wanted")
+
+    def __init__(self, pending: dict[Node, int], keep_graph: bool, create_graph: bool) -> None:
+        self.pending = pending
+        self.keep_graph = keep_graph
+        self.create_graph = create_graph
+        self.ready: list[Node] = []
+        """Nodes whose gradients have all arrived …"""
+        self.arrived: list[Any] = []
+        """… and the sum of these, None where there were none."""
+        self.partial: dict[Node, Any] = {}
+        """The gradients that have arrived at nodes that wait for more."""
+        self.captures: dict[Node, list[int]] | None = None
+        self.captured: list[Any] = []
+        self.wanted: set[Node] = set()
+
+    def deliver(self, edge: Node, r: Any, node: Node) -> None:
+        """One gradient from ``node`` along one edge. :meth:`run` has this written out for the first two edges."""
+        if r is not None and r._payload.shape != edge.shape:
+            r = restored(r, edge, node)
+        present = self.partial.pop(edge, None)
+        total = r if present is None else present if r is None else present + r
+        self.arrive(edge, total)
+
+    def arrive(self, edge: Node, total: Any) -> None:
+        """One edge less to wait for."""
+        self.pending[edge] = left = self.pending[edge] - 1
+        if not left:
+            self.ready.append(edge)
+            self.arrived.append(total)
+        elif total is not None:
+            self.partial[edge] = total
+
+    def run(self) -> None:
+        """Until nothing is ready."""
+        ready, arrived, partial, pending = self.ready, self.arrived, self.partial, self.pending
+        free = not self.keep_graph
+        slow = self.captures is not None or state.bits & ANOMALY
+        while ready:
+            node = ready.pop()
+            g = arrived.pop()
+            if g is None:
+                self.skip(node)
+                continue
+            if node.kind or slow or node.hooks is not None:
+                results = r = present = None  # so that a gradient that nobody else holds is seen to be ours
+                results = self.special(node, g)
+                if results is None:
+                    continue
+            else:
+                results = node.consume(g) if free else node.backward(g)
+            # What `deliver` does, written out: a call less per edge.
+            edge = node.e0
+            if edge is not None:
+                r = results[0]
+                if r is not None and r._payload.shape != edge.shape:
+                    r = restored(r, edge, node)
+                if partial and (present := partial.pop(edge, None)) is not None:
+                    r = present if r is None else present + r
+                left = pending[edge] - 1
+                if left:
+                    pending[edge] = left
+                    if r is not None:
+                        partial[edge] = r
+                else:
+                    ready.append(edge)
+                    arrived.append(r)
+            edge = node.e1
+            if edge is not None:
+                r = results[1]
+                if r is not None and r._payload.shape != edge.shape:
+                    r = restored(r, edge, node)
+                if partial and (present := partial.pop(edge, None)) is not None:
+                    r = present if r is None else present + r
+                left = pending[edge] - 1
+                if left:
+                    pending[edge] = left
+                    if r is not None:
+                        partial[edge] = r
+                else:
+                    ready.append(edge)
+                    arrived.append(r)
+            if node.more:
+                for edge, r in zip(node.more, results[2:], strict=True):
+                    if edge is not None:
+                        self.deliver(edge, r, node)
+
+    def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
+        """Leaves, ports, hooks, captures, anomaly mode. None: the node is done with."""
         hooks = node.hooks
         if hooks is not None and node.outputs == 1:
             g = hooks.on_gradient(g)
-        if selective:
-            assert captures is not None and captured is not None and wanted is not None
-            for position in captures.get(node, ()):
-                captured[position] = g
-            if node not in wanted:
-                _skip(node, pending, ready)
-                continue
-        if node.kind:
-            if node.kind == LEAF:
-                results = r = present = None  # so that a gradient that nobody else holds is seen to be ours
-                accumulate(node, g, create_graph)
-            else:
-                _into_port(node, g, gradients, pending, ready)
-            continue
-        results = node.backward(g) if hooks is None and not watching else _run_watched(node, g)
-        if not keep_graph:
+        if self.captures is not None:
+            for position in self.captures.get(node, ()):
+                self.captured[position] = g
+            if node not in self.wanted:
+                self.skip(node)
+                return None
+        if node.kind == LEAF:
+            accumulate(node, g, self.create_graph)
+            return None
+        if node.kind == PORT:
+            self.into_port(node, g)
+            return None
+        results = _run_watched(node, g)
+        if not self.keep_graph:
             node.release()
-        edge = node.e0
-        if edge is not None:
-            r = results[0]
-            if r is not None:
-                if r._payload.shape != edge.shape:
-                    r = restored(r, edge, node)
-                present = gradients.get(edge)
-                gradients[edge] = r if present is None else present + r
-            pending[edge] = left = pending[edge] - 1
-            if not left:
-                ready.append(edge)
-        edge = node.e1
-        if edge is not None:
-            r = results[1]
-            if r is not None:
-                if r._payload.shape != edge.shape:
-                    r = restored(r, edge, node)
-                present = gradients.get(edge)
-                gradients[edge] = r if present is None else present + r
-            pending[edge] = left = pending[edge] - 1
-            if not left:
-                ready.append(edge)
-        if node.more:
-            for edge, r in zip(node.more, results[2:], strict=True):
-                if edge is not None:
-                    if r is not None:
-                        _deliver(gradients, edge, restored(r, edge, node))
-                    pending[edge] -= 1
-                    if not pending[edge]:
-                        ready.append(edge)
+        return results
 
+    def into_port(self, port: Node, g: Any) -> None:
+        """Hand the gradient of one of several outputs to its node."""
+        node = port.e0
+        assert node is not None
+        slots = self.partial.pop(node, None)
+        if slots is None:
+            slots = [None] * node.outputs
+        index = port.index  # type: ignore[attr-defined]
+        slots[index] = g if slots[index] is None else slots[index] + g
+        self.arrive(node, slots)
 
-def _into_port(port: Node, g: Any, gradients: dict[Node, Any], pending: dict[Node, int], ready: list[Node]) -> None:
-    """Hand the gradient of one of several outputs to its node."""
-    node = port.e0
-    assert node is not None
-    slots = gradients.get(node)
-    if slots is None:
-        slots = gradients[node] = [None] * node.outputs
-    index = port.index  # type: ignore[attr-defined]
-    slots[index] = g if slots[index] is None else slots[index] + g
-    pending[node] -= 1
-    if not pending[node]:
-        ready.append(node)
-
-
-def _deliver(gradients: dict[Node, Any], node: Node, g: Any) -> None:
-    present = gradients.get(node)
-    gradients[node] = g if present is None else present + g
-
-
-def _skip(node: Node, pending: dict[Node, int], ready: list[Node]) -> None:
-    """A node that no gradient reached, or that leads nowhere that is wanted."""
-    for edge in node.edges():
-        if edge is not None:
-            pending[edge] -= 1
-            if not pending[edge]:
-                ready.append(edge)
+    def skip(self, node: Node) -> None:
+        """A node that no gradient reached, or that leads nowhere that is wanted."""
+        for edge in node.edges():
+            if edge is not None:
+                self.arrive(edge, self.partial.pop(edge, None))
 
 
 def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
@@ -246,7 +299,7 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
             hook(tensor)
 
 
-# What refers to a gradient that only the engine holds: the locals and arguments of `_loop` and `accumulate`, and the
+# What refers to a gradient that only the engine holds: the locals and arguments of `run`, `special` and `accumulate`, and the
 # argument of getrefcount. Measured once, on the interpreter that runs, instead of being written down.
 def _ours_alone(g: Tensor) -> bool:
     if g._keys & (VIEW | AUTOGRAD):
@@ -264,6 +317,9 @@ def _measure() -> None:
         __slots__ = ("_payload",)
         _payload: object
 
+    def through_special(g: Any) -> None:
+        through_accumulate(g)
+
     def through_accumulate(g: Any) -> None:
         through_ours_alone(g)
 
@@ -273,10 +329,10 @@ def _measure() -> None:
 
     probe = Probe()
     probe._payload = object()
-    held = {0: probe}
+    held = [probe]
     del probe
-    g = held.pop(0, None)
-    through_accumulate(g)
+    g = held.pop()
+    through_special(g)
 
 
 _measure()

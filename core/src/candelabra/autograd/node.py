@@ -92,6 +92,12 @@ class Node:
     def release(self) -> None:
         """Let go of saved values; a second backward pass then raises :class:`GraphFreed`."""
 
+    def consume(self, g: Any) -> tuple[Any, ...]:
+        """:meth:`backward`, then :meth:`release`. Generated as one function: a call less per node."""
+        results = self.backward(g)
+        self.release()
+        return results
+
     def edges(self) -> tuple[Node | None, ...]:
         """All edges, absent ones as None."""
         return (self.e0, self.e1, *self.more)

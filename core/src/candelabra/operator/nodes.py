@@ -294,9 +294,12 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
         "saved_slots": tuple(tensors),
         "__module__": "candelabra.autograd.nodes",
     }
+    members["consume"] = members["backward"]
     if tensors:
-        lines = [f"self.{' = self.'.join(tensors)} = RELEASED"]
-        members["release"] = build("release", "self", lines, scope, operator.name)
+        release = f"self.{' = self.'.join(tensors)} = RELEASED"
+        members["release"] = build("release", "self", [release], scope, operator.name)
+        *compute, give = plan.backward_lines()
+        members["consume"] = build("consume", "self, g", [*compute, release, give], scope, operator.name)
     title = "".join(part.capitalize() for part in operator.name.split("_")) + "Backward"
     cls = operator.node_classes[variant] = type(title, (Node,), members)
     return cls
