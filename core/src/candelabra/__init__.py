@@ -22,6 +22,11 @@ def __getattr__(name: str) -> Any:
         return _companions.companion(name, __path__)
     found = _exports.exported(name) if name in _exports.EXPORTS else _namespace.public_function(name)
     if found is None and name not in _exports.EXPORTS:
+        if name[0] != "_":
+            from candelabra.device_modules import device_module
+
+            found = device_module(name)
+    if found is None and name not in _exports.EXPORTS:
         raise AttributeError(f"module 'candelabra' has no attribute {name!r}")
     globals()[name] = found
     return found

@@ -24,8 +24,14 @@ _layers: Final[dict[int, Layer]] = {}
 _lock: Final = threading.Lock()
 
 
+class _Outer(threading.local):
+    """The mode bits around each ``with layer:`` that a thread is in, innermost first."""
+
+    bits: tuple[int, Any] | None = None
+
+
 class Layer:
-    """One functionality layer. Higher priority runs first; layers of equal priority run in order of creation, last first.
+    """One functionality layer. Of several, the one that was created last runs first (a freed place is taken again).
 
     ``handler`` serves every operator, unless ``register`` gives one its own; without either, the call falls through.
     """
@@ -39,7 +45,7 @@ class Layer:
             self.bit: Final = 1 << (LAYER_SHIFT + free[0])
             self.handler = handler
             self.handlers: dict[str, Handler] = {}
-            self._outer: list[int] = []
+            self._outer = _Outer()
             _layers[self.bit] = self
         journal.note(self.remove)
         _clear()
@@ -55,12 +61,13 @@ class Layer:
         _clear()
 
     def __enter__(self) -> Layer:
-        self._outer.append(state.bits)
+        self._outer.bits = (state.bits, self._outer.bits)
         state.bits |= self.bit
         return self
 
     def __exit__(self, *_: object) -> None:
-        state.bits = self._outer.pop()
+        assert self._outer.bits is not None
+        state.bits, self._outer.bits = self._outer.bits
 
 
 class Bound:

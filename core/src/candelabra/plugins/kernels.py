@@ -19,7 +19,7 @@ _overrides: Final[dict[tuple[int, str], list[Any]]] = {}
 """(identity of a kernel table, kernel's name) → what stood there first (None: nothing), then each override."""
 
 
-def register_kernel(device_type: str, operator: str | Operator, kernel: Kernel) -> Callable[[], None]:
+def register_kernel(device_type: str, operator: str | Operator[..., Any], kernel: Kernel) -> Callable[[], None]:
     """Let ``kernel`` serve ``operator`` on every device of a type, from the next call on; returns the undo function.
 
     ``operator`` is a name, with ``_`` at its end for the in-place kernel, or a record. Calls resolved before are
@@ -62,7 +62,7 @@ def _serve(table: dict[str, Any], name: str, place: tuple[int, str]) -> None:
         record.clear()
 
 
-def get_kernel(device_type: str, operator: str | Operator) -> Kernel:
+def get_kernel(device_type: str, operator: str | Operator[..., Any]) -> Kernel:
     """The kernel that serves an operator on a device type now. BackendError where there is none."""
     name = operator if isinstance(operator, str) else operator.name
     _, table = registry.backend(device_type)
