@@ -1,0 +1,42 @@
+"""Moves between devices, as one differentiable operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from candelabra.device import open_device
+from candelabra.operator.promotion import unpromoted
+from candelabra.operator.record import operator
+from candelabra.operator.rules import like_input
+from candelabra.ops.creation import cast, uncast
+
+if TYPE_CHECKING:
+    from candelabra.device import device
+    from candelabra.typing import DType, Tensor
+
+
+@operator(like_input, promote=unpromoted, out=False, method=False, public=False)
+def moved(input: Tensor, target: device, *, dtype: DType = None) -> Tensor:  # type: ignore[assignment]
+    """A copy on another device, in another dtype if one is given.
+
+    The cast happens on the device that holds both dtypes, the source where it can.
+    """
+    from candelabra.dispatch.fallback import move_payload
+    from candelabra.keys import INFERENCE, state
+    from candelabra.tensor import wrap
+
+    source, destination = input._instance, open_device(target)
+    wanted = dtype or input.dtype
+    destination.keys_for(wanted)
+    if wanted is not input.dtype and wanted in source.keys:
+        input = cast(input, dtype=wanted)
+    keys = destination.keys_for(input.dtype) | state.bits & INFERENCE
+    out = wrap(move_payload(input._payload, source, destination), keys)
+    return out if out.dtype is wanted else cast(out, dtype=wanted)
+
+
+def _moved_back(g: Tensor, input_spec: Any) -> Tensor:
+    return uncast(moved(g, input_spec.device), input_spec)
+
+
+moved.vjp(input=_moved_back)
