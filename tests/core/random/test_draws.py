@@ -79,11 +79,20 @@ def test_out() -> None:
 
 
 FILLERS: list[tuple[str, tuple[Any, ...], str]] = [
-    ("uniform_", (-1, 1), "float32"), ("normal_", (2, 3), "float64"), ("exponential_", (2,), "float32"),
-    ("random_", (), "int64"), ("random_", (10,), "uint8"), ("random_", (-3, 3), "float16"), ("random_", (), "bool"),
-    ("bernoulli_", (0.3,), "int64"), ("geometric_", (0.5,), "int32"), ("log_normal_", (0, 1), "bfloat16"),
-    ("cauchy_", (), "float64"), ("uniform_", (-1, 1), "complex64"), ("normal_", (), "bfloat16"),
-]  # fmt: skip
+    ("uniform_", (-1, 1), "float32"),
+    ("normal_", (2, 3), "float64"),
+    ("exponential_", (2,), "float32"),
+    ("random_", (), "int64"),
+    ("random_", (10,), "uint8"),
+    ("random_", (-3, 3), "float16"),
+    ("random_", (), "bool"),
+    ("bernoulli_", (0.3,), "int64"),
+    ("geometric_", (0.5,), "int32"),
+    ("log_normal_", (0, 1), "bfloat16"),
+    ("cauchy_", (), "float64"),
+    ("uniform_", (-1, 1), "complex64"),
+    ("normal_", (), "bfloat16"),
+]
 
 
 @pytest.mark.parametrize(("name", "arguments", "dtype"), FILLERS)
@@ -168,20 +177,56 @@ def test_a_filled_result_has_no_gradient_to_what_it_was() -> None:
 
 
 BAD: list[tuple[Any, type[Exception], str]] = [
-    (lambda g: cd.rand(2, dtype=cd.int64, generator=g), NotImplementedError, '"check_uniform_bounds" not implemented for \'Long\''),
-    (lambda g: cd.randn(2, dtype=cd.int64, generator=g), NotImplementedError, '"normal_kernel_cpu" not implemented for'),
+    (
+        lambda g: cd.rand(2, dtype=cd.int64, generator=g),
+        NotImplementedError,
+        "\"check_uniform_bounds\" not implemented for 'Long'",
+    ),
+    (
+        lambda g: cd.randn(2, dtype=cd.int64, generator=g),
+        NotImplementedError,
+        '"normal_kernel_cpu" not implemented for',
+    ),
     (lambda g: cd.rand(2, -1, generator=g), RuntimeError, r"negative dimension -1: \[2, -1\]"),
-    (lambda g: cd.randint(5, 5, (2,), generator=g), RuntimeError, "expects 'from' to be less than 'to', but got from=5 >= to=5"),
-    (lambda g: cd.randint(0, 300, (2,), dtype=cd.uint8, generator=g), RuntimeError, "to - 1 is out of bounds for unsigned char"),
-    (lambda g: cd.randint(-5, 3, (2,), dtype=cd.uint8, generator=g), RuntimeError, "from is out of bounds for unsigned char"),
-    (lambda g: cd.randint(0, 3, (2,), dtype=cd.complex64, generator=g), RuntimeError, "check_random_bounds handles only"),
+    (
+        lambda g: cd.randint(5, 5, (2,), generator=g),
+        RuntimeError,
+        "expects 'from' to be less than 'to', but got from=5 >= to=5",
+    ),
+    (
+        lambda g: cd.randint(0, 300, (2,), dtype=cd.uint8, generator=g),
+        RuntimeError,
+        "to - 1 is out of bounds for unsigned char",
+    ),
+    (
+        lambda g: cd.randint(-5, 3, (2,), dtype=cd.uint8, generator=g),
+        RuntimeError,
+        "from is out of bounds for unsigned char",
+    ),
+    (
+        lambda g: cd.randint(0, 3, (2,), dtype=cd.complex64, generator=g),
+        RuntimeError,
+        "check_random_bounds handles only",
+    ),
     (lambda g: cd.randint(1.5, (2,), generator=g), TypeError, "must be int, not float"),
     (lambda g: cd.randint(3, generator=g), TypeError, "argument 'size' must be tuple of ints, not NoneType"),
     (lambda g: cd.randperm(-1, generator=g), RuntimeError, "negative dimension -1"),
     (lambda g: cd.randperm(2.5, generator=g), TypeError, r"argument 'n' \(position 1\) must be int, not float"),
-    (lambda g: cd.randperm(3, dtype=cd.bool, generator=g), NotImplementedError, '"randperm" not implemented for \'Bool\''),
-    (lambda g: cd.randperm(300, dtype=cd.uint8, generator=g), RuntimeError, "n cannot be greater than 256 for Byte type"),
-    (lambda g: cd.randperm(3000, dtype=cd.float16, generator=g), RuntimeError, "n cannot be greater than 2049 for Half"),
+    (
+        lambda g: cd.randperm(3, dtype=cd.bool, generator=g),
+        NotImplementedError,
+        "\"randperm\" not implemented for 'Bool'",
+    ),
+    (
+        lambda g: cd.randperm(300, dtype=cd.uint8, generator=g),
+        RuntimeError,
+        "n cannot be greater than 256 for Byte type",
+    ),
+    (
+        lambda g: cd.randperm(3000, dtype=cd.float16, generator=g),
+        RuntimeError,
+        "n cannot be greater than 2049 for Half",
+    ),
     (lambda g: cd.normal(0.0, -1.0, (2,), generator=g), RuntimeError, "normal expects std >= 0.0, but found std -1"),
     (lambda g: cd.normal(0.0, 1.0, generator=g), TypeError, "two numbers need a 'size'"),
     (lambda g: cd.zeros(2).normal_(0, -1, generator=g), RuntimeError, "normal expects std >= 0.0, but found std -1"),
@@ -191,22 +236,46 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda g: cd.zeros(2).random_(3, 3, generator=g), RuntimeError, "but got from=3 >= to=3"),
     (lambda g: cd.zeros(2, dtype=cd.complex64).random_(generator=g), NotImplementedError, '"random_kernel_cpu"'),
     (lambda g: cd.zeros(2).exponential_(0, generator=g), RuntimeError, "expects lambda > 0.0, but found lambda=0"),
-    (lambda g: cd.zeros(2, dtype=cd.int8).exponential_(generator=g), RuntimeError, "Exponential distribution is a continuous"),
+    (
+        lambda g: cd.zeros(2, dtype=cd.int8).exponential_(generator=g),
+        RuntimeError,
+        "Exponential distribution is a continuous",
+    ),
     (lambda g: cd.zeros(2).geometric_(1, generator=g), RuntimeError, r"expects p to be in \(0, 1\), but got p=1"),
     (lambda g: cd.zeros(2, dtype=cd.bool).geometric_(0.5, generator=g), NotImplementedError, '"geometric_cpu"'),
-    (lambda g: cd.zeros(2).log_normal_(0, 0, generator=g), RuntimeError, "log_normal_ expects std > 0.0, but found std=0"),
+    (
+        lambda g: cd.zeros(2).log_normal_(0, 0, generator=g),
+        RuntimeError,
+        "log_normal_ expects std > 0.0, but found std=0",
+    ),
     (lambda g: cd.zeros(2).cauchy_(0, 0, generator=g), RuntimeError, "cauchy_ expects sigma > 0.0, but found sigma=0"),
     (lambda g: cd.zeros(2, dtype=cd.int8).cauchy_(generator=g), RuntimeError, "Cauchy distribution is a continuous"),
-    (lambda g: cd.zeros(2).bernoulli_(2, generator=g), RuntimeError, r"bernoulli_ expects p to be in \[0, 1\], but got p=2"),
+    (
+        lambda g: cd.zeros(2).bernoulli_(2, generator=g),
+        RuntimeError,
+        r"bernoulli_ expects p to be in \[0, 1\], but got p=2",
+    ),
     (lambda g: cd.bernoulli(cd.zeros(2, dtype=cd.int64), generator=g), NotImplementedError, "bernoulli_tensor_cpu_p_"),
-    (lambda g: cd.bernoulli(cd.zeros(2, dtype=cd.complex64), 0.5, generator=g), NotImplementedError, "bernoulli_scalar_cpu_"),
+    (
+        lambda g: cd.bernoulli(cd.zeros(2, dtype=cd.complex64), 0.5, generator=g),
+        NotImplementedError,
+        "bernoulli_scalar_cpu_",
+    ),
     (lambda g: cd.zeros(2, dtype=cd.complex64).bernoulli_(generator=g), NotImplementedError, "bernoulli_scalar_cpu_"),
-    (lambda g: cd.multinomial(cd.ones(2), 3, generator=g), RuntimeError, r"n_sample > prob_dist.size\(-1\) samples without"),
+    (
+        lambda g: cd.multinomial(cd.ones(2), 3, generator=g),
+        RuntimeError,
+        r"n_sample > prob_dist.size\(-1\) samples without",
+    ),
     (lambda g: cd.multinomial(cd.ones(2), 0, generator=g), RuntimeError, "cannot sample n_sample <= 0 samples"),
     (lambda g: cd.multinomial(cd.ones(2, 2, 2), 1, generator=g), RuntimeError, "prob_dist must be 1 or 2 dim"),
-    (lambda g: cd.multinomial(cd.ones(2, dtype=cd.int64), 1, generator=g), RuntimeError, "floating-point dtypes for input, got: Long"),
+    (
+        lambda g: cd.multinomial(cd.ones(2, dtype=cd.int64), 1, generator=g),
+        RuntimeError,
+        "floating-point dtypes for input, got: Long",
+    ),
     (lambda g: cd.rand(2, generator=3), TypeError, r"rand\(\): argument 'generator' must be Generator, not int"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD, ids=[text[:30] for _, _, text in BAD])

@@ -24,7 +24,9 @@ def test_a_seed_gives_the_same_numbers_again() -> None:
     assert cd.initial_seed() == 7
 
 
-@pytest.mark.parametrize(("seed", "kept"), [(-1, 2**64 - 1), (-(2**63), 2**63), (2**64 - 1, 2**64 - 1), (True, 1), (3.9, 3)])
+@pytest.mark.parametrize(
+    ("seed", "kept"), [(-1, 2**64 - 1), (-(2**63), 2**63), (2**64 - 1, 2**64 - 1), (True, 1), (3.9, 3)]
+)
 def test_seeds_are_modulo_two_to_the_64(seed: Any, kept: int) -> None:
     """Negative seeds count from 2**64 down, as in PyTorch."""
     assert Generator().manual_seed(seed).initial_seed() == kept

@@ -10,7 +10,7 @@ import numpy as np
 from candelabra.errors import IntegerDivisionByZero
 from scipy import special
 
-from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, wrapped
+from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into, wrapped
 
 _strict: Final = contextvars.copy_context()
 _strict.run(np.seterr, all="ignore")
@@ -140,6 +140,9 @@ KERNELS: dict[str, Any] = {
     **_RAISING,
     **{f"{name}_": _written(kernel) for name, kernel in _RAISING.items()},
     "floor": _rounding(np.floor), "ceil": _rounding(np.ceil), "trunc": _rounding(np.trunc), "round": quiet(_round),
+    # NumPy takes the output of these two by keyword only.
+    "maximum_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
+    "minimum_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
     "exp2": quiet1(np.exp2),
     "erf": quiet(_halves_in_float32(special.erf)),
     "conj_physical": quiet1(np.conjugate),

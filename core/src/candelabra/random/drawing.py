@@ -38,7 +38,7 @@ def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
 def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any) -> Tensor:
     """``shape`` numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
     instance.keys_for(d)  # refused before the generator moves
-    record: Operator = getattr(random, f"random_{kind}")
+    record: Operator[..., Any] = getattr(random, f"random_{kind}")
     creation.given_shape(record, (shape,))
     seed, offset = generator_of(name, generator, instance).take(counters_used(kind, prod(shape), d.name))
     out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
