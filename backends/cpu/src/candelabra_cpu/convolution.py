@@ -14,6 +14,7 @@ import numpy as np
 from candelabra_arrayapi.network import places_of, positions, window
 from numpy.lib.stride_tricks import as_strided
 
+from candelabra_cpu.parallel import split
 from candelabra_cpu.quiet import quiet
 
 Ints = tuple[int, ...]
@@ -144,17 +145,24 @@ def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, gr
     _fits(x, w, places, groups)
     out = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
     framed = tuple(n + 2 * p for n, p in zip(x.shape[2:], padding))
-    if out.size and x.size and _long_runs(w, stride, framed, places):
-        _conv_in_runs(x, w, b, out, padding, dilation, groups)
+    if not out.size:
         return out
+    runs = x.size and _long_runs(w, stride, framed, places)
     flat = w.reshape(groups, w.shape[0] // groups, w.shape[1] * prod(kernel))
     into = out.reshape(x.shape[0], groups, w.shape[0] // groups, prod(places))
     bias = None if b is None else b.reshape(groups, -1, 1)
-    for start, stop, columns in Columns(x, kernel, stride, padding, dilation, groups, places):
-        part = into[start:stop]
-        np.matmul(flat, columns, out=part)
-        if bias is not None:
-            np.add(part, bias, out=part)
+
+    def part(first: int, last: int) -> None:
+        if runs:
+            _conv_in_runs(x[first:last], w, b, out[first:last], padding, dilation, groups)
+            return
+        for start, stop, columns in Columns(x[first:last], kernel, stride, padding, dilation, groups, places):
+            target = into[first + start : first + stop]
+            np.matmul(flat, columns, out=target)
+            if bias is not None:
+                np.add(target, bias, out=target)
+
+    split(x.shape[0], out.size * prod(w.shape[1:]) // 8, part)
     return out
 
 
@@ -162,10 +170,14 @@ def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilati
     """The kernel of ``conv_weight``: per image the product of the gradient and the windows, summed."""
     kernel, places = tuple(shape[2:]), y.shape[2:]
     flat = np.ascontiguousarray(y).reshape(y.shape[0], groups, y.shape[1] // groups, prod(places))
-    out = np.zeros((groups, shape[0] // groups, shape[1] * prod(kernel)), x.dtype)
-    for start, stop, columns in Columns(x, kernel, stride, padding, dilation, groups, places):
-        out += np.matmul(flat[start:stop], columns.swapaxes(-1, -2)).sum(0)
-    return out.reshape(shape)
+
+    def part(first: int, last: int) -> Any:
+        out = np.zeros((groups, shape[0] // groups, shape[1] * prod(kernel)), x.dtype)
+        for start, stop, columns in Columns(x[first:last], kernel, stride, padding, dilation, groups, places):
+            out += np.matmul(flat[first + start : first + stop], columns.swapaxes(-1, -2)).sum(0)
+        return out
+
+    return sum(split(x.shape[0], y.size * prod(shape[1:]) // 8, part)).reshape(shape)
 
 
 def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
@@ -180,21 +192,27 @@ def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilatio
         max(n + 2 * p, (m - 1) * s + d * (k - 1) + 1)
         for n, p, m, s, d, k in zip(shape[2:], padding, places, stride, dilation, kernel)
     ]
-    out: Any = np.zeros((*shape[:2], *sizes), y.dtype)
     flat = w.reshape(groups, w.shape[0] // groups, rows).swapaxes(-1, -2)
     given = np.ascontiguousarray(y).reshape(count, groups, y.shape[1] // groups, columns)
-    size = max(1, CHUNK // max(groups * rows * columns, 1))
-    buffer = np.empty((min(size, count), groups, rows, columns), y.dtype)
-    for start in range(0, count, size):
-        stop = min(start + size, count)
-        part = buffer[: stop - start]
-        np.matmul(flat, given[start:stop], out=part)
-        seen: Any = part.reshape(stop - start, shape[1], *kernel, *places)
-        for position in positions(kernel):
-            target = out[start:stop][window(position, stride, dilation, places)]
-            np.add(target, seen[(slice(None), slice(None), *position)], out=target)
     inside = tuple(slice(p, p + n) for p, n in zip(padding, shape[2:]))
-    return np.ascontiguousarray(out[(..., *inside)])
+    result = np.empty(shape, y.dtype)
+
+    def part(first: int, last: int) -> None:
+        out: Any = np.zeros((last - first, shape[1], *sizes), y.dtype)
+        size = max(1, CHUNK // max(groups * rows * columns, 1))
+        buffer = np.empty((min(size, last - first), groups, rows, columns), y.dtype)
+        for start in range(first, last, size):
+            stop = min(start + size, last)
+            products = buffer[: stop - start]
+            np.matmul(flat, given[start:stop], out=products)
+            seen: Any = products.reshape(stop - start, shape[1], *kernel, *places)
+            for position in positions(kernel):
+                target = out[start - first : stop - first][window(position, stride, dilation, places)]
+                np.add(target, seen[(slice(None), slice(None), *position)], out=target)
+        result[first:last] = out[(..., *inside)]
+
+    split(count, y.size * prod(w.shape[1:]) // 8, part)
+    return result
 
 
 def _turned(y: Any, w: Any, padding: Ints, dilation: Ints, groups: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from math import pi, prod, sqrt
 from typing import Any
 
@@ -12,6 +12,7 @@ from candelabra_arrayapi.network import positions, window
 from scipy import special
 
 from candelabra_cpu.convolution import padded, widened
+from candelabra_cpu.parallel import split
 from candelabra_cpu.quiet import quiet
 
 Ints = tuple[int, ...]
@@ -19,11 +20,15 @@ BLOCK = 1 << 15
 """Elements of a block: several arrays of it fit a core's second-level cache."""
 
 
-def _blocks(rows: int, width: int) -> Iterator[slice]:
-    """Rows in blocks of about :data:`BLOCK` elements."""
+def _each_block(rows: int, width: int, work: Callable[[slice], Any]) -> None:
+    """``work`` on rows in blocks of about :data:`BLOCK` elements, shared among the cores."""
     step = max(1, BLOCK // max(width, 1))
-    for start in range(0, rows, step):
-        yield slice(start, start + step)
+
+    def part(first: int, last: int) -> None:
+        for start in range(first, last, step):
+            work(slice(start, min(start + step, last)))
+
+    split(rows, 4 * rows * width, part)
 
 
 # -- softmax ----------------------------------------------------------------------------------------------------------
@@ -44,10 +49,13 @@ def softmax(x: Any, dim: int) -> Any:
         return np.where(np.isfinite(x), np.ones_like(x), x - x)
     rows, shape = _as_rows(x, dim)
     out = np.empty_like(rows)
-    for part in _blocks(*rows.shape):
+
+    def work(part: slice) -> None:
         block = np.subtract(rows[part], rows[part].max(1, keepdims=True), out=out[part])
         np.exp(block, out=block)
         np.multiply(block, 1 / block.sum(1, keepdims=True), out=block)
+
+    _each_block(*rows.shape, work)
     return _from_rows(out, shape, dim)
 
 
@@ -57,10 +65,13 @@ def softmax_backward(g: Any, y: Any, dim: int) -> Any:
         return g * y - y * (g * y)
     (grads, shape), (rows, _) = _as_rows(g, dim), _as_rows(y, dim)
     out = np.empty_like(rows)
-    for part in _blocks(*rows.shape):
+
+    def work(part: slice) -> None:
         along = np.einsum("ij,ij->i", grads[part], rows[part])
         block = np.subtract(grads[part], along[:, None], out=out[part])
         np.multiply(block, rows[part], out=block)
+
+    _each_block(*rows.shape, work)
     return _from_rows(out, shape, dim)
 
 
@@ -70,9 +81,12 @@ def log_softmax(x: Any, dim: int) -> Any:
         return x - x
     rows, shape = _as_rows(x, dim)
     out = np.empty_like(rows)
-    for part in _blocks(*rows.shape):
+
+    def work(part: slice) -> None:
         block = np.subtract(rows[part], rows[part].max(1, keepdims=True), out=out[part])
         np.subtract(block, np.log(np.exp(block).sum(1, keepdims=True)), out=block)
+
+    _each_block(*rows.shape, work)
     return _from_rows(out, shape, dim)
 
 
@@ -82,10 +96,13 @@ def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
         return g - np.exp(y) * g
     (grads, shape), (rows, _) = _as_rows(g, dim), _as_rows(y, dim)
     out = np.empty_like(rows)
-    for part in _blocks(*rows.shape):
+
+    def work(part: slice) -> None:
         block = np.exp(rows[part], out=out[part])
         np.multiply(block, grads[part].sum(1, keepdims=True), out=block)
         np.subtract(grads[part], block, out=block)
+
+    _each_block(*rows.shape, work)
     return _from_rows(out, shape, dim)
 
 
@@ -107,17 +124,19 @@ def relu_backward(g: Any, y: Any) -> Any:
     # By bits, which is several times faster than a choice and exact for infinities and NaN, unlike a product.
     bits = np.int32 if g.itemsize == 4 else np.int64
     out = np.empty(g.shape, g.dtype)
-    for block, grad, v in _flat_blocks(out, g, y):
+
+    def work(block: Any, grad: Any, v: Any) -> None:
         mask = np.subtract(np.less_equal(v, 0).view(np.int8), 1, dtype=bits)
         np.bitwise_and(np.ascontiguousarray(grad).view(bits), mask, out=block.view(bits))
+
+    _each_run(work, out, g, y)
     return out
 
 
-def _flat_blocks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
-    """Equal arrays as contiguous runs of a block's length, the first one new."""
+def _each_run(work: Callable[..., Any], *arrays: Any) -> None:
+    """``work`` on runs of a block's length of equal arrays, the first one new and contiguous."""
     flat = [a.reshape(-1) for a in arrays]
-    for start in range(0, flat[0].size, BLOCK):
-        yield tuple(a[start : start + BLOCK] for a in flat)
+    _each_block(flat[0].size, 1, lambda run: work(*[a[run] for a in flat]))
 
 
 def _erf(x: Any) -> Any:
@@ -151,7 +170,8 @@ ERF_LOWER = (
 def gelu(x: Any, approximate: str) -> Any:
     """``x * Phi(x)``, or its approximation by tanh."""
     out = np.empty(x.shape, x.dtype)
-    for block, v in _flat_blocks(out, x):
+
+    def work(block: Any, v: Any) -> None:
         if approximate == "tanh":
             np.multiply(v, v, out=block)
             np.multiply(block, 0.044715, out=block)
@@ -165,6 +185,8 @@ def gelu(x: Any, approximate: str) -> Any:
         np.add(block, 1, out=block)
         np.multiply(block, v, out=block)
         np.multiply(block, 0.5, out=block)
+
+    _each_run(work, out, x)
     return out
 
 
@@ -172,7 +194,8 @@ def gelu_backward(g: Any, x: Any, approximate: str) -> Any:
     """``g * (Phi(x) + x * phi(x))``, or that of the approximation."""
     g, x = np.broadcast_arrays(g, x)
     out = np.empty(x.shape, x.dtype)
-    for block, v, grad in _flat_blocks(out, x, g):
+
+    def work(block: Any, v: Any, grad: Any) -> None:
         if approximate == "tanh":
             square = v * v
             t = np.tanh((square * 0.044715 + 1) * v * sqrt(2 / pi))
@@ -186,6 +209,8 @@ def gelu_backward(g: Any, x: Any, approximate: str) -> Any:
             np.multiply(block, 1 / sqrt(2 * pi), out=block)
             np.add(block, (_erf(v * sqrt(0.5)) + 1) * 0.5, out=block)
         np.multiply(block, grad, out=block)
+
+    _each_run(work, out, x, g)
     return out
 
 
@@ -201,7 +226,8 @@ def silu_backward(g: Any, x: Any) -> Any:
     """``g * s * (1 + x * (1 - s))``, s = sigmoid(x)."""
     g, x = np.broadcast_arrays(g, x)
     out = np.empty(x.shape, x.dtype)
-    for block, v, grad in _flat_blocks(out, x, g):
+
+    def work(block: Any, v: Any, grad: Any) -> None:
         s = np.negative(v)
         np.exp(s, out=s)
         np.add(s, 1, out=s)
@@ -211,6 +237,8 @@ def silu_backward(g: Any, x: Any) -> Any:
         np.add(block, 1, out=block)
         np.multiply(block, s, out=block)
         np.multiply(block, grad, out=block)
+
+    _each_run(work, out, x, g)
     return out
 
 
@@ -241,7 +269,8 @@ def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any,
     width = prod(x.shape[x.ndim - len(dims) :])
     rows = np.ascontiguousarray(x).reshape(-1, width)
     out, mean, rstd = np.empty_like(rows), np.empty(len(rows), x.dtype), np.empty(len(rows), x.dtype)
-    for part in _blocks(*rows.shape):
+
+    def work(part: slice) -> None:
         block, source = out[part], rows[part]
         np.mean(source, axis=1, out=mean[part])
         np.subtract(source, mean[part, None], out=block)
@@ -252,6 +281,8 @@ def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any,
             np.multiply(block, w.reshape(-1), out=block)
         if b is not None:
             np.add(block, b.reshape(-1), out=block)
+
+    _each_block(*rows.shape, work)
     return out.reshape(x.shape), mean.reshape(kept), rstd.reshape(kept)
 
 

@@ -1,0 +1,58 @@
+"""Splitting a kernel over the cores: order, errors, small jobs, silence, forks."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from candelabra_cpu import parallel
+from candelabra_cpu.quiet import quiet
+
+
+@pytest.fixture(autouse=True)
+def _three_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "CORES", 3)
+
+
+def test_parts_cover_the_range_in_order() -> None:
+    """Every index is in one part, and the results come back in order."""
+    assert parallel.split(10, 1 << 30, lambda a, b: (a, b)) == [(0, 3), (3, 6), (6, 10)]
+    assert parallel.split(2, 1 << 30, lambda a, b: (a, b)) == [(0, 1), (1, 2)]
+
+
+def test_small_jobs_stay_in_the_callers_thread() -> None:
+    """Below the threshold, and for nothing at all, there is one part and no other thread."""
+    assert parallel.split(10, 5, lambda a, b: (a, b, threading.get_ident())) == [(0, 10, threading.get_ident())]
+    assert parallel.split(0, 1 << 30, lambda a, b: (a, b)) == [(0, 0)]
+
+
+@pytest.mark.parametrize("bad", [0, 3, 6])
+def test_an_error_in_any_part_reaches_the_caller(bad: int) -> None:
+    """Whichever thread it happens in, and once all parts are done."""
+
+    def part(start: int, stop: int) -> None:
+        if start == bad:
+            raise ValueError(f"part from {start}")
+
+    with pytest.raises(ValueError, match=f"part from {bad}"):
+        parallel.split(10, 1 << 30, part)
+
+
+def test_no_part_warns() -> None:
+    """Floating warnings are silenced in every thread (they are errors here)."""
+    x, out = np.array([-1.0] * 9), np.empty(9)
+
+    def kernel(x: np.ndarray) -> np.ndarray:
+        parallel.split(9, 1 << 30, lambda a, b: np.log(x[a:b], out=out[a:b]))
+        return out
+
+    assert np.isnan(quiet(kernel)(x)).all()
+
+
+def test_a_forked_process_starts_threads_of_its_own() -> None:
+    """What a fork leaves behind is forgotten, and the next job starts anew."""
+    parallel.split(10, 1 << 30, lambda a, b: None)
+    parallel._pool.forget()
+    assert parallel._pool.executor is None
+    assert parallel.split(4, 1 << 30, lambda a, b: b - a) == [1, 1, 2]
