@@ -46,6 +46,10 @@ EXPORTS: Final[dict[str, str]] = {
     "accelerator": "candelabra.accelerator",
     "OutOfMemoryError": "candelabra.errors:OutOfMemoryError",
     # autograd
+    "autograd": "candelabra.autograd",
+    "grad": "candelabra.autograd.transforms:grad",
+    "value_and_grad": "candelabra.autograd.transforms:value_and_grad",
+    "is_anomaly_enabled": "candelabra.autograd.anomaly:is_anomaly_enabled",
     **{name: f"candelabra.autograd.modes:{name}" for name in (
         "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
     )},

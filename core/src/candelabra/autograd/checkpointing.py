@@ -14,9 +14,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from candelabra.autograd.saved import saved_tensors_hooks
-from candelabra.keys import NO_GRAD, PACK, mode, state
+from candelabra.keys import NO_GRAD, PACK, state
 
 if TYPE_CHECKING:
+    from candelabra.random.generator import Generator
     from candelabra.tensor import Tensor
 
 Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
@@ -107,24 +108,24 @@ def _metadata(tensor: Tensor) -> tuple[Any, ...]:
     return tuple(tensor.shape), tensor.dtype.name, str(tensor.device)
 
 
-def _generator_states() -> list[tuple[Any, Any]]:
-    """(generator, its state) of every default generator in use."""
+def _generator_states() -> list[tuple[Generator, int, int]]:
+    """(generator, seed, offset) of every default generator in use."""
     from candelabra.random import generator as generators
 
-    return [(g, g.get_state()) for g in generators.default_generators()]
+    return [(g, g.initial_seed(), g.get_offset()) for g in generators.default_generators()]
 
 
 @contextmanager
-def _generators_at(states: list[tuple[Any, Any]]) -> Iterator[None]:
+def _generators_at(states: list[tuple[Generator, int, int]]) -> Iterator[None]:
     """The random numbers of before, and afterwards those of now."""
-    now = [(g, g.get_state()) for g, _ in states]
-    for g, kept in states:
-        g.set_state(kept)
+    now = [(g, g.initial_seed(), g.get_offset()) for g, _, _ in states]
+    for g, seed, offset in states:
+        g.manual_seed(seed).set_offset(offset)
     try:
         yield
     finally:
-        for g, kept in now:
-            g.set_state(kept)
+        for g, seed, offset in now:
+            g.manual_seed(seed).set_offset(offset)
 
 
 def checkpoint(
@@ -179,13 +180,6 @@ def _chained(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
         return value
 
     return run
-
-
-@contextmanager
-def no_recording() -> Iterator[None]:
-    """Recording off, for code below the public modes."""
-    with mode(include=NO_GRAD):
-        yield
 
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]

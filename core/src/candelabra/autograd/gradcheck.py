@@ -135,12 +135,14 @@ class _Check:
             return
         for number in carrying:
             if fast:
-                self._along_a_direction(number, outputs[number])
+                self._along_a_direction(number, _as_tuple(self.func(*self.arguments))[number])
             else:
-                self._entry_by_entry(number, outputs[number], dtypes)
-        self._linear_in_gradient(tuple([outputs[i] for i in carrying]))
+                self._entry_by_entry(number, _as_tuple(self.func(*self.arguments))[number], dtypes)
+        # The inputs have been written to since, so the graph of `outputs` is no longer valid.
+        again = _as_tuple(self.func(*self.arguments))
+        self._linear_in_gradient(tuple([again[i] for i in carrying]))
         if undefined:
-            self._absent_gradients(tuple([outputs[i] for i in carrying]))
+            self._absent_gradients(tuple([again[i] for i in carrying]))
 
     # -- the two ways of comparing ----------------------------------------------------------------------------------
     def _entry_by_entry(self, number: int, out: Tensor, dtypes: bool) -> None:

@@ -183,6 +183,13 @@ def default_generator(instance: Instance | None = None) -> Generator:
         return _defaults.by_device.setdefault(place, _restored(place, _defaults.seed, 0))
 
 
+def default_generators() -> list[Generator]:
+    """Every default generator in use, that of the default device among them."""
+    default_generator()
+    with _defaults.lock:
+        return list(_defaults.by_device.values())
+
+
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator of every device; returns that of the default device.
 

@@ -1,0 +1,39 @@
+"""Looking at the graph and hanging hooks on it. As ``torch.autograd.graph``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from candelabra.autograd.engine import _count
+from candelabra.autograd.node import Node, Port
+from candelabra.autograd.saved import save_on_cpu, saved_tensors_hooks
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+
+class GradientEdge(NamedTuple):
+    """Where a tensor's gradient goes: a node, and which of its outputs."""
+
+    node: Node
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge of a tensor that requires grad: its ``grad_fn`` (of a leaf, its accumulator) and its output number."""
+    node = tensor._fresh()._node
+    if node is None:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    if isinstance(node, Port) and node.e0 is not None:
+        return GradientEdge(node.e0, node.index)
+    return GradientEdge(node, 0)
+
+
+def nodes_of(*tensors: Tensor) -> list[Node]:
+    """Every node that the tensors depend on."""
+    return list(_count([n for n in (t._fresh()._node for t in tensors) if n is not None]))
+
+
+__all__ = [
+    "GradientEdge", "Node", "get_gradient_edge", "nodes_of", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip
