@@ -117,8 +117,8 @@ def _conv_in_runs(x: Any, w: Any, b: Any, out: Any, padding: Ints, dilation: Int
         image, (images, x.shape[1], *kernel, run), (x.shape[1] * plane * item, plane * item, *offsets, item)
     )
     columns = np.empty(view.shape, x.dtype)
-    wide = np.empty((images, groups, w.shape[0] // groups, run), x.dtype)
-    kept: Any = wide.reshape(images, w.shape[0], lead, *sizes[1:])[(..., *[slice(0, n) for n in rest])]
+    wide: Any = np.empty((images, groups, w.shape[0] // groups, run), x.dtype)
+    kept = wide.reshape(images, w.shape[0], lead, *sizes[1:])[(..., *[slice(0, n) for n in rest])]
     flat = w.reshape(groups, w.shape[0] // groups, rows)
     bias = None if b is None else b.reshape(-1, *[1] * len(kernel))
     for start in range(0, count, images):

@@ -55,7 +55,7 @@ def softmax(x: Any, dim: int) -> Any:
         np.exp(block, out=block)
         np.multiply(block, 1 / block.sum(1, keepdims=True), out=block)
 
-    _each_block(*rows.shape, work)
+    _each_block(rows.shape[0], rows.shape[1], work)
     return _from_rows(out, shape, dim)
 
 
@@ -71,7 +71,7 @@ def softmax_backward(g: Any, y: Any, dim: int) -> Any:
         block = np.subtract(grads[part], along[:, None], out=out[part])
         np.multiply(block, rows[part], out=block)
 
-    _each_block(*rows.shape, work)
+    _each_block(rows.shape[0], rows.shape[1], work)
     return _from_rows(out, shape, dim)
 
 
@@ -86,7 +86,7 @@ def log_softmax(x: Any, dim: int) -> Any:
         block = np.subtract(rows[part], rows[part].max(1, keepdims=True), out=out[part])
         np.subtract(block, np.log(np.exp(block).sum(1, keepdims=True)), out=block)
 
-    _each_block(*rows.shape, work)
+    _each_block(rows.shape[0], rows.shape[1], work)
     return _from_rows(out, shape, dim)
 
 
@@ -102,7 +102,7 @@ def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
         np.multiply(block, grads[part].sum(1, keepdims=True), out=block)
         np.subtract(grads[part], block, out=block)
 
-    _each_block(*rows.shape, work)
+    _each_block(rows.shape[0], rows.shape[1], work)
     return _from_rows(out, shape, dim)
 
 
@@ -282,7 +282,7 @@ def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any,
         if b is not None:
             np.add(block, b.reshape(-1), out=block)
 
-    _each_block(*rows.shape, work)
+    _each_block(rows.shape[0], rows.shape[1], work)
     return out.reshape(x.shape), mean.reshape(kept), rstd.reshape(kept)
 
 
