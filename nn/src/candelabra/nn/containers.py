@@ -45,7 +45,7 @@ class _Row(Module):
         return found
 
     def _some(self, part: slice) -> Self:
-        return type(self)(self._children()[part])
+        return type(self)(self._children()[part])  # type: ignore[call-arg]
 
     def __setitem__(self, index: int, module: Module) -> None:
         names = list(self._modules)
@@ -114,7 +114,8 @@ class Sequential(_Row):
     def __init__(self, *modules: Any) -> None:
         super().__init__()
         named = len(modules) == 1 and isinstance(modules[0], Mapping)
-        for name, module in modules[0].items() if named else enumerate(modules):
+        pairs: Any = modules[0].items() if named else enumerate(modules)
+        for name, module in pairs:
             self.add_module(name if named else str(name), module)
 
     def _some(self, part: slice) -> Self:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from candelabra.fronts.creation import full
+from candelabra.namespace import public_function
 from candelabra.ops.indexing import index_select
 from candelabra.ops.joining import cat
 from candelabra.tensor import Tensor
@@ -78,8 +79,6 @@ _PLACES = {"reflect": _reflected, "replicate": _replicated, "circular": _wrapped
 
 
 def _taken(x: Any, dim: int, before: int, after: int, mode: str) -> Any:
-    import candelabra as cd
-
     size = x.shape[dim]
     if mode == "reflect" and max(before, after) >= size:
         raise RuntimeError(
@@ -91,4 +90,4 @@ def _taken(x: Any, dim: int, before: int, after: int, mode: str) -> Any:
     if size == 0:
         raise RuntimeError(f"Expected dimension {dim} of the input to be non-zero for padding, but got {list(x.shape)}")
     places = [_PLACES[mode](i, size) for i in range(-before, size + after)]
-    return index_select(x, dim, cd.tensor(places, device=x.device))
+    return index_select(x, dim, public_function("tensor")(places, device=x.device))

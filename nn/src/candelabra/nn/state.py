@@ -26,8 +26,6 @@ class IncompatibleKeys(NamedTuple):
             return "<All keys matched successfully>"
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-    __str__ = __repr__
-
 
 def _has_extra(module: Module) -> bool:
     from candelabra.nn.module import Module

@@ -8,6 +8,7 @@ from typing import Any
 from candelabra.device import open_device
 from candelabra.dtypes import float64
 from candelabra.fronts.joining import stack
+from candelabra.namespace import public_function
 from candelabra.tensor import Tensor
 
 __all__ = ["default_collate", "default_convert"]
@@ -34,8 +35,6 @@ def default_collate(batch: Sequence[Any]) -> Any:
     Python floats become float64 (where the device holds it), ints int64; strings stay a list. Raises ``RuntimeError``
     when sequences differ in length, and ``TypeError`` for what cannot be put together.
     """
-    import candelabra as cd
-
     first = batch[0]
     if isinstance(first, Tensor):
         return stack(list(batch), 0)
@@ -44,9 +43,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if hasattr(first, "__array__") and hasattr(first, "shape"):
         return stack([_from_array(item) for item in batch], 0)
     if isinstance(first, float):
-        return cd.tensor(list(batch), dtype=float64 if float64 in open_device().keys else None)
+        return public_function("tensor")(list(batch), dtype=float64 if float64 in open_device().keys else None)
     if isinstance(first, (int, complex)):
-        return cd.tensor(list(batch))
+        return public_function("tensor")(list(batch))
     if isinstance(first, Mapping):
         return _like(first, {key: default_collate([item[key] for item in batch]) for key in first})
     if isinstance(first, Sequence):
@@ -67,14 +66,12 @@ def _columns(first: Any, batch: Sequence[Any]) -> Any:
 
 def _from_array(array: Any) -> Any:
     """A tensor over an array's memory, or of a scalar of an array library."""
-    import candelabra as cd
-
     if getattr(array, "dtype", None) is not None and array.dtype.kind in "SUOV":
         raise TypeError(
             "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found an array of "
             f"{array.dtype}"
         )
-    return cd.asarray(array)
+    return public_function("asarray")(array)
 
 
 def _like(original: Any, content: dict[Any, Any]) -> Any:

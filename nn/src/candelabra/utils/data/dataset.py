@@ -25,7 +25,7 @@ class Dataset(Generic[T]):
     def __getitem__(self, index: Any) -> T:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other: Any) -> ConcatDataset:
+    def __add__(self, other: Any) -> ConcatDataset[Any]:
         return ConcatDataset([self, other])
 
 
@@ -38,7 +38,7 @@ class IterableDataset(Dataset[T]):
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
-    def __add__(self, other: Any) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Any) -> ChainDataset[Any]:  # type: ignore[override]
         return ChainDataset([self, other])
 
 

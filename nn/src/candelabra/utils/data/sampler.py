@@ -116,11 +116,15 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        import candelabra as cd
+        from candelabra.namespace import public_function
 
         place = None if self.generator is None else self.generator.device
-        weights: Any = cd.tensor(self.weights, device=place)
-        return iter(cd.multinomial(weights, self.num_samples, self.replacement, generator=self.generator).tolist())
+        weights: Any = public_function("tensor")(self.weights, device=place)
+        return iter(
+            public_function("multinomial")(
+                weights, self.num_samples, self.replacement, generator=self.generator
+            ).tolist()
+        )
 
     def __len__(self) -> int:
         return self.num_samples
