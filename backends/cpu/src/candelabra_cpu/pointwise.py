@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra.errors import IntegerDivisionByZero
-from scipy import special
+from scipy import special  # type: ignore[import-untyped]
 
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into, wrapped
 

@@ -18,7 +18,8 @@ from candelabra_cpu.quiet import asarray, ndarray, quiet, run, run_in_copy
 Dims = tuple[int, ...] | None
 
 _dot = ndarray.dot  # half the time of np.matmul on small matrices, and the same BLAS
-_add, _multiply = np.add.reduce, np.multiply.reduce
+_add: Callable[..., Any] = np.add.reduce
+_multiply: Callable[..., Any] = np.multiply.reduce
 _BLOCK = 64
 """Rows that are added one after another before their sums are added: the error grows with this times a logarithm."""
 
@@ -44,6 +45,8 @@ def added(x: Any, dim: Dims, keepdim: bool) -> Any:
     """The sum of a float32, float64 or complex array, in its dtype, pairwise or wider along every axis."""
     if x.ndim < 2 or (x.flags.c_contiguous and (dim is None or dim == (x.ndim - 1,))):
         return _add(x, dim, None, None, keepdim)
+    if dim is None and x.flags.f_contiguous:
+        return _add(x.T, None, None, None, keepdim)
     if x.dtype.itemsize == 4 or x.dtype.char == "F":
         wide = np.complex128 if x.dtype.char == "F" else np.float64
         return asarray(_add(x, dim, wide, None, keepdim)).astype(x.dtype)

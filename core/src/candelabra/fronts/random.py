@@ -246,7 +246,8 @@ def normal(
     shape = broadcast_shapes(*(tuple(t._payload.shape) for t in tensors))
     noise = draw("normal", "normal", shape, like.dtype, like._instance, generator)
     mean, std = (v.detach() if hasattr(v, "_payload") else v for v in (mean, std))
-    return noise * std + mean
+    result: Tensor = noise * std + mean
+    return result
 
 
 @front

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from candelabra.operator.promotion import boolean, index, unpromoted
 from candelabra.operator.record import operator
@@ -55,7 +55,7 @@ def random_permutation(n: int, seed: int, offset: int, *, dtype: DType, device: 
 
 
 @by
-def _decided(p: Tensor | Number, shape: tuple[int, ...], *_: object) -> tuple[int, ...]:
+def _decided(p: Any, shape: tuple[int, ...], *_: object) -> tuple[int, ...]:
     # Values are looked at here only: after a kernel has refused them.
     if hasattr(p, "_payload") and not bool(((p >= 0) & (p <= 1)).all()):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
