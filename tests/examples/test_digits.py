@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.plugins import registry
+
 from examples import digits
 
 

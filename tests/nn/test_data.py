@@ -8,9 +8,8 @@ from collections import namedtuple
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.utils.data import (
     BatchSampler,
     ChainDataset,
@@ -32,7 +31,7 @@ from candelabra.utils.data import (
     random_split,
 )
 
-Pair = namedtuple("Pair", "x y")  # noqa: PYI024 - what users of PyTorch have
+Pair = namedtuple("Pair", "x y")
 
 
 class Numbers(Dataset[int]):
@@ -221,39 +220,119 @@ def test_what_a_worker_raises_reaches_the_caller() -> None:
     [
         (lambda: TensorDataset(cd.ones(2), cd.ones(3)), AssertionError, "Size mismatch between tensors"),
         (lambda: Dataset()[0], NotImplementedError, "Subclasses of Dataset should implement __getitem__."),
-        (lambda: iter(IterableDataset()), NotImplementedError, "Subclasses of IterableDataset should implement __iter__."),
+        (
+            lambda: iter(IterableDataset()),
+            NotImplementedError,
+            "Subclasses of IterableDataset should implement __iter__.",
+        ),
         (lambda: iter(Sampler()), NotImplementedError, "Subclasses of Sampler should implement __iter__."),
         (lambda: StackDataset(), ValueError, "At least one dataset should be passed"),
         (lambda: StackDataset(Numbers(1), a=Numbers(1)), ValueError, "Supported either ``tuple``- (via ``args``)"),
         (lambda: StackDataset(Numbers(1), Numbers(2)), ValueError, "Size mismatch between datasets"),
         (lambda: ConcatDataset([]), AssertionError, "datasets should not be an empty iterable"),
         (lambda: ConcatDataset([Stream(1)]), AssertionError, "ConcatDataset does not support IterableDataset"),
-        (lambda: ConcatDataset([Numbers(2)])[-3], ValueError, "absolute value of index should not exceed dataset length"),
+        (
+            lambda: ConcatDataset([Numbers(2)])[-3],
+            ValueError,
+            "absolute value of index should not exceed dataset length",
+        ),
         (lambda: ChainDataset([Numbers(1)]), AssertionError, "ChainDataset only supports IterableDataset"),
-        (lambda: random_split(Numbers(3), [1, 1]), ValueError, "Sum of input lengths does not equal the length of the input dataset!"),
+        (
+            lambda: random_split(Numbers(3), [1, 1]),
+            ValueError,
+            "Sum of input lengths does not equal the length of the input dataset!",
+        ),
         (lambda: random_split(Numbers(3), [1.5, -0.5]), ValueError, "Fraction at index 0 is not between 0 and 1"),
-        (lambda: RandomSampler(Numbers(3), replacement=1), TypeError, "replacement should be a boolean value, but got replacement=1"),
-        (lambda: RandomSampler(Numbers(3), num_samples=-1), ValueError, "num_samples should be a non-negative integer value, but got num_samples=-1"),
-        (lambda: WeightedRandomSampler([1], 0), ValueError, "num_samples should be a positive integer value, but got num_samples=0"),
-        (lambda: WeightedRandomSampler([1], 1, 1), ValueError, "replacement should be a boolean value, but got replacement=1"),
-        (lambda: BatchSampler([], 0, False), ValueError, "batch_size should be a positive integer value, but got batch_size=0"),
+        (
+            lambda: RandomSampler(Numbers(3), replacement=1),
+            TypeError,
+            "replacement should be a boolean value, but got replacement=1",
+        ),
+        (
+            lambda: RandomSampler(Numbers(3), num_samples=-1),
+            ValueError,
+            "num_samples should be a non-negative integer value, but got num_samples=-1",
+        ),
+        (
+            lambda: WeightedRandomSampler([1], 0),
+            ValueError,
+            "num_samples should be a positive integer value, but got num_samples=0",
+        ),
+        (
+            lambda: WeightedRandomSampler([1], 1, 1),
+            ValueError,
+            "replacement should be a boolean value, but got replacement=1",
+        ),
+        (
+            lambda: BatchSampler([], 0, False),
+            ValueError,
+            "batch_size should be a positive integer value, but got batch_size=0",
+        ),
         (lambda: BatchSampler([], 1, 1), ValueError, "drop_last should be a boolean value, but got drop_last=1"),
-        (lambda: default_collate([object()]), TypeError, "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists"),
+        (
+            lambda: default_collate([object()]),
+            TypeError,
+            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists",
+        ),
         (lambda: default_collate([[1], [1, 2]]), RuntimeError, "each element in list of batch should be of equal size"),
         (lambda: DataLoader(Numbers(3), num_workers=-1), ValueError, "num_workers option should be non-negative"),
-        (lambda: DataLoader(Numbers(3), prefetch_factor=2), ValueError, "prefetch_factor option could only be specified in"),
-        (lambda: DataLoader(Numbers(3), num_workers=1, prefetch_factor=0), ValueError, "prefetch_factor option should be positive"),
-        (lambda: DataLoader(Numbers(3), persistent_workers=True), ValueError, "persistent_workers option needs num_workers > 0"),
-        (lambda: DataLoader(Numbers(3), timeout=1), ValueError, "timeout is for worker processes; the workers here are threads"),
-        (lambda: DataLoader(Numbers(3), pin_memory=True), ValueError, "pin_memory is not supported: batches are ordinary memory"),
-        (lambda: DataLoader(Numbers(3), shuffle=True, sampler=[0]), ValueError, "sampler option is mutually exclusive with shuffle"),
-        (lambda: DataLoader(Numbers(3), 2, batch_sampler=[[0]]), ValueError, "batch_sampler option is mutually exclusive with batch_size"),
-        (lambda: DataLoader(Numbers(3), None, drop_last=True), ValueError, "batch_size=None option disables auto-batching"),
-        (lambda: DataLoader(Stream(3), 0), ValueError, "batch_size should be a positive integer value, but got batch_size=0"),
-        (lambda: DataLoader(Stream(3), shuffle=True), ValueError, "DataLoader with IterableDataset: expected unspecified shuffle option"),
-        (lambda: DataLoader(Stream(3), sampler=[0]), ValueError, "DataLoader with IterableDataset: expected unspecified sampler option"),
+        (
+            lambda: DataLoader(Numbers(3), prefetch_factor=2),
+            ValueError,
+            "prefetch_factor option could only be specified in",
+        ),
+        (
+            lambda: DataLoader(Numbers(3), num_workers=1, prefetch_factor=0),
+            ValueError,
+            "prefetch_factor option should be positive",
+        ),
+        (
+            lambda: DataLoader(Numbers(3), persistent_workers=True),
+            ValueError,
+            "persistent_workers option needs num_workers > 0",
+        ),
+        (
+            lambda: DataLoader(Numbers(3), timeout=1),
+            ValueError,
+            "timeout is for worker processes; the workers here are threads",
+        ),
+        (
+            lambda: DataLoader(Numbers(3), pin_memory=True),
+            ValueError,
+            "pin_memory is not supported: batches are ordinary memory",
+        ),
+        (
+            lambda: DataLoader(Numbers(3), shuffle=True, sampler=[0]),
+            ValueError,
+            "sampler option is mutually exclusive with shuffle",
+        ),
+        (
+            lambda: DataLoader(Numbers(3), 2, batch_sampler=[[0]]),
+            ValueError,
+            "batch_sampler option is mutually exclusive with batch_size",
+        ),
+        (
+            lambda: DataLoader(Numbers(3), None, drop_last=True),
+            ValueError,
+            "batch_size=None option disables auto-batching",
+        ),
+        (
+            lambda: DataLoader(Stream(3), 0),
+            ValueError,
+            "batch_size should be a positive integer value, but got batch_size=0",
+        ),
+        (
+            lambda: DataLoader(Stream(3), shuffle=True),
+            ValueError,
+            "DataLoader with IterableDataset: expected unspecified shuffle option",
+        ),
+        (
+            lambda: DataLoader(Stream(3), sampler=[0]),
+            ValueError,
+            "DataLoader with IterableDataset: expected unspecified sampler option",
+        ),
     ],
-)  # fmt: skip
+)
 def test_misuse_of_data_is_told(call: Any, error: type[Exception], text: str) -> None:
     """Each wrong call raises PyTorch's class with a text that says what is wrong."""
     with pytest.raises(error, match=re.escape(text)):

@@ -6,10 +6,9 @@ import math
 import re
 from typing import Any
 
-import pytest
-
 import candelabra as cd
 import candelabra.nn.functional as F
+import pytest
 from candelabra import nn
 
 
@@ -26,27 +25,53 @@ def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
         (lambda: nn.Identity(54, unused=1), (2, 3), (2, 3), "Identity()"),
         (lambda: nn.Conv1d(2, 4, 3), (1, 2, 9), (1, 4, 7), "Conv1d(2, 4, kernel_size=(3,), stride=(1,))"),
         (
-            lambda: nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2, bias=False), (1, 2, 8, 8), (1, 4, 4, 4),
+            lambda: nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2, bias=False),
+            (1, 2, 8, 8),
+            (1, 4, 4, 4),
             "Conv2d(2, 4, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), groups=2, bias=False)",
         ),
         (
-            lambda: nn.Conv2d(1, 1, 3, padding="same", padding_mode="circular", dilation=2), (1, 1, 6, 7), (1, 1, 6, 7),
+            lambda: nn.Conv2d(1, 1, 3, padding="same", padding_mode="circular", dilation=2),
+            (1, 1, 6, 7),
+            (1, 1, 6, 7),
             "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), padding=same, dilation=(2, 2), padding_mode=circular)",
         ),
-        (lambda: nn.Conv3d(1, 2, 2), (1, 1, 3, 3, 3), (1, 2, 2, 2, 2), "Conv3d(1, 2, kernel_size=(2, 2, 2), stride=(1, 1, 1))"),
-        (lambda: nn.MaxPool2d(2), (1, 2, 6, 6), (1, 2, 3, 3), "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)"),
+        (
+            lambda: nn.Conv3d(1, 2, 2),
+            (1, 1, 3, 3, 3),
+            (1, 2, 2, 2, 2),
+            "Conv3d(1, 2, kernel_size=(2, 2, 2), stride=(1, 1, 1))",
+        ),
+        (
+            lambda: nn.MaxPool2d(2),
+            (1, 2, 6, 6),
+            (1, 2, 3, 3),
+            "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)",
+        ),
         (lambda: nn.AvgPool1d(2), (1, 2, 6), (1, 2, 3), "AvgPool1d(kernel_size=2, stride=2, padding=0)"),
-        (lambda: nn.AvgPool2d(2, stride=1), (1, 2, 6, 6), (1, 2, 5, 5), "AvgPool2d(kernel_size=2, stride=1, padding=0)"),
+        (
+            lambda: nn.AvgPool2d(2, stride=1),
+            (1, 2, 6, 6),
+            (1, 2, 5, 5),
+            "AvgPool2d(kernel_size=2, stride=1, padding=0)",
+        ),
         (lambda: nn.AvgPool3d(2), (1, 2, 4, 4, 4), (1, 2, 2, 2, 2), "AvgPool3d(kernel_size=2, stride=2, padding=0)"),
         (lambda: nn.AdaptiveAvgPool1d(2), (1, 2, 6), (1, 2, 2), "AdaptiveAvgPool1d(output_size=2)"),
-        (lambda: nn.AdaptiveAvgPool2d((1, None)), (1, 2, 6, 5), (1, 2, 1, 5), "AdaptiveAvgPool2d(output_size=(1, None))"),
+        (
+            lambda: nn.AdaptiveAvgPool2d((1, None)),
+            (1, 2, 6, 5),
+            (1, 2, 1, 5),
+            "AdaptiveAvgPool2d(output_size=(1, None))",
+        ),
         (lambda: nn.Flatten(), (2, 3, 4), (2, 12), "Flatten(start_dim=1, end_dim=-1)"),
         (lambda: nn.Unflatten(1, (3, 4)), (2, 12), (2, 3, 4), "Unflatten(dim=1, unflattened_size=(3, 4))"),
         (lambda: nn.LayerNorm(4), (2, 4), (2, 4), "LayerNorm((4,), eps=1e-05, elementwise_affine=True)"),
         (lambda: nn.RMSNorm((3, 4)), (2, 3, 4), (2, 3, 4), "RMSNorm((3, 4), eps=None, elementwise_affine=True)"),
         (lambda: nn.GroupNorm(2, 4), (2, 4, 3), (2, 4, 3), "GroupNorm(2, 4, eps=1e-05, affine=True)"),
         (
-            lambda: nn.BatchNorm2d(3), (2, 3, 4, 4), (2, 3, 4, 4),
+            lambda: nn.BatchNorm2d(3),
+            (2, 3, 4, 4),
+            (2, 3, 4, 4),
             "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
         ),
         (lambda: nn.Softmax(dim=1), (2, 3), (2, 3), "Softmax(dim=1)"),
@@ -62,7 +87,7 @@ def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
         (lambda: nn.GLU(), (2, 4), (2, 2), "GLU(dim=-1)"),
         (lambda: nn.Dropout(0.2), (2, 3), (2, 3), "Dropout(p=0.2, inplace=False)"),
     ],
-)  # fmt: skip
+)
 def test_layers_give_shapes_and_are_printed_as_pytorch_prints_them(
     module: Any, shape: tuple[int, ...], expected: tuple[int, ...], text: str
 ) -> None:
@@ -80,17 +105,34 @@ def test_layers_give_shapes_and_are_printed_as_pytorch_prints_them(
 @pytest.mark.parametrize(
     ("module", "function"),
     [
-        (nn.ReLU(), F.relu), (nn.ReLU6(), F.relu6), (nn.SELU(), F.selu), (nn.SiLU(), F.silu), (nn.Mish(), F.mish),
-        (nn.Hardsigmoid(), F.hardsigmoid), (nn.Hardswish(), F.hardswish), (nn.LeakyReLU(), F.leaky_relu),
-        (nn.ELU(), F.elu), (nn.CELU(), F.celu), (nn.GELU(), F.gelu), (nn.Tanh(), F.tanh), (nn.Sigmoid(), F.sigmoid),
-        (nn.LogSigmoid(), F.logsigmoid), (nn.Softsign(), F.softsign), (nn.Tanhshrink(), F.tanhshrink),
-        (nn.Hardshrink(), F.hardshrink), (nn.Softshrink(), F.softshrink), (nn.Hardtanh(), F.hardtanh),
-        (nn.Softplus(), F.softplus), (nn.Softmax(1), lambda x: F.softmax(x, 1)),
-        (nn.LogSoftmax(1), lambda x: F.log_softmax(x, 1)), (nn.Softmin(1), lambda x: F.softmin(x, 1)),
-        (nn.Threshold(0.1, 2.0), lambda x: F.threshold(x, 0.1, 2.0)), (nn.PReLU(), lambda x: F.leaky_relu(x, 0.25)),
+        (nn.ReLU(), F.relu),
+        (nn.ReLU6(), F.relu6),
+        (nn.SELU(), F.selu),
+        (nn.SiLU(), F.silu),
+        (nn.Mish(), F.mish),
+        (nn.Hardsigmoid(), F.hardsigmoid),
+        (nn.Hardswish(), F.hardswish),
+        (nn.LeakyReLU(), F.leaky_relu),
+        (nn.ELU(), F.elu),
+        (nn.CELU(), F.celu),
+        (nn.GELU(), F.gelu),
+        (nn.Tanh(), F.tanh),
+        (nn.Sigmoid(), F.sigmoid),
+        (nn.LogSigmoid(), F.logsigmoid),
+        (nn.Softsign(), F.softsign),
+        (nn.Tanhshrink(), F.tanhshrink),
+        (nn.Hardshrink(), F.hardshrink),
+        (nn.Softshrink(), F.softshrink),
+        (nn.Hardtanh(), F.hardtanh),
+        (nn.Softplus(), F.softplus),
+        (nn.Softmax(1), lambda x: F.softmax(x, 1)),
+        (nn.LogSoftmax(1), lambda x: F.log_softmax(x, 1)),
+        (nn.Softmin(1), lambda x: F.softmin(x, 1)),
+        (nn.Threshold(0.1, 2.0), lambda x: F.threshold(x, 0.1, 2.0)),
+        (nn.PReLU(), lambda x: F.leaky_relu(x, 0.25)),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
-)  # fmt: skip
+)
 def test_activation_modules_are_their_functions(module: Any, function: Any) -> None:
     """A module without state computes what the function of its name does."""
     x = cd.randn(3, 5)
@@ -135,10 +177,12 @@ def test_padding_modes_pad_before_they_convolve(mode: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        ("constant", [0, 0, 1, 2, 3, 0]), ("reflect", [3, 2, 1, 2, 3, 2]), ("replicate", [1, 1, 1, 2, 3, 3]),
+        ("constant", [0, 0, 1, 2, 3, 0]),
+        ("reflect", [3, 2, 1, 2, 3, 2]),
+        ("replicate", [1, 1, 1, 2, 3, 3]),
         ("circular", [2, 3, 1, 2, 3, 1]),
     ],
-)  # fmt: skip
+)
 def test_pad_in_every_mode(mode: str, expected: list[int]) -> None:
     """Two before, one after."""
     assert F.pad(cd.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode=mode).tolist() == [expected]
@@ -160,18 +204,42 @@ def test_pad_cuts_fills_and_copies() -> None:
     ("call", "error", "text"),
     [
         (lambda: F.pad(cd.ones(2), (1,)), RuntimeError, "Padding length must be divisible by 2"),
-        (lambda: F.pad(cd.ones(2), (1, 1, 1, 1)), RuntimeError, "Padding length should be less than or equal to two times"),
+        (
+            lambda: F.pad(cd.ones(2), (1, 1, 1, 1)),
+            RuntimeError,
+            "Padding length should be less than or equal to two times",
+        ),
         (lambda: F.pad(cd.ones(2), (1, 1), mode="mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
-        (lambda: F.pad(cd.ones(2), (1, 1), "reflect", 1.0), ValueError, "Padding mode 'reflect' doesn't take in value argument"),
-        (lambda: F.pad(cd.ones(1, 2), (2, 0), "reflect"), RuntimeError, "Padding size should be less than the corresponding"),
-        (lambda: F.pad(cd.ones(1, 2), (3, 0), "circular"), RuntimeError, "Padding value causes wrapping around more than once."),
-        (lambda: F.pad(cd.ones(1, 0), (1, 0), "replicate"), RuntimeError, "Expected dimension 1 of the input to be non-zero"),
+        (
+            lambda: F.pad(cd.ones(2), (1, 1), "reflect", 1.0),
+            ValueError,
+            "Padding mode 'reflect' doesn't take in value argument",
+        ),
+        (
+            lambda: F.pad(cd.ones(1, 2), (2, 0), "reflect"),
+            RuntimeError,
+            "Padding size should be less than the corresponding",
+        ),
+        (
+            lambda: F.pad(cd.ones(1, 2), (3, 0), "circular"),
+            RuntimeError,
+            "Padding value causes wrapping around more than once.",
+        ),
+        (
+            lambda: F.pad(cd.ones(1, 0), (1, 0), "replicate"),
+            RuntimeError,
+            "Expected dimension 1 of the input to be non-zero",
+        ),
         (lambda: F.pad(cd.ones(1, 2), (-3, 0)), RuntimeError, "resulted in a negative output size, which is invalid"),
         (lambda: nn.Conv2d(3, 4, 1, groups=2), ValueError, "in_channels must be divisible by groups"),
         (lambda: nn.Conv2d(4, 3, 1, groups=2), ValueError, "out_channels must be divisible by groups"),
         (lambda: nn.Conv2d(4, 4, 1, groups=0), ValueError, "groups must be a positive integer"),
         (lambda: nn.Conv2d(1, 1, 3, padding="full"), ValueError, "Invalid padding string 'full', should be one of"),
-        (lambda: nn.Conv2d(1, 1, 3, 2, padding="same"), ValueError, "padding='same' is not supported for strided convolutions"),
+        (
+            lambda: nn.Conv2d(1, 1, 3, 2, padding="same"),
+            ValueError,
+            "padding='same' is not supported for strided convolutions",
+        ),
         (lambda: nn.Conv2d(1, 1, 3, padding_mode="x"), ValueError, "padding_mode must be one of"),
         (lambda: nn.Bilinear(0, 1, 1), ValueError, "in1_features must be > 0, but got 0"),
         (lambda: nn.Dropout(1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
@@ -181,12 +249,20 @@ def test_pad_cuts_fills_and_copies() -> None:
         (lambda: nn.BatchNorm1d(3)(cd.ones(3)), ValueError, "expected 2D or 3D input (got 1D input)"),
         (lambda: nn.Unflatten("x", (1,)), TypeError, "invalid argument type for dim parameter"),
         (lambda: nn.Unflatten(1, 3), TypeError, "unflattened_size must be a tuple of ints, but found type int"),
-        (lambda: nn.Unflatten(1, (1, "a")), TypeError, "unflattened_size must be tuple of ints, but found element of type str at pos 1"),
+        (
+            lambda: nn.Unflatten(1, (1, "a")),
+            TypeError,
+            "unflattened_size must be tuple of ints, but found element of type str at pos 1",
+        ),
         (lambda: nn.Embedding(3, 2, padding_idx=3), AssertionError, "Padding_idx must be within num_embeddings"),
-        (lambda: nn.Embedding.from_pretrained(cd.ones(3)), AssertionError, "Embeddings parameter is expected to be 2-dimensional"),
+        (
+            lambda: nn.Embedding.from_pretrained(cd.ones(3)),
+            AssertionError,
+            "Embeddings parameter is expected to be 2-dimensional",
+        ),
         (lambda: nn.Embedding(3, 2, _weight=cd.ones(2, 2)), AssertionError, "Shape of weight does not match"),
     ],
-)  # fmt: skip
+)
 def test_misuse_of_layers_is_told(call: Any, error: type[Exception], text: str) -> None:
     """Each wrong call raises PyTorch's class with a text that says what is wrong."""
     with pytest.raises(error, match=re.escape(text)):
@@ -257,7 +333,10 @@ def test_losses_are_their_functions(reduction: str) -> None:
         (nn.HuberLoss(reduction=reduction)(x, y), F.huber_loss(x, y, reduction=reduction)),
         (nn.KLDivLoss(reduction=reduction)(x, y), F.kl_div(x, y, reduction=reduction)),
         (nn.BCELoss(reduction=reduction)(p, y), F.binary_cross_entropy(p, y, reduction=reduction)),
-        (nn.BCEWithLogitsLoss(reduction=reduction)(x, y), F.binary_cross_entropy_with_logits(x, y, reduction=reduction)),
+        (
+            nn.BCEWithLogitsLoss(reduction=reduction)(x, y),
+            F.binary_cross_entropy_with_logits(x, y, reduction=reduction),
+        ),
         (nn.NLLLoss(reduction=reduction)(x, labels), F.nll_loss(x, labels, reduction=reduction)),
         (
             nn.CrossEntropyLoss(cd.ones(3), reduction=reduction, label_smoothing=0.1)(x, labels),
@@ -295,7 +374,9 @@ def test_random_initialisation_has_the_right_spread() -> None:
     }  # fmt: skip
     for name, spread in spreads.items():
         assert getattr(nn.init, name)(w).std().item() == pytest.approx(spread, rel=0.05), name
-    assert nn.init.kaiming_normal_(w, mode="fan_out", nonlinearity="relu").std().item() == pytest.approx(math.sqrt(0.02), rel=0.05)
+    assert nn.init.kaiming_normal_(w, mode="fan_out", nonlinearity="relu").std().item() == pytest.approx(
+        math.sqrt(0.02), rel=0.05
+    )
     inside = nn.init.trunc_normal_(w, 1.0, 2.0, 0.0, 3.0)
     assert inside.min().item() >= 0
     assert inside.max().item() <= 3
@@ -320,12 +401,18 @@ def test_orthogonal_rows_or_columns(shape: tuple[int, ...]) -> None:
         (lambda: nn.init.dirac_(cd.ones(2)), "Only tensors with 3, 4, or 5 dimensions are supported"),
         (lambda: nn.init.dirac_(cd.ones(3, 1, 1), groups=2), "dim 0 must be divisible by groups"),
         (lambda: nn.init.orthogonal_(cd.ones(2)), "Only tensors with 2 or more dimensions are supported"),
-        (lambda: nn.init.xavier_uniform_(cd.ones(2)), "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"),
-        (lambda: nn.init.kaiming_normal_(cd.ones(2, 2), mode="fan"), "Mode fan not supported, please use one of ['fan_in', 'fan_out']"),
+        (
+            lambda: nn.init.xavier_uniform_(cd.ones(2)),
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions",
+        ),
+        (
+            lambda: nn.init.kaiming_normal_(cd.ones(2, 2), mode="fan"),
+            "Mode fan not supported, please use one of ['fan_in', 'fan_out']",
+        ),
         (lambda: nn.init.calculate_gain("swish"), "Unsupported nonlinearity swish"),
         (lambda: nn.init.calculate_gain("leaky_relu", True), "negative_slope True not a valid number"),
     ],
-)  # fmt: skip
+)
 def test_misuse_of_initialisation_is_told(call: Any, text: str) -> None:
     """Shapes and names that cannot be initialised are a ValueError that says why."""
     with pytest.raises(ValueError, match=re.escape(text)):
@@ -352,7 +439,9 @@ def test_gradients_are_clipped_in_place() -> None:
     assert layer.bias.grad.tolist() == [0.5]
     assert nn.utils.clip_grad_norm_([], 1.0).item() == 0
     layer.bias.grad = cd.tensor([math.nan])
-    with pytest.raises(RuntimeError, match=r"The total norm of order 2.0 for gradients from `parameters` is non-finite"):
+    with pytest.raises(
+        RuntimeError, match=r"The total norm of order 2.0 for gradients from `parameters` is non-finite"
+    ):
         nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
 
 

@@ -6,9 +6,8 @@ import copy
 import re
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra import nn
 
 
@@ -69,7 +68,11 @@ def test_a_plain_attribute_gives_way_to_a_parameter() -> None:
 
 @pytest.mark.parametrize(
     ("value", "what"),
-    [(lambda: nn.Parameter(cd.ones(1)), "parameters"), (lambda: nn.Identity(), "module"), (lambda: nn.Buffer(cd.ones(1)), "buffer")],
+    [
+        (lambda: nn.Parameter(cd.ones(1)), "parameters"),
+        (lambda: nn.Identity(), "module"),
+        (lambda: nn.Buffer(cd.ones(1)), "buffer"),
+    ],
     ids=["parameter", "module", "buffer"],
 )
 def test_assigning_before_init_says_what_is_missing(value: Any, what: str) -> None:
@@ -107,8 +110,16 @@ def test_assigning_the_wrong_kind_to_a_registered_name_is_refused(name: str, val
         (lambda m: m.register_parameter("", None), KeyError, 'parameter name can\'t be empty string ""'),
         (lambda m: m.register_parameter(3, None), TypeError, "parameter name should be a string. Got int"),
         (lambda m: m.register_parameter("forward", None), KeyError, "attribute 'forward' already exists"),
-        (lambda m: m.register_parameter("p", cd.ones(1)), TypeError, "object to parameter 'p' (candelabra.nn.Parameter or None required)"),
-        (lambda m: m.register_buffer("b", 3), TypeError, "cannot assign 'int' object to buffer 'b' (candelabra.Tensor or None required)"),
+        (
+            lambda m: m.register_parameter("p", cd.ones(1)),
+            TypeError,
+            "object to parameter 'p' (candelabra.nn.Parameter or None required)",
+        ),
+        (
+            lambda m: m.register_buffer("b", 3),
+            TypeError,
+            "cannot assign 'int' object to buffer 'b' (candelabra.Tensor or None required)",
+        ),
         (lambda m: m.register_buffer("a.b", None), KeyError, 'buffer name can\'t contain "."'),
         (lambda m: m.add_module("a.b", None), KeyError, 'module name can\'t contain ".", got: a.b'),
         (lambda m: m.add_module("a", 3), TypeError, "int is not a Module subclass"),
@@ -119,7 +130,11 @@ def test_assigning_the_wrong_kind_to_a_registered_name_is_refused(name: str, val
         (lambda m: m.get_parameter("inner.x"), AttributeError, "Linear has no attribute `x`"),
         (lambda m: m.get_buffer("scale"), AttributeError, "`scale` is not a buffer"),
         (lambda m: m.train("yes"), ValueError, "training mode is expected to be boolean"),
-        (lambda m: m.to(cd.int64), TypeError, "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype="),
+        (
+            lambda m: m.to(cd.int64),
+            TypeError,
+            "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=",
+        ),
         (lambda m: m.to(colour=1), TypeError, "to() got an unexpected keyword argument 'colour'"),
         (lambda m: m.to(cd.float32, "x"), TypeError, "to() received an invalid argument number 2: 'x'"),
         (lambda m: m.register_forward_hook(3), TypeError, "a hook must be callable, got int"),
@@ -128,9 +143,13 @@ def test_assigning_the_wrong_kind_to_a_registered_name_is_refused(name: str, val
         (lambda m: m.get_extra_state(), RuntimeError, "Reached a code path in Module.get_extra_state()"),
         (lambda m: m.set_extra_state(1), RuntimeError, "Reached a code path in Module.set_extra_state()"),
         (lambda m: nn.Parameter([1.0]), TypeError, "Parameter() expects a Tensor or None, got list"),
-        (lambda m: nn.Parameter(cd.ones(1, dtype=cd.int64)), RuntimeError, "only Tensors of floating point and complex dtype can require"),
+        (
+            lambda m: nn.Parameter(cd.ones(1, dtype=cd.int64)),
+            RuntimeError,
+            "only Tensors of floating point and complex dtype can require",
+        ),
     ],
-)  # fmt: skip
+)
 def test_misuse_is_told_and_changes_nothing(call: Any, error: type[Exception], text: str) -> None:
     """Each wrong call raises PyTorch's class with a text that says what is wrong; the module stays as it was."""
     m = Affine()
@@ -291,7 +310,7 @@ def test_state_dict_has_parameters_and_persistent_buffers() -> None:
         m.scale.add_(1)
     assert state["scale"].tolist() == [2, 2]
     assert m.state_dict(keep_vars=True)["scale"] is m.scale
-    assert list(m.state_dict(prefix="net."))[0] == "net.scale"
+    assert next(iter(m.state_dict(prefix="net."))) == "net.scale"
 
 
 def test_load_state_dict_copies_values_into_the_parameters() -> None:
@@ -318,8 +337,8 @@ def test_load_state_dict_lists_everything_that_does_not_fit_and_changes_nothing(
         "Error(s) in loading state_dict for Affine:\n"
         '\tMissing key(s) in state_dict: "mean". \n'
         '\tUnexpected key(s) in state_dict: "inner.extra". \n'
-        "\tsize mismatch for inner.weight: copying a param with shape candelabra.Size([3, 2]) from checkpoint, the shape "
-        "in current model is candelabra.Size([2, 2]).\n"
+        "\tsize mismatch for inner.weight: copying a param with shape candelabra.Size([3, 2]) from checkpoint, the "
+        "shape in current model is candelabra.Size([2, 2]).\n"
         '\tWhile copying the parameter named "inner.bias", expected candelabra.Tensor or Tensor-like object from '
         "checkpoint but received <class 'list'>"
     )

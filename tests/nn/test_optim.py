@@ -6,9 +6,8 @@ import math
 import re
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra import nn, optim
 
 GRADIENTS = [0.5, -1.25, 2.0, 0.0, 0.125]
@@ -85,7 +84,7 @@ def test_parameters_without_gradient_stay() -> None:
 
 
 def test_a_step_does_not_disturb_a_graph_or_the_gradient() -> None:
-    """Gradients keep their values, parameters stay leaves, and the closure's loss comes back, computed with recording."""
+    """Gradients keep their values, parameters stay leaves, and the closure's loss comes back."""
     p = nn.Parameter(cd.ones(1))
     optimizer = optim.SGD([p], lr=0.5, weight_decay=0.1, momentum=0.9)
 
@@ -125,35 +124,84 @@ def _late() -> Any:
     ("call", "error", "text"),
     [
         (lambda: optim.SGD([]), ValueError, "optimizer got an empty parameter list"),
-        (lambda: optim.SGD(cd.ones(1)), TypeError, "params argument given to the optimizer should be an iterable of Tensors or dicts"),
+        (
+            lambda: optim.SGD(cd.ones(1)),
+            TypeError,
+            "params argument given to the optimizer should be an iterable of Tensors or dicts",
+        ),
         (lambda: optim.SGD([3]), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
         (lambda: optim.SGD([cd.ones(1).requires_grad_() * 2]), ValueError, "can't optimize a non-leaf Tensor"),
         (lambda: optim.SGD([cd.ones(1)] * 2, lr=-1), ValueError, "Invalid learning rate: -1"),
         (lambda: optim.SGD([cd.ones(1)], momentum=-1), ValueError, "Invalid momentum value: -1"),
         (lambda: optim.SGD([cd.ones(1)], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
-        (lambda: optim.SGD([cd.ones(1)], nesterov=True), ValueError, "Nesterov momentum requires a momentum and zero dampening"),
+        (
+            lambda: optim.SGD([cd.ones(1)], nesterov=True),
+            ValueError,
+            "Nesterov momentum requires a momentum and zero dampening",
+        ),
         (lambda: optim.Adam([cd.ones(1)], eps=-1), ValueError, "Invalid epsilon value: -1"),
         (lambda: optim.Adam([cd.ones(1)], betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
         (lambda: optim.Adam([cd.ones(1)], betas=(0.9, 1.0)), ValueError, "Invalid beta parameter at index 1: 1.0"),
-        (lambda: optim.SGD([(t := cd.ones(1)), t]), ValueError, "some parameters appear more than once in one parameter group"),
-        (lambda: optim.SGD([{"params": [(t := cd.ones(1))]}, {"params": [t]}]), ValueError, "some parameters appear in more than one"),
-        (lambda: optim.SGD([{"params": {cd.ones(1)}}]), TypeError, "optimizer parameters need to be organized in ordered collections"),
-        (lambda: _late().add_param_group([1]), TypeError, "param_group must be a dict, but got <class 'list'>"),
-        (lambda: _late().load_state_dict({"state": {}, "param_groups": []}), ValueError, "loaded state dict has a different number"),
         (
-            lambda: _late().load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}), ValueError,
+            lambda: optim.SGD([(t := cd.ones(1)), t]),
+            ValueError,
+            "some parameters appear more than once in one parameter group",
+        ),
+        (
+            lambda: optim.SGD([{"params": [(t := cd.ones(1))]}, {"params": [t]}]),
+            ValueError,
+            "some parameters appear in more than one",
+        ),
+        (
+            lambda: optim.SGD([{"params": {cd.ones(1)}}]),
+            TypeError,
+            "optimizer parameters need to be organized in ordered collections",
+        ),
+        (lambda: _late().add_param_group([1]), TypeError, "param_group must be a dict, but got <class 'list'>"),
+        (
+            lambda: _late().load_state_dict({"state": {}, "param_groups": []}),
+            ValueError,
+            "loaded state dict has a different number",
+        ),
+        (
+            lambda: _late().load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
+            ValueError,
             "loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
         ),
         (lambda: optim.lr_scheduler.StepLR(3, 1), TypeError, "int is not an Optimizer"),
-        (lambda: optim.lr_scheduler.StepLR(_late(), 1, last_epoch=2), KeyError, "param 'initial_lr' is not specified in param_groups[0]"),
+        (
+            lambda: optim.lr_scheduler.StepLR(_late(), 1, last_epoch=2),
+            KeyError,
+            "param 'initial_lr' is not specified in param_groups[0]",
+        ),
         (lambda: optim.lr_scheduler.LambdaLR(_late(), []), ValueError, "Expected 1 lr_lambdas, but got 0"),
-        (lambda: optim.lr_scheduler.ConstantLR(_late(), 2), ValueError, "Constant multiplicative factor expected to be between 0 and 1."),
-        (lambda: optim.lr_scheduler.LinearLR(_late(), 0), ValueError, "Starting multiplicative factor expected to be greater than 0"),
-        (lambda: optim.lr_scheduler.LinearLR(_late(), 1, 2), ValueError, "Ending multiplicative factor expected to be between 0 and 1."),
-        (lambda: optim.lr_scheduler.LRScheduler(_late()), NotImplementedError, "LRScheduler does not say what its rate is: define rate()"),
-        (lambda: optim.Optimizer([cd.ones(1)], {}).step(), NotImplementedError, "Optimizer does not say how it updates parameters"),
+        (
+            lambda: optim.lr_scheduler.ConstantLR(_late(), 2),
+            ValueError,
+            "Constant multiplicative factor expected to be between 0 and 1.",
+        ),
+        (
+            lambda: optim.lr_scheduler.LinearLR(_late(), 0),
+            ValueError,
+            "Starting multiplicative factor expected to be greater than 0",
+        ),
+        (
+            lambda: optim.lr_scheduler.LinearLR(_late(), 1, 2),
+            ValueError,
+            "Ending multiplicative factor expected to be between 0 and 1.",
+        ),
+        (
+            lambda: optim.lr_scheduler.LRScheduler(_late()),
+            NotImplementedError,
+            "LRScheduler does not say what its rate is: define rate()",
+        ),
+        (
+            lambda: optim.Optimizer([cd.ones(1)], {}).step(),
+            NotImplementedError,
+            "Optimizer does not say how it updates parameters",
+        ),
     ],
-)  # fmt: skip
+)
 def test_misuse_of_optimisers_is_told(call: Any, error: type[Exception], text: str) -> None:
     """Each wrong call raises PyTorch's class with a text that says what is wrong."""
     with pytest.raises(error) as caught:
@@ -165,7 +213,9 @@ def test_a_required_option_must_be_given() -> None:
     """An optimiser may have options without a default."""
     from candelabra.optim.optimizer import required
 
-    with pytest.raises(ValueError, match="parameter group didn't specify a value of required optimization parameter lr"):
+    with pytest.raises(
+        ValueError, match="parameter group didn't specify a value of required optimization parameter lr"
+    ):
         optim.Optimizer([cd.ones(1)], {"lr": required})
     assert repr(required) == "<required parameter>"
 
@@ -244,10 +294,13 @@ def test_hooks_run_around_steps_and_states() -> None:
         (lambda o: optim.lr_scheduler.LambdaLR(o, lambda epoch: 1 / (1 + epoch)), [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]),
         (lambda o: optim.lr_scheduler.ConstantLR(o, 0.5, 2), [0.5, 0.5, 1, 1, 1]),
         (lambda o: optim.lr_scheduler.LinearLR(o, 0.5, 1.0, 2), [0.5, 0.75, 1, 1, 1]),
-        (lambda o: optim.lr_scheduler.CosineAnnealingLR(o, 4, 0.2), [1, 0.2 + 0.4 * (1 + math.sqrt(0.5)), 0.6, 0.2 + 0.4 * (1 - math.sqrt(0.5)), 0.2]),
+        (
+            lambda o: optim.lr_scheduler.CosineAnnealingLR(o, 4, 0.2),
+            [1, 0.2 + 0.4 * (1 + math.sqrt(0.5)), 0.6, 0.2 + 0.4 * (1 - math.sqrt(0.5)), 0.2],
+        ),
     ],
     ids=["step", "multistep", "exponential", "lambda", "constant", "linear", "cosine"],
-)  # fmt: skip
+)
 def test_schedules_set_the_rate_per_epoch(make: Any, expected: list[float]) -> None:
     """Rates of the first five epochs; a schedule's state goes on where it was."""
     optimizer = optim.SGD([nn.Parameter(cd.ones(1))], lr=1.0)
