@@ -12,6 +12,7 @@ from candelabra import namespace as _namespace
 from candelabra import ops as _ops
 from candelabra.device import device as device
 from candelabra.tensor import Tensor as Tensor
+from candelabra.creation import tensor as tensor  # after the module of that name, whose place it takes
 
 _companions.extend_path(__path__)
 _namespace.install_methods()

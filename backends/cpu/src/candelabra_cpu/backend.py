@@ -86,6 +86,8 @@ class CpuBackend(Backend):
         return payload.__dlpack__(**options)
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> np.ndarray | None:
+        if isinstance(source, np.ndarray):  # strides, and dtypes that DLPack has no code for
+            return source.copy() if copy else source.view()
         if tuple(source.__dlpack_device__())[0] != 1:
             return None
         return np.from_dlpack(source, copy=copy)
