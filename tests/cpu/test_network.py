@@ -225,3 +225,16 @@ def test_kernels_leave_no_floating_warning() -> None:
         network.KERNELS[name](x, *rest)
     network.KERNELS["normalize"](x, None, None, (1,), 1e-5)
     convolution.KERNELS["conv"](x[None], np.full((1, 1, 2), np.inf), None, (1,), (1,), (1,), 1)
+
+
+def test_the_gradient_of_normalisation_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over trailing dims the gradient goes in blocks, and equals the one computed at once."""
+    monkeypatch.setattr(network, "BLOCK", 7)
+    x, g = normal(3, 4, 5), normal(3, 4, 5, seed=1)
+    for w in (None, normal(4, 5)):
+        _, mean, rstd = network.normalize(x, w, None, (1, 2), 1e-5)
+        found = network.normalize_backward(g, x, mean, rstd, w, (1, 2))
+        turned = [np.moveaxis(a, 0, 2) for a in (g, x, mean, rstd)]
+        wide = None if w is None else w[:, :, None]
+        expected = network.normalize_backward(*turned, wide, (0, 1))
+        np.testing.assert_allclose(found, np.moveaxis(expected, 2, 0), rtol=1e-10, atol=1e-13)

@@ -288,6 +288,9 @@ def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any,
 
 def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints) -> Any:
     """The gradient of the input of :func:`normalize`."""
+    trailing = dims == tuple(range(x.ndim - len(dims), x.ndim))
+    if trailing and x.size and g.shape == x.shape and (w is None or w.shape == x.shape[x.ndim - len(dims) :]):
+        return _rows_backward(g, x, mean, rstd, w, prod(x.shape[x.ndim - len(dims) :]))
     z = x - mean
     z *= rstd
     h = g if w is None else g * w
@@ -298,6 +301,26 @@ def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints)
     out -= _mean(h, dims)
     out *= rstd
     return out
+
+
+def _rows_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, width: int) -> Any:
+    """As :func:`normalize_backward` row by row: for means over the last dims."""
+    grads, rows = np.ascontiguousarray(g).reshape(-1, width), np.ascontiguousarray(x).reshape(-1, width)
+    means, scales = mean.reshape(-1, 1), rstd.reshape(-1, 1)
+    weight = None if w is None else w.reshape(-1)
+    out = np.empty_like(rows)
+
+    def work(part: slice) -> None:
+        z = np.subtract(rows[part], means[part])
+        np.multiply(z, scales[part], out=z)
+        h = grads[part] if weight is None else grads[part] * weight
+        np.multiply(z, (np.einsum("ij,ij->i", h, z) / width)[:, None], out=z)
+        block = np.subtract(h, z, out=out[part])
+        np.subtract(block, h.mean(1, keepdims=True), out=block)
+        np.multiply(block, scales[part], out=block)
+
+    _each_block(rows.shape[0], rows.shape[1], work)
+    return out.reshape(x.shape)
 
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
