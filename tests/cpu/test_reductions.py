@@ -28,6 +28,16 @@ def test_sums_keep_their_digits_along_every_axis(shape: tuple[int, ...], dtype: 
     assert ulps(KERNELS["sum"](x, dims, False, None), x.sum(axis=dims, dtype=wide)) <= 4
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (200, 0), (129, 128), (129, 1), (1000, 3), (5000, 100)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_rows_short_and_few(shape: tuple[int, int], keepdim: bool) -> None:
+    """Short rows, few rows and none: every column adds up, in the dtype and shape of a sum."""
+    found = KERNELS["sum"](np.ones(shape, np.float32), (0,), keepdim, None)
+    assert found.dtype == np.float32
+    assert found.shape == ((1, shape[1]) if keepdim else (shape[1],))
+    assert (found == shape[0]).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float16, BFLOAT16])
 @pytest.mark.parametrize("name", ["sum", "mean", "cumsum"])
 def test_half_types_are_added_in_float32(dtype: Any, name: str) -> None:

@@ -49,7 +49,7 @@ def added(x: Any, dim: Dims, keepdim: bool) -> Any:
         return _add(x.T, None, None, None, keepdim)
     if x.dtype.itemsize == 4 or x.dtype.char == "F":
         wide = np.complex128 if x.dtype.char == "F" else np.float64
-        if dim == (0,) and x.ndim == 2 and x.flags.c_contiguous and x.shape[1] <= 128 < len(x):
+        if dim == (0,) and x.ndim == 2 and x.flags.c_contiguous and 0 < x.shape[1] <= 128 < len(x):
             total = _folded(x, wide).astype(x.dtype)
             return total[None] if keepdim else total
         return asarray(_add(x, dim, wide, None, keepdim)).astype(x.dtype)
@@ -59,9 +59,10 @@ def added(x: Any, dim: Dims, keepdim: bool) -> Any:
 def _folded(x: Any, wide: Any) -> Any:
     """The sum of many short rows: several rows side by side as one long one, which NumPy adds seven times as fast."""
     rows, width = x.shape
-    fold = 1024 // max(width, 1) or 1
-    whole = rows // fold * fold
-    sums = _add(x[:whole].reshape(-1, fold * width), 0, wide).reshape(fold, width)
+    fold = 1024 // width
+    count = rows // fold
+    whole = count * fold
+    sums = _add(x[:whole].reshape(count, fold * width), 0, wide).reshape(fold, width)
     return _add(sums, 0) + _add(x[whole:], 0, wide)
 
 
