@@ -231,6 +231,21 @@ def basic_index(input: Tensor, index: BasicIndex) -> Tensor:
     ...
 
 
+def replaced(input: Tensor, src: Tensor, view: Any, *arguments: Any) -> Tensor:
+    """``input`` with what ``view(input, *arguments)`` shows replaced by ``src``, where no array can be written to.
+
+    The view of a tensor of positions says which elements those are.
+    """
+    from candelabra.dtypes import int64
+    from candelabra.ops.creation import arange
+    from candelabra.ops.indexing import index_put
+
+    positions = arange(0, 1, input.numel(), dtype=int64, device=input.device).reshape(input.shape)
+    places = view(positions, *arguments)
+    flat: Tensor = index_put(input.reshape(-1), (places.reshape(-1),), src.expand(places.shape).reshape(-1))
+    return flat.reshape(input.shape)
+
+
 @by
 def _given(input: Tensor, shape: Ints, *_: Any) -> Ints:
     return shape
@@ -242,6 +257,8 @@ def basic_index_adjoint(input: Tensor, shape: Shape, index: BasicIndex) -> Tenso
     from candelabra.ops.creation import full
 
     out = full(shape, 0, dtype=input.dtype, device=input.device)
+    if out._instance.immutable:
+        return replaced(out, input, basic_index, index)
     basic_index(out, index).copy_(input)
     return out
 
@@ -249,6 +266,8 @@ def basic_index_adjoint(input: Tensor, shape: Shape, index: BasicIndex) -> Tenso
 @operator(like_input, method=False, public=False)
 def basic_index_scatter(input: Tensor, src: Tensor, index: BasicIndex) -> Tensor:
     """A copy of ``input`` with ``src`` put at ``[index]``."""
+    if input._instance.immutable:
+        return replaced(input, src, basic_index, index)
     out = input.clone()
     basic_index(out, index).copy_(src)
     return out
@@ -273,6 +292,8 @@ def diagonal(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
 @operator(like_input, method=False, public=False)
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     """A copy of ``input`` with ``src`` on that diagonal."""
+    if input._instance.immutable:
+        return replaced(input, src, diagonal, offset, dim1, dim2)
     out = input.clone()
     diagonal(out, offset, dim1, dim2).copy_(src)
     return out

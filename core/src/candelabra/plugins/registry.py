@@ -64,7 +64,7 @@ def plugins() -> dict[str, Plugin]:
     with _listing:
         if _plugins is None:
             _plugins = _discover()
-        return dict(_plugins)
+        return dict(sorted(_plugins.items()))
 
 
 def _table() -> dict[str, Plugin]:
