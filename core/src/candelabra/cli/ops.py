@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from candelabra.cli.routes import instances, table
 from candelabra.errors import BackendError
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def derivative(record: Operator) -> str:
+def derivative(record: Operator[..., Any]) -> str:
     """Whether an operator has a derivative: ``yes``, ``by body``, or ``no``."""
     if record.differentiable:
         return "yes"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from candelabra.device import Instance, open_device
 from candelabra.dispatch.explain import Explanation, explain_key
 from candelabra.dtypes import BY_NAME, dtype
@@ -17,7 +19,7 @@ def instances(name: str | None) -> list[Instance]:
     return [open_device(made.name) for _, made in registry.working() if registry.device_count(made)]
 
 
-def typical_dtype(record: Operator, instance: Instance, wanted: str | None = None) -> dtype:
+def typical_dtype(record: Operator[..., Any], instance: Instance, wanted: str | None = None) -> dtype:
     """``wanted``, or the first dtype that the operator takes and the device holds."""
     if wanted is not None:
         return BY_NAME[wanted]

@@ -170,7 +170,7 @@ def _gradient(record: Operator[..., Any], key: int, last: Step) -> str:
 
 
 # -- from a call to its key ---------------------------------------------------------------------------------------------
-def _record(operator: Any) -> tuple[Operator | None, bool]:
+def _record(operator: Any) -> tuple[Operator[..., Any] | None, bool]:
     if isinstance(operator, Operator):
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")

@@ -1,0 +1,140 @@
+"""Devices by name: modules, methods, the current device, and calls whose tensors live apart."""
+
+import pytest
+
+import candelabra as cd
+from candelabra.errors import BackendError, DeviceMismatch, DeviceUnavailable
+
+
+def test_module_of_an_absent_type_says_no() -> None:
+    """Without a plugin a known device type answers that it is not available, and raises only when it is used."""
+    assert cd.cuda.is_available() is False
+    assert cd.cuda.device_count() == 0
+    assert cd.cuda.is_initialized() is False
+    assert cd.cuda.memory_allocated() == 0
+    cd.cuda.empty_cache()
+    cd.cuda.manual_seed_all(0)
+    assert "no backend is installed for device type 'cuda'" in str(cd.cuda.unavailable_reason())
+    with pytest.raises(BackendError, match="no backend is installed for device type 'cuda'"):
+        cd.cuda.current_device()
+
+
+def test_unknown_name_is_no_device_module() -> None:
+    """A misspelt function stays an AttributeError."""
+    with pytest.raises(AttributeError, match="module 'candelabra' has no attribute 'tensro'"):
+        _ = cd.tensro
+
+
+def test_tensor_methods_per_device_type() -> None:
+    """`x.cpu()`, `x.cuda()`, `x.is_cuda` exist for every known type; the error says that the device is not there."""
+    x = cd.ones(2)
+    assert x.cpu() is x
+    assert x.is_cpu is True
+    assert x.is_cuda is False
+    with pytest.raises(BackendError, match="no backend is installed for device type 'cuda'"):
+        x.cuda()
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = x.nonsense
+
+
+@pytest.mark.usefixtures("lantern")
+def test_module_of_an_installed_type() -> None:
+    """A type whose plugin is there gets the same functions, from the plugin."""
+    assert cd.lantern.is_available()
+    assert cd.lantern.device_count() == 2
+    assert cd.lantern.get_device_name(1) == "lantern number 1"
+    assert cd.lantern.get_device_properties(0).wick == "short"
+    assert repr(cd.lantern.get_device_properties(0)) == "DeviceProperties(name='lantern number 0', wick='short')"
+    assert not cd.lantern.is_bf16_supported()
+    assert cd.ones(2).lantern(1).device == cd.device("lantern:1")
+    assert cd.lantern.is_initialized()
+    assert set(cd.lantern.memory_stats(1)) == {"allocated"}
+    with pytest.raises(NotImplementedError, match="backend 'lantern' has no streams"):
+        cd.lantern.Stream()
+    with pytest.raises(ValueError, match="Expected a lantern device, but got: cpu"):
+        cd.lantern.synchronize("cpu")
+    with pytest.raises(DeviceUnavailable, match=r"'lantern:5' does not exist: backend 'lantern' offers 2 device\(s\)"):
+        cd.ones(2, device="lantern:5")
+
+
+@pytest.mark.usefixtures("lantern")
+def test_current_device_is_what_the_bare_name_means() -> None:
+    """`set_device` and `with device(...)` choose the instance that a name without an index stands for."""
+    assert cd.lantern.current_device() == 0
+    with cd.lantern.device(1):
+        assert cd.lantern.current_device() == 1
+        assert cd.ones(1, device="lantern").device == cd.device("lantern:1")
+    assert cd.ones(1, device="lantern").device == cd.device("lantern:0")
+
+
+@pytest.mark.usefixtures("lantern")
+def test_devices_and_accelerator() -> None:
+    """All devices of all backends are listed; the accelerator is the first type that is not the host's."""
+    assert [str(d) for d in cd.devices()] == ["cpu:0", "ember:0", "lantern:0", "lantern:1"]
+    assert cd.accelerator.is_available()
+    assert str(cd.accelerator.current_accelerator()) == "ember"
+    assert cd.accelerator.device_count() == 1
+    assert cd.accelerator.current_device_index() == 0
+    cd.accelerator.synchronize()
+
+
+def test_without_accelerator() -> None:
+    """On a machine with the host alone the questions are answered no, and use is an error."""
+    assert cd.accelerator.current_accelerator() is None
+    assert cd.accelerator.device_count() == 0
+    with pytest.raises(DeviceUnavailable, match="no accelerator is available"):
+        cd.accelerator.synchronize()
+
+
+@pytest.mark.usefixtures("lantern")
+def test_mixed_devices_name_each_argument_and_the_cure() -> None:
+    """The error of a cross-device call says where each argument is and which `.to` mends it."""
+    x, y = cd.ones(2, device="lantern:0"), cd.ones(2)
+    cure = r"'input' on lantern:0, 'other' on cpu:0. Move them: other.to\('lantern:0'\)"
+    with pytest.raises(DeviceMismatch, match=cure):
+        x + y
+    with pytest.raises(DeviceMismatch, match=r"'other' on lantern:1.*other.to\('lantern:0'\)"):
+        x * cd.ones(2, device="lantern:1")
+
+
+@pytest.mark.usefixtures("lantern")
+def test_zero_dimensional_host_tensors_act_as_numbers() -> None:
+    """A 0-d tensor of the host may stand beside any device's, on either side; another accelerator's may not."""
+    x = cd.ones(2, device="lantern:1")
+    half = cd.full((), 0.5)
+    assert (x * half).tolist() == [0.5, 0.5]
+    assert (half - x).device == cd.device("lantern:1")
+    with pytest.raises(DeviceMismatch, match="'other' on lantern:0"):
+        x * cd.ones((), device="lantern:0")
+
+
+@pytest.mark.usefixtures("lantern")
+@pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
+def test_host_indices_are_legal() -> None:
+    """Index tensors may stay on the host."""
+    x = cd.arange(4, device="lantern").to(cd.float32)
+    assert x[cd.arange(2)].tolist() == [0, 1]
+
+
+@pytest.mark.usefixtures("lantern")
+def test_transfers_move_and_warn() -> None:
+    """Inside `transfers("move")` arguments are moved silently, inside "warn" with a warning, outside not at all."""
+    x, y = cd.ones(2, device="lantern"), cd.ones(2)
+    with cd.transfers("move"):
+        assert (x + y).device == cd.device("lantern")
+        assert (y + x).device == cd.device("cpu")
+    with cd.transfers("warn"), pytest.warns(UserWarning, match="Expected all tensors to be on the same device"):
+        assert (x + y).tolist() == [2, 2]
+    with pytest.raises(DeviceMismatch, match="allow it with candelabra.transfers"):
+        x + y
+    with pytest.raises(ValueError, match=r'transfers\(\) expects "error", "warn" or "move", got \'maybe\''), cd.transfers("maybe"):
+        pass
+
+
+@pytest.mark.usefixtures("lantern")
+def test_in_place_target_is_never_moved() -> None:
+    """A write goes to the tensor that was given: its device cannot be changed by a policy."""
+    x, y = cd.full((), 1.0), cd.ones(2, device="lantern")
+    with cd.transfers("move"), pytest.raises((DeviceMismatch, RuntimeError), match="add"):
+        x.add_(y)
+    assert x.item() == 1
