@@ -49,7 +49,16 @@ def alias(x: Any) -> Any:
     return x.view()
 
 
+def view_as_real(x: Any) -> Any:
+    return x[..., None].view(x.real.dtype)  # over a last axis of size 1, which any strides allow
+
+
+def view_as_complex(x: Any) -> Any:
+    return x.view(np.result_type(x.dtype, np.complex64))[..., 0]
+
+
 KERNELS: dict[str, Any] = {
     "basic_index": basic_index, "transpose": transpose, "t": t, "permute": permute, "alias": alias, "detach": alias,
     "view": view, "expand": expand,
+    "view_as_real": view_as_real, "view_as_complex": view_as_complex,
 }  # fmt: skip

@@ -192,7 +192,9 @@ class Overwrite(Node):
     def backward(self, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         parts = [g]
         for op, arguments in self.chain:
-            parts.append(op(parts[-1], *arguments))
+            # The gradient need not lie in memory as the base did, and these two look at that.
+            part = parts[-1].contiguous() if op.name in ("view", "view_as_complex") else parts[-1]
+            parts.append(op(part, *arguments))
         to_base = None
         if self.e0 is not None:
             to_base = zeros_like(parts[-1])

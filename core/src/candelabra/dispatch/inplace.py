@@ -53,6 +53,11 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
         from candelabra.autograd.views import refreshed_inplace
 
         scope["refreshed_inplace"] = refreshed_inplace
+    if key & VIEW:
+        from candelabra.autograd.views import check_overlap
+
+        scope["check_overlap"] = check_overlap
+        lines.append(f"check_overlap({first})")
     arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
     lines += [
         f"try: kernel({arguments})",

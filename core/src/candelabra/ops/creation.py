@@ -83,6 +83,11 @@ def clone(input: Tensor) -> Tensor:
 clone.vjp(input=lambda g: g)
 
 
+def zeroed(g: Tensor) -> Tensor:
+    """The gradient of what was overwritten: zeros. Not ``g * 0``, which is NaN where ``g`` is infinite."""
+    return full(tuple(g.shape), 0, dtype=g.dtype, device=g.device)
+
+
 @by
 def _copied(input: Tensor, src: Tensor) -> tuple[int, ...]:
     from candelabra.ops.views import expanded_shape
@@ -96,7 +101,7 @@ def copied(input: Tensor, src: Tensor) -> Tensor:
     return src.expand(input.shape).clone()
 
 
-copied.vjp(input=lambda g: g * 0, src=lambda g: g)
+copied.vjp(input=lambda g: zeroed(g), src=lambda g: g)
 
 
 @operator(like_input, inplace=True, public=False)
@@ -109,4 +114,4 @@ def filled(input: Tensor, value: Tensor | Number) -> Tensor:
     return full(input.shape, value, dtype=input.dtype, device=input.device)
 
 
-filled.vjp(input=lambda g: g * 0, value=lambda g: g.sum())
+filled.vjp(input=lambda g: zeroed(g), value=lambda g: g.sum())
