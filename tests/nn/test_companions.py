@@ -11,11 +11,9 @@ from candelabra import _companions
 
 
 def python(*lines: str, isolated: bool = False) -> str:
-    """What a fresh interpreter prints; ``isolated``: with the core on its path and no nn."""
+    """What a fresh interpreter prints; ``isolated``: with the core on its path and no site-packages, so no nn."""
     core = str(Path(cd.__file__).parents[1])
-    start = [
-        f"import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p and 'nn/src' not in p] + [{core!r}]"
-    ]
+    start = ["import sys", f"sys.path[:] = [p for p in sys.path if 'site-packages' not in p] + [{core!r}]"]
     code = "\n".join([*(start if isolated else []), *lines])
     options = ["-S"] if isolated else []
     done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=True)

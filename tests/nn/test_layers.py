@@ -67,7 +67,7 @@ def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
         (lambda: nn.Unflatten(1, (3, 4)), (2, 12), (2, 3, 4), "Unflatten(dim=1, unflattened_size=(3, 4))"),
         (lambda: nn.LayerNorm(4), (2, 4), (2, 4), "LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=True)"),
         (lambda: nn.RMSNorm((3, 4)), (2, 3, 4), (2, 3, 4), "RMSNorm((3, 4), eps=None, elementwise_affine=True)"),
-        (lambda: nn.GroupNorm(2, 4), (2, 4, 3), (2, 4, 3), "GroupNorm(2, 4, eps=1e-05, affine=True)"),
+        (lambda: nn.GroupNorm(2, 4), (2, 4, 3), (2, 4, 3), "GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)"),
         (
             lambda: nn.BatchNorm2d(3),
             (2, 3, 4, 4),
@@ -287,7 +287,9 @@ def test_layer_norm_normalises_the_last_dims() -> None:
     assert close(out.mean(1), cd.zeros(4), 1e-4)
     assert close(out.var(1, correction=0), cd.ones(4), 1e-3)
     assert list(nn.LayerNorm(4, elementwise_affine=False).parameters()) == []
-    assert [n for n, _ in nn.LayerNorm(4, bias=False).named_parameters()] == ["weight"]
+    for norm in (nn.LayerNorm(4, bias=False), nn.GroupNorm(2, 4, bias=False), nn.BatchNorm1d(4, bias=False)):
+        assert [n for n, _ in norm.named_parameters()] == ["weight"]
+        assert norm(cd.randn(3, 4)).shape == (3, 4)
 
 
 def test_batch_norm_keeps_running_statistics() -> None:
