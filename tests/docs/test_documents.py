@@ -36,10 +36,10 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("page", ["README.md", "docs/tour.md", "docs/adding-an-operator.md", "CONTRIBUTING.md"])
 def test_files_that_a_page_names_exist(page: str) -> None:
     """A path in backticks, or a link, leads somewhere."""
-    text = (ROOT / page).read_text()
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     for link in links:
         assert ((ROOT / page).parent / link).exists(), link
     roots = [ROOT, ROOT / "core/src/candelabra"]
     for path in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|toml))`", text):
-        assert any((root / path).exists() for root in roots), path
+        assert "NNNN" in path or any((root / path).exists() for root in roots), path

@@ -44,9 +44,13 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
         return xp.asarray(xp.flip(x, axis=dims), copy=True)
 
     def tril(x: Any, diagonal: int) -> Any:
+        if x.ndim < 2:
+            raise ValueError("a triangle takes two dims")
         return xp.asarray(xp.tril(x, k=diagonal), copy=True)
 
     def triu(x: Any, diagonal: int) -> Any:
+        if x.ndim < 2:
+            raise ValueError("a triangle takes two dims")
         return xp.asarray(xp.triu(x, k=diagonal), copy=True)
 
     return {

@@ -154,7 +154,8 @@ def canonical_lines(parameters: list[Parameter]) -> list[str]:
         n = p.name
         if p.kind == DIM:
             # Canonical already, nearly always: two comparisons instead of two calls.
-            lines.append(f"if type({n}) is not int or not 0 <= {n} < _rank: {n} = as_dim({n}, {source})")
+            absent = f"{n} is not None and " if "None" in p.annotation else ""
+            lines.append(f"if {absent}(type({n}) is not int or not 0 <= {n} < _rank): {n} = as_dim({n}, {source})")
         elif p.kind == DIMS:
             lines.append(f"if {n} is not None: {n} = as_dims({n}, {source})")
         elif p.kind == SHAPE:

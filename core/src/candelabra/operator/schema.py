@@ -21,6 +21,7 @@ KINDS: Final[dict[str, str]] = {
     "Mask": MASK,
     "Sequence[Index | None]": INDICES,
     "Dim": DIM,
+    "Dim | None": DIM,
     "Dims": DIMS,
     "Shape": SHAPE,
     "DType": DTYPE,
