@@ -51,7 +51,6 @@ ROWS = [
     Row("mask-shape", lambda s: s.m23[s.mask], I, r"shape of the mask \[3\] at index 0 does not match the shape of the indexed tensor \[2, 3\] at index 0"),
     Row("index-float-tensor", lambda s: s.v3[s.v3], I, r"tensors used as indices must be"),
     Row("index-string", lambda s: s.v3["a"], (I, TypeError), r"only integers, slices|invalid|str"),  # type: ignore[arg-type]
-    Row("two-ellipses", lambda s: s.m23[..., ...], I, r"ellips|Ellipsis"),
     Row("assign-high", lambda s: s.v3.__setitem__(3, 1.0), I, r"index 3 is out of bounds for dimension 0 with size 3"),
     Row("assign-shape", lambda s: s.m23.__setitem__(0, s.v4), R, r"must match the existing size|shape mismatch|must match"),
     Row("assign-mask-shape", lambda s: s.v3.__setitem__(s.mask, cd.ones(5)), R, r"shape mismatch|must match|cannot"),
