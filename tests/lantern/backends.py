@@ -116,7 +116,7 @@ class EmberBackend(LanternBackend):
 
     def kernels(self) -> Mapping[str, Kernel]:
         views = {n: self.queued(n, self.viewed(n)) for n, op in OPERATORS.items() if op.geometry is not None}
-        return {**super().kernels(), **views}
+        return {**super().kernels(), **views, "index_put": self.queued("index_put", put)}
 
     @staticmethod
     def viewed(name: str) -> Kernel:
@@ -132,6 +132,17 @@ class EmberBackend(LanternBackend):
 
     def copy_(self, destination: Glow, source: Glow) -> Glow:
         raise AssertionError("the core wrote to an array that never changes")
+
+
+def put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
+    """``index_put`` into a copy."""
+    out = x.copy()
+    where = tuple(slice(None) if i is None else i for i in indices)
+    if accumulate:
+        np.add.at(out, where, values)
+    else:
+        out[where] = values
+    return out
 
 
 def first(args: Sequence[Any]) -> Glow:

@@ -77,6 +77,9 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     lines: list[str] = []
     if call.key & VIEW:
         lines += guard_lines(op, passed, scope, call.scalar)
+    dynamic = next((p.name for p in op.schema.parameters if p.kind == DTYPE), None)
+    if dynamic and not call.on_tensors:  # before the kernel: a dtype that the device cannot hold never reaches it
+        lines.append(f"_k = K0 if {dynamic} is None else keymap[{dynamic}]")
     lines += kernel_lines(call, passed)
     plan = None
     if call.recording:
@@ -86,7 +89,6 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
         if call.key & INFERENCE:
             scope["INFERENCE"], scope["refuse_inference"] = INFERENCE, refuse_inference
             lines += plan.inference_lines()
-    dynamic = next((p.name for p in op.schema.parameters if p.kind == DTYPE), None)
     if op.schema.result is None:
         lines += single_output_lines(call, dynamic)
         if call.recording:
@@ -136,7 +138,7 @@ def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
         lines.append("_o0._version = [0]")
     if dynamic:
         mark = " | VIEW" if call.operator.view else ""
-        return [*lines, f"_k = K0 if {dynamic} is None else keymap[{dynamic}]", f"_o0._keys = _k{mark}"]
+        return [*lines, f"_o0._keys = _k{mark}"]
     return [*lines, "_o0._keys = KT"]
 
 
