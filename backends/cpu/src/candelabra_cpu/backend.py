@@ -83,14 +83,14 @@ class CpuBackend(Backend):
         return (1, 0)
 
     def to_dlpack(self, payload: np.ndarray, index: int, **options: Any) -> Any:
-        return payload.__dlpack__(**options)
+        from candelabra_cpu.dlpack import exported
+
+        return exported(payload, **options)
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> np.ndarray | None:
-        if isinstance(source, np.ndarray):  # strides, and dtypes that DLPack has no code for
-            return source.copy() if copy else source.view()
-        if tuple(source.__dlpack_device__())[0] != 1:
-            return None
-        return np.from_dlpack(source, copy=copy)
+        from candelabra_cpu.dlpack import imported
+
+        return imported(source, copy)
 
 
 def allocate(shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
