@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from candelabra_arrayapi import network, pointwise, reductions, shaping
+from candelabra_arrayapi import indexing, network, pointwise, reductions, shaping, sorting
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any] = lambda index: None) -> dict[str, Callable[..., Any]]:
@@ -18,4 +18,6 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any] = l
         **reductions.kernels(xp, dtypes),
         **shaping.kernels(xp, dtypes, device),
         **network.kernels(xp),
+        **indexing.kernels(xp, dtypes),
+        **sorting.kernels(xp, dtypes),
     }

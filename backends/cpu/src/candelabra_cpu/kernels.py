@@ -15,7 +15,7 @@ Kernel = Callable[..., Any]
 
 def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
-    from candelabra_cpu import convolution, creation, gradients, indexing, network, pointwise, random, reductions, viewing
+    from candelabra_cpu import convolution, creation, gradients, indexing, network, pointwise, random, reductions, sorting, viewing
     from candelabra_cpu.backend import TO_NUMPY
 
     base = candelabra_arrayapi.kernels(np, TO_NUMPY)
@@ -29,6 +29,7 @@ def table() -> dict[str, Kernel]:
         **creation.KERNELS,
         **gradients.KERNELS,
         **indexing.KERNELS,
+        **sorting.KERNELS,
         **convolution.KERNELS,
         **network.KERNELS,
     }

@@ -1,3 +1,3 @@
 """The operators, declared family by family. Importing this package fills the registry."""
 
-from candelabra.ops import arithmetic, convolution, creation, indexing, joining, network, normalization, pointwise, pooling, random, reductions, transfer, views  # noqa: F401 - to declare is the point
+from candelabra.ops import arithmetic, convolution, creation, indexing, joining, network, normalization, pointwise, pooling, random, reductions, sorting, transfer, views  # noqa: F401 - to declare is the point
