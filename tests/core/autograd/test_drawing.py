@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.autograd import make_dot
 
 

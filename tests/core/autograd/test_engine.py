@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.autograd import backward, grad
 
 

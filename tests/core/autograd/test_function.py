@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.autograd import Function, grad, gradcheck, gradgradcheck
 from candelabra.autograd.function import once_differentiable
 

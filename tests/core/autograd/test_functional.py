@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.autograd import Function, functional, gradcheck
 from candelabra.autograd.transforms import elementwise_grad, value_and_grad
 from candelabra.autograd.transforms import grad as gradient

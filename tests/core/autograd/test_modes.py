@@ -6,9 +6,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 
 
 def test_contexts_nest() -> None:

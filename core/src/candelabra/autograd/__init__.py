@@ -49,4 +49,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_NAMES})
 
 
-__all__ = list(_NAMES)  # noqa: PLE0605 - the table is the list
+__all__ = list(_NAMES)

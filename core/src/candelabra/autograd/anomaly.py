@@ -99,7 +99,7 @@ def _report(node: Node) -> None:
     warnings.warn(text, UserWarning, stacklevel=4)
 
 
-class set_detect_anomaly:  # noqa: N801 - PyTorch's name
+class set_detect_anomaly:
     """Switch anomaly mode on or off at once; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -116,7 +116,7 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
         _settings.check_nan = self._check
 
 
-class detect_anomaly(set_detect_anomaly):  # noqa: N801 - PyTorch's name
+class detect_anomaly(set_detect_anomaly):
     """Inside the block, a failing backward pass shows the forward call that made the failing node.
 
     ``check_nan``: NaN in a gradient is a failure too. It slows everything down: for debugging only.

@@ -44,7 +44,8 @@ class _Mode:
 
     def __call__(self, function: F) -> F:
         """Decorate a function, a generator function, a coroutine function, or every method call of a class's ``__init__``."""
-        return _decorated(self, function)
+        decorated: F = _decorated(self, function)
+        return decorated
 
 
 _MODES: Final = NO_GRAD | INFERENCE_MODE
@@ -115,7 +116,7 @@ def _stepped(mode: _Mode, inner: Any) -> Generator[Any, Any, Any]:
                 step, value = inner.send, (received,)  # type: ignore[assignment]
 
 
-class no_grad(_Mode):  # noqa: N801 - PyTorch's name
+class no_grad(_Mode):
     """Record nothing: results don't require grad, writes in place to leaves are allowed. As ``torch.no_grad``.
 
     ``with no_grad():``, ``@no_grad()`` or ``@no_grad``.
@@ -128,7 +129,7 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's name
         return before | NO_GRAD
 
 
-class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
+class enable_grad(_Mode):
     """Record again inside :class:`no_grad`; has no effect in inference mode. As ``torch.enable_grad``."""
 
     def __new__(cls, function: Any = None) -> Any:
@@ -138,7 +139,7 @@ class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
         return before if before & INFERENCE_MODE else before & ~NO_GRAD
 
 
-class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
+class set_grad_enabled(_Mode):
     """Switch recording on or off at once; as a context manager, until the end of the block.
 
     As ``torch.set_grad_enabled``; as a decorator it leaves the caller's mode as it was.
@@ -177,10 +178,10 @@ class _Bits(_Mode):
 
     def __init__(self, function: Callable[[int], int]) -> None:
         super().__init__()
-        self._bits = function  # type: ignore[method-assign]
+        self._bits = function  # type: ignore[assignment,method-assign]
 
 
-class inference_mode(_Mode):  # noqa: N801 - PyTorch's name
+class inference_mode(_Mode):
     """Record nothing, and make tensors that can never enter a recorded graph as saved values. As ``torch.inference_mode``.
 
     ``inference_mode(False)`` inside leaves it again, with recording on.
