@@ -1,0 +1,152 @@
+"""Dispatch: which step serves a call, late kernels, composites, the fallback policy, and `explain`."""
+
+import pytest
+
+import candelabra as cd
+from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator
+
+quietly = pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
+
+
+def test_routes_of_concrete_calls() -> None:
+    """`explain` says which step serves a call, with the reason, and does not run it."""
+    x = cd.ones(3)
+    y = x.clone().requires_grad_()
+    assert cd.explain("mul", x, x).route == "native"
+    assert cd.explain("mul", x, x).reason == "kernel 'mul' of backend 'cpu'"
+    assert cd.explain("mul", y, x).gradient == "its own; recorded"
+    with cd.no_grad():
+        assert "grad mode is off" in cd.explain("mul", y, x).gradient
+    routes = [step.route for step in cd.explain("exp", cd.arange(3)).steps]
+    assert routes == ["promotion", "native"]
+    assert cd.explain("mul_", x, 2.0).operator == "mul_"
+    assert x.tolist() == [1, 1, 1]
+    assert "float32" in cd.explain("mul", x, 2.0).key
+    assert " => 4. native: kernel 'mul'" in str(cd.explain("mul", x, x))
+
+
+def test_explain_of_an_overloaded_function_tells_its_operators() -> None:
+    """A front is run, and every operator that it called is explained."""
+    told = cd.explain(cd.max, cd.ones(2, 2), 0)
+    assert told.route == "front"
+    assert told.calls
+    assert all(call.route in ("native", "composite", "strided") for call in told.calls)
+
+
+def test_explain_refuses_strangers() -> None:
+    """What is no operator is a TypeError."""
+    with pytest.raises(TypeError, match="there is no operator 'nonsense'"):
+        cd.explain("nonsense")
+    with pytest.raises(TypeError, match="expects an operator, its name or a function, got 3"):
+        cd.explain(3)
+
+
+def test_late_kernel_serves_from_the_next_call_on() -> None:
+    """A kernel that is registered late replaces calls resolved before; undo functions work in any order, once each."""
+    x = cd.ones(2)
+    assert (x * 3).tolist() == [3, 3]
+    original = cd.get_kernel("cpu", "mul")
+    undo_first = cd.register_kernel("cpu", "mul", lambda a, b: a - b)
+    assert (x * 3).tolist() == [-2, -2]
+    second = lambda a, b: a + b  # noqa: E731 - a kernel in one line
+    undo_second = cd.register_kernel("cpu", "mul", second)
+    assert cd.get_kernel("cpu", "mul") is second
+    undo_first()
+    assert (x * 3).tolist() == [4, 4]
+    undo_second()
+    undo_second()
+    assert (x * 3).tolist() == [3, 3]
+    assert cd.get_kernel("cpu", "mul") is original
+
+
+def test_late_kernel_is_checked() -> None:
+    """Unknown operators and values that cannot be called are refused, and nothing changes."""
+    with pytest.raises(BackendError, match="has a kernel for 'nonsense', but no operator has that name"):
+        cd.register_kernel("cpu", "nonsense", lambda x: x)
+    with pytest.raises(BackendError, match="the kernel of 'mul' is not callable: 3"):
+        cd.register_kernel("cpu", "mul", 3)
+    with pytest.raises(BackendError, match="backend 'cpu' has no kernel 'nonsense'"):
+        cd.get_kernel("cpu", "nonsense")
+
+
+def test_override_of_a_composite_serves_inference_only() -> None:
+    """A backend's kernel for a composite without a derivative is passed over when a gradient is asked for."""
+    from candelabra.operator.record import OPERATORS
+
+    name = next(
+        n for n, op in sorted(OPERATORS.items())
+        if op.body is not None and not op.differentiable and op.not_differentiable is None
+        and [p.kind for p in op.schema.parameters] == ["tensor"] and op.schema.result is None and not op.view
+    )  # fmt: skip
+    x = cd.ones(2)
+    undo = cd.register_kernel("cpu", name, lambda a: a * 0 + 42)
+    try:
+        assert cd.explain(name, x).route == "native"
+        asked = cd.explain(name, x.requires_grad_())
+        assert asked.route == "composite"
+        assert "inference only" in asked.reason
+    finally:
+        undo()
+
+
+@quietly
+@pytest.mark.usefixtures("lantern")
+def test_fallback_policy_for_all_and_for_one_operator() -> None:
+    """"error" forbids the fallback, for all operators or for those named, and only inside its block."""
+    x = cd.ones(3, device="lantern")
+    with cd.fallback("error"), pytest.raises(UnsupportedOperator, match="The fallback policy is 'error'"):
+        x.cumsum(0)
+    with cd.fallback("error", ["cumsum"]):
+        with pytest.raises(UnsupportedOperator, match=r"'cumsum' is not available on device 'lantern:0'.*Kernels exist on: cpu"):
+            x.cumsum(0)
+        assert x.cumprod(0).tolist() == [1, 1, 1]
+    assert x.cumsum(0).tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match=r'fallback\(\) expects "allow" or "error", got \'perhaps\''), cd.fallback("perhaps"):
+        pass
+
+
+@pytest.mark.usefixtures("lantern")
+def test_fallback_is_explained_counted_and_said_once() -> None:
+    """The route is "fallback" before the call; the call warns once per operator and device and counts each time."""
+    x = cd.ones(3, device="lantern")
+    assert cd.explain("cumsum", x, 0).route == "fallback"
+    assert cd.fallback_counts() == {}
+    with pytest.warns(FallbackWarning, match="'cumsum' has no kernel on 'lantern:0'"):
+        x.cumsum(0)
+    x.cumsum(0)
+    assert cd.fallback_counts()["lantern:0", "cumsum"] == 2
+
+
+@quietly
+@pytest.mark.usefixtures("lantern")
+def test_write_through_a_fallback_reaches_the_original() -> None:
+    """An in-place operator that falls back changes the tensor on its own device, through a view as well."""
+    x = cd.zeros(2, 2, device="lantern")
+    x[1].add_(1).sinh_()
+    assert x[0].tolist() == [0, 0]
+    assert x[1].tolist() == pytest.approx([1.1752, 1.1752], rel=1e-4)
+
+
+@quietly
+@pytest.mark.usefixtures("lantern")
+def test_views_never_fall_back() -> None:
+    """A view without strides or a kernel is an error, since a view of a copy would be a wrong number later."""
+    with pytest.raises(UnsupportedOperator, match=r"'view_as_complex' is not available.*Views never fall back"):
+        cd.ones(2, 2, device="ember").view_as_complex()
+
+
+@quietly
+@pytest.mark.usefixtures("lantern")
+def test_late_kernel_ends_a_fallback() -> None:
+    """A kernel that is registered late serves at once what fell back before."""
+    x = cd.ones(3, device="lantern")
+    x.cumsum(0)
+    from candelabra.plugins import registry
+
+    backend, _ = registry.backend("lantern")
+    import numpy as np
+
+    undo = cd.register_kernel("lantern", "cumsum", backend.queued("cumsum", lambda a, dim, dtype: np.cumsum(a, dim) * 2))  # type: ignore[attr-defined]
+    assert x.cumsum(0).tolist() == [2, 4, 6]
+    undo()
+    assert x.cumsum(0).tolist() == [1, 2, 3]
