@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import argparse
+import builtins
 import inspect
 import re
 import sys
 import textwrap
+import types
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -133,9 +135,28 @@ def results() -> list[str]:
     return sorted(f"from {c.__module__} import {c.__name__} as {c.__name__}" for c in found)
 
 
+KNOWN = set(re.findall(r"\w+", HEADER.split('"""')[-1])) | {"None", "True", "False"}
+
+
+def borrowed() -> list[str]:
+    """Imports of what fronts' annotations name beyond the header: classes, aliases and modules of their own files."""
+    lines = set()
+    for front in FRONTS.values():
+        scope = front.function.__globals__
+        for annotation in front.function.__annotations__.values():
+            for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)", str(annotation)):
+                found = scope.get(name)
+                if found is None or name in KNOWN or name in dir(builtins):
+                    continue
+                here = isinstance(found, types.ModuleType)
+                source = f"import {found.__name__} as" if here else f"from {front.function.__module__} import {name} as"
+                lines.add(f"{source} {name}")
+    return sorted(lines)
+
+
 def functions() -> str:
     """The stub of the module's functions."""
-    parts = [HEADER, *[line + "\n" for line in results()], *[line + "\n" for line in exported()], "\n"]
+    parts = [HEADER, *[line + "\n" for line in (*results(), *borrowed())], *[line + "\n" for line in exported()], "\n"]
     for name in sorted({*FRONTS, *OPERATORS}):
         front, record = FRONTS.get(name), OPERATORS.get(name)
         if front is not None:
@@ -164,7 +185,7 @@ def exported() -> Iterable[str]:
 
 def methods() -> str:
     """The stub of Tensor's methods."""
-    parts = [HEADER, *[line + "\n" for line in results()], "\nclass OperatorMethods:\n"]
+    parts = [HEADER, *[line + "\n" for line in (*results(), *borrowed())], "\nclass OperatorMethods:\n"]
     taken = set()
     for front in sorted((f for f in FRONTS.values() if f.method), key=lambda f: f.method or ""):
         assert front.method is not None
@@ -172,7 +193,7 @@ def methods() -> str:
         parameters, result = front_signature(front.function, True)
         if front.is_property:
             parts.append("    @property\n")
-        note = "  # type: ignore[override]" if front.method in ("__eq__", "__ne__") else ""
+        note = "  # type: ignore[override]" if front.method in ("__eq__", "__ne__", "__reduce_ex__") else ""
         parts.append(function_stub(front.method, parameters, result, front.function.__doc__ or "", 4, note))
     for record in sorted(OPERATORS.values(), key=lambda r: r.name):
         name = record.method if isinstance(record.method, str) else record.name

@@ -1,7 +1,8 @@
 """What a thread records: ``no_grad``, ``enable_grad``, ``set_grad_enabled``, ``inference_mode``.
 
 Each is a context manager and a decorator, of generators and coroutines too. All of it is one int per thread
-(``keys.state.bits``), so a mode costs one thread-local read on entry and one write on exit, and never leaks into another thread.
+(``keys.state.bits``), so a mode costs one thread-local read on entry and one write on exit, and never leaks into
+another thread.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class _Mode:
         state.bits = (state.bits & ~_MODES) | (before & _MODES)
 
     def __call__(self, function: F) -> F:
-        """Decorate a function, a generator function, a coroutine function, or every method call of a class's ``__init__``."""
+        """Decorate a function, a generator function, a coroutine function, or every method call of a class's
+        ``__init__``.
+        """
         decorated: F = _decorated(self, function)
         return decorated
 
@@ -182,7 +185,8 @@ class _Bits(_Mode):
 
 
 class inference_mode(_Mode):
-    """Record nothing, and make tensors that can never enter a recorded graph as saved values. As ``torch.inference_mode``.
+    """Record nothing, and make tensors that can never enter a recorded graph as saved values. As
+    ``torch.inference_mode``.
 
     ``inference_mode(False)`` inside leaves it again, with recording on.
     """

@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 OPERATORS: Final[dict[str, Operator[..., Any]]] = {}
 """Every operator by name. Filled by the declarations and by plugins."""
-PUBLISHERS: Final[list[Callable[[Operator], Callable[[], None]]]] = []
+PUBLISHERS: Final[list[Callable[[Operator[..., Any]], Callable[[], None]]]] = []
 """Told of each operator that is declared after the namespaces were made; each returns how to withdraw it."""
 
 ShapeRule = Callable[..., Any]
