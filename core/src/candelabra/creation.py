@@ -14,7 +14,7 @@ from candelabra.interchange import dlpack, nested
 from candelabra.interchange import numpy as arrays
 from candelabra.interchange.host import place
 from candelabra.operator.arguments import as_dtype, kind_of
-from candelabra.ops.creation import cast, clone, given_shape
+from candelabra.ops.creation import cast, clone
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -36,7 +36,7 @@ def _from_values(data: Any, d: dtype_type | None, device: Any) -> Tensor:
     instance.keys_for(wanted)
     view, stored = nested.packed(flat.numbers, wanted)
     made = place(view, stored, flat.shape, instance)
-    return made if stored is wanted else cast(made, dtype=wanted)  # type: ignore[no-any-return]
+    return made if stored is wanted else cast(made, dtype=wanted)
 
 
 def _copied(data: Any, d: dtype_type | None, device: Any) -> Tensor:
@@ -44,7 +44,7 @@ def _copied(data: Any, d: dtype_type | None, device: Any) -> Tensor:
     if hasattr(data, "_payload"):
         source = data.detach()
         moved = source.to(device=device, dtype=d)
-        return clone(source) if moved is source else moved  # type: ignore[no-any-return]
+        return clone(source) if moved is source else moved
     if arrays.is_ndarray(data):
         made = arrays.copied_array(data, open_device(device))
         return made if d is None else made.to(d)
@@ -101,7 +101,7 @@ def asarray(
     if copy:
         made = _copied(obj, d, obj.device if device is None and hasattr(obj, "_payload") else device)
     elif hasattr(obj, "_payload") or arrays.is_ndarray(obj) or hasattr(obj, "__dlpack__"):
-        shared = obj if hasattr(obj, "_payload") else arrays.shared_array(obj) if arrays.is_ndarray(obj) else dlpack.imported(obj)
+        shared = obj if hasattr(obj, "_payload") else _shared(obj)
         made = shared.to(device=device, dtype=d)
         if copy is False and made is not shared:
             if made.dtype is not shared.dtype:
@@ -119,6 +119,10 @@ def asarray(
     if made is obj and made.requires_grad is not requires_grad:
         made = made.detach()
     return _finished(made, requires_grad) if requires_grad else made.detach() if made.requires_grad else made
+
+
+def _shared(obj: Any) -> Tensor:
+    return arrays.shared_array(obj) if arrays.is_ndarray(obj) else dlpack.imported(obj)
 
 
 def _has_buffer(obj: Any) -> bool:
@@ -236,7 +240,8 @@ def legacy_tensor(data: tuple[Any, ...]) -> Tensor:
 
 # -- like another tensor ----------------------------------------------------------------------------------------------
 def _same(input: Tensor, dtype: Any, device: Any) -> tuple[dtype_type, device_type]:
-    return input.dtype if dtype is None else as_dtype(dtype), input.device if device is None else open_device(device).device
+    d = input.dtype if dtype is None else as_dtype(dtype)
+    return d, input.device if device is None else open_device(device).device
 
 
 @front(function=False)
@@ -301,4 +306,7 @@ def new_empty(
     return made
 
 
-__all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "given_shape", "legacy_tensor", "scalar_tensor", "tensor"]
+__all__ = [
+    "as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "legacy_tensor", "scalar_tensor",
+    "tensor",
+]  # fmt: skip

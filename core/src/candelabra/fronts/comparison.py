@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from builtins import complex as complex_number  # a front of this module takes the name
 from typing import TYPE_CHECKING, Any
 
 from candelabra import dtypes
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, Operand, category_of_scalar, default_for_category, get_default_dtype
+from candelabra.dtypes import (
+    FLOATING,
+    PYTHON_NAMES,
+    Operand,
+    category_of_scalar,
+    default_for_category,
+    get_default_dtype,
+)
 from candelabra.fronts.registry import front
 from candelabra.keys import NO_GRAD, mode
 from candelabra.operator.arguments import kind_of
@@ -17,7 +25,9 @@ if TYPE_CHECKING:
 def _check(name: str, **tensors: Any) -> None:
     for position, (argument, value) in enumerate(tensors.items()):
         if not hasattr(value, "_payload"):
-            raise TypeError(f"{name}(): argument '{argument}' (position {position + 1}) must be Tensor, not {kind_of(value)}")
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position + 1}) must be Tensor, not {kind_of(value)}"
+            )
 
 
 @front
@@ -115,9 +125,6 @@ def _operand(value: Any) -> Operand:
     if not isinstance(value, (bool, int, float, complex_number)):
         raise TypeError(f"result_type() takes tensors and numbers, not {kind_of(value)}")
     return Operand(default_for_category(category_of_scalar(value)), 0)
-
-
-complex_number = complex
 
 
 # -- complex numbers from their parts ---------------------------------------------------------------------------------

@@ -49,11 +49,13 @@ def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     names = _OVERLOADS[kind]
     bound = dict(zip(names, args))
     allowed = {*names[len(args) :], "memory_format"}
-    if len(args) > len(names) or not kwargs.keys() <= allowed or not _is_dtype(kwargs.get("dtype") or bound.get("dtype") or dtype):
+    wanted = kwargs.get("dtype", bound.get("dtype"))
+    if len(args) > len(names) or not kwargs.keys() <= allowed or not (wanted is None or _is_dtype(wanted)):
         given = ", ".join([kind_of(a) for a in args] + [f"{k}={kind_of(v)}" for k, v in kwargs.items()])
         raise TypeError(
             f"to() received an invalid combination of arguments - got ({given}), but expected one of:\n"
-            " * (device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False, *, memory_format)\n"
+            " * (device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+            "memory_format)\n"
             " * (dtype dtype, bool non_blocking = False, bool copy = False, *, memory_format)\n"
             " * (Tensor other, bool non_blocking = False, bool copy = False, *, memory_format)"
         )
@@ -61,7 +63,7 @@ def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_dtype(value: Any) -> bool:
-    return isinstance(value, dtype) or value in (bool, int, float, complex) or value is dtype
+    return isinstance(value, dtype) or value in (bool, int, float, complex)
 
 
 @front(function=False)
@@ -108,7 +110,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 def _declare_cast(name: str, target: str) -> None:
     def cast(input: Tensor, memory_format: Any = None) -> Tensor:
-        return converted(input, BY_NAME[target])
+        return converted(input, BY_NAME[target], None)
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor as ``{target}``; itself where it has that dtype already."
@@ -139,9 +141,9 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             filled: Tensor = creation.filled.form("inplace")(input, src)
             return filled
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {kind_of(src)}")
-    if src is input:
-        return input
-    written: Tensor = creation.copied.form("inplace")(input, converted(src, input.dtype, input.device))
+    written: Tensor = input
+    if src is not input:
+        written = creation.copied.form("inplace")(input, converted(src, input.dtype, input.device))
     return written
 
 

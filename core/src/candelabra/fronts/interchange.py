@@ -62,19 +62,22 @@ def __index__(input: Tensor) -> int:
 @method
 def __floor__(input: Tensor) -> int:
     """``math.floor(x)`` of one element, an int."""
-    return math.floor(_real(input, "double"))
+    found: int = math.floor(_real(input, "double"))
+    return found
 
 
 @method
 def __ceil__(input: Tensor) -> int:
     """``math.ceil(x)`` of one element, an int."""
-    return math.ceil(_real(input, "double"))
+    found: int = math.ceil(_real(input, "double"))
+    return found
 
 
 @method
 def __trunc__(input: Tensor) -> int:
     """``math.trunc(x)`` of one element, an int."""
-    return math.trunc(_real(input, "double"))
+    found: int = math.trunc(_real(input, "double"))
+    return found
 
 
 @method
@@ -108,7 +111,7 @@ def numpy(input: Tensor, *, force: bool = False) -> Any:
 
 @method
 def __array__(input: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """What ``numpy.asarray(x)`` calls: :meth:`numpy`, then cast; ``ValueError`` where ``copy=False`` and a cast copies."""
+    """What ``numpy.asarray(x)`` calls: :meth:`numpy`, then a cast, a ``ValueError`` with ``copy=False``."""
     array = arrays.as_ndarray(input)
     if dtype is not None and array.dtype != dtype:
         if copy is False:

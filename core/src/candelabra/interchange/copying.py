@@ -53,11 +53,11 @@ def _copied_memory(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
             found = wrap(base._payload, base._keys & ~(AUTOGRAD | VIEW)).clone()
         memo[id(base._version)] = found
         memo.setdefault(id(memo), []).append(base)  # an id is good as long as what it names lives
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _alias(out: Tensor) -> Tensor:
-    """A second tensor on the same payload and version: the leaf may then require grad and the memory's copy need not."""
+    """A second tensor on the same payload and version: it may require grad, which the copy of the memory does not."""
     from candelabra.tensor import wrap
 
     made = wrap(out._payload, out._keys)
@@ -90,7 +90,13 @@ def reduced(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def rebuilt(
-    cls: type, data: bytes, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool, attributes: dict[str, Any]
+    cls: type,
+    data: bytes,
+    dtype: str,
+    shape: tuple[int, ...],
+    device: str,
+    requires_grad: bool,
+    attributes: dict[str, Any],
 ) -> Any:
     """The tensor that :func:`reduced` took apart, on the device where it was."""
     from candelabra.tensor import Tensor

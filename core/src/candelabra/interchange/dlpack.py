@@ -48,8 +48,14 @@ def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tenso
             if copy is False:
                 raise ValueError(f"from_dlpack(): moving from {instance.device} to {wanted.device} takes a copy")
             return made.to(wanted.device)
+    from candelabra.plugins import registry
+
     kind, number = source.__dlpack_device__()
-    raise BufferError(f"no installed backend takes memory of DLPack device type {int(kind)}, id {number}")
+    broken = ", ".join(registry.failures())
+    raise BufferError(
+        f"no installed backend takes memory of DLPack device type {int(kind)}, id {number}"
+        + (f"; failed to load: {broken} (see `candelabra doctor`)" if broken else "")
+    )
 
 
 def _candidates(source: Any) -> list[Instance]:

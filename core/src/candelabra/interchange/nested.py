@@ -60,7 +60,8 @@ def flatten(data: Any) -> Flat:
         wanted = len(level[0])
         _check_level(level, wanted, len(shape))
         shape.append(wanted)
-        level = level[0] if len(level) == 1 and isinstance(level[0], (list, tuple)) else list(chain.from_iterable(level))
+        inner = level[0]
+        level = inner if len(level) == 1 and isinstance(inner, (list, tuple)) else list(chain.from_iterable(level))
         if not wanted:
             break
     kinds = set(map(type, level))
@@ -86,14 +87,14 @@ def _check_level(level: Sequence[Any], wanted: int, dim: int) -> None:
 
 
 def _of_strangers(level: Sequence[Any], shape: tuple[int, ...]) -> Flat:
-    """Elements that are not all Python's own numbers: 0-d tensors, array scalars, subclasses of numbers, mistakes."""
+    """Elements that are not all Python's own numbers: 0-d tensors, array scalars, subclasses, mistakes."""
     numbers = []
     operands = set()
     for value in level:
         if isinstance(value, str):
-            raise ValueError(f"too many dimensions '{type(value).__name__}'") if shape else TypeError(
-                f"new(): invalid data type '{type(value).__name__}'"
-            )
+            if shape:
+                raise ValueError(f"too many dimensions '{type(value).__name__}'")
+            raise TypeError(f"new(): invalid data type '{type(value).__name__}'")
         if isinstance(value, bytes):
             raise TypeError(f"new(): invalid data type '{type(value).__name__}'")
         if getattr(value, "shape", None) == () and hasattr(value, "item"):
@@ -159,7 +160,7 @@ def _integer(value: Any, d: dtype) -> int:
     elif not -(1 << 63) <= value < 1 << 63 and d.name != "uint64":
         raise ValueError("Overflow when unpacking long long")
     top = (1 << bits) - 1
-    if d.is_signed and -top - 1 <= value <= top or not d.is_signed and 0 <= value <= top:
+    if (-top - 1 if d.is_signed else 0) <= value <= top:
         return int(value)
     if not d.is_signed and d.itemsize < 8 and -top <= value < 0:  # PyTorch lets -1 be the largest, and so on
         return int(value) & top

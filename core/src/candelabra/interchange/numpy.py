@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
 SUPPORTED: Final = (
-    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool"
+    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
+    "and bool"
 )
 
 
@@ -64,7 +65,8 @@ def shared_array(array: Any) -> Tensor:
     if any(step < 0 for step in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+            "currently supported. (You can probably work around this by making a copy of your array  with "
+            "array.copy().) "
         )
     if any(step % array.itemsize for step in array.strides):
         raise ValueError(

@@ -11,7 +11,7 @@ from candelabra.interchange.host import host_view
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
-FORMATS: Final[dict[str, str]] = {
+FORMATS: Final[dict[str, Any]] = {
     "bool": "?", "uint8": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I",
     "uint64": "Q", "float32": "f", "float64": "d", "complex64": "f", "complex128": "d",
 }  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @operator(like_input, promote=unpromoted, out=False, method=False, public=False)
-def moved(input: Tensor, target: device, *, dtype: DType = None) -> Tensor:  # type: ignore[assignment]
+def moved(input: Tensor, target: device, *, dtype: DType | None = None) -> Tensor:
     """A copy on another device, in another dtype if one is given.
 
     The cast happens on the device that holds both dtypes, the source where it can.
@@ -26,7 +26,7 @@ def moved(input: Tensor, target: device, *, dtype: DType = None) -> Tensor:  # t
     from candelabra.tensor import wrap
 
     source, destination = input._instance, open_device(target)
-    wanted = dtype or input.dtype
+    wanted = input.dtype if dtype is None else dtype
     destination.keys_for(wanted)
     if wanted is not input.dtype and wanted in source.keys:
         input = cast(input, dtype=wanted)
