@@ -95,7 +95,9 @@ def test_saved_tensor_hooks_see_inputs_and_outputs() -> None:
 def test_anomaly_mode_shows_where_the_node_was_made() -> None:
     """NaN in a gradient is an error, with the forward call's traceback in a warning."""
     x = leaf([0.0])
-    with pytest.raises(RuntimeError, match="returned nan values in its 0th output"), pytest.warns(
-        UserWarning, match="test_anomaly_mode_shows_where_the_node_was_made"
-    ), detect_anomaly():
+    with (
+        pytest.raises(RuntimeError, match="returned nan values in its 0th output"),
+        pytest.warns(UserWarning, match="test_anomaly_mode_shows_where_the_node_was_made"),
+        detect_anomaly(),
+    ):
         (x.sqrt() * 0).sum().backward()

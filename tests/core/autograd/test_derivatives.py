@@ -28,7 +28,9 @@ class Samples:
         count = 1
         for size in shape:
             count *= size
-        return cd.tensor([self.number() for _ in range(count)], dtype=self.dtype).reshape(shape).detach().requires_grad_()
+        return (
+            cd.tensor([self.number() for _ in range(count)], dtype=self.dtype).reshape(shape).detach().requires_grad_()
+        )
 
     def number(self) -> Any:
         value = self.random.uniform(self.low, self.high)
@@ -141,7 +143,9 @@ def test_derivatives_agree_with_finite_differences(name: str, dtype: Any) -> Non
     args, kwargs = sample(name, dtype)
     if dtype is F and name in NEEDS_COMPLEX:
         return
-    leaves = [a for arg in args for a in (arg if isinstance(arg, tuple) else (arg,)) if getattr(a, "requires_grad", False)]
+    leaves = [
+        a for arg in args for a in (arg if isinstance(arg, tuple) else (arg,)) if getattr(a, "requires_grad", False)
+    ]
 
     def call(*values: Any) -> Any:
         given = iter(values)

@@ -97,7 +97,9 @@ def test_wrong_number_of_gradients() -> None:
         def backward(ctx: Any, g: Any) -> Any:
             return g
 
-    with pytest.raises(RuntimeError, match=r"WrongBackward returned an incorrect number of gradients \(expected 2, got 1\)"):
+    with pytest.raises(
+        RuntimeError, match=r"WrongBackward returned an incorrect number of gradients \(expected 2, got 1\)"
+    ):
         Wrong.apply(leaf([1.0]), leaf([1.0])).sum().backward()
 
 
@@ -129,7 +131,9 @@ def test_a_gradient_of_the_wrong_shape() -> None:
         def backward(ctx: Any, g: Any) -> Any:
             return cd.ones(3, dtype=cd.float64)
 
-    with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]"):
+    with pytest.raises(
+        RuntimeError, match=r"invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]"
+    ):
         Wrong.apply(leaf([1.0, 2.0])).backward()
 
 

@@ -1,6 +1,7 @@
 """Anomaly mode: every node remembers where it was made, and every gradient is looked at for NaN.
 
-Only in this mode; elsewhere neither the forward nor the backward pass knows of it. As ``torch.autograd.detect_anomaly``.
+Only in this mode; elsewhere neither the forward nor the backward pass knows of it. As
+``torch.autograd.detect_anomaly``.
 """
 
 from __future__ import annotations

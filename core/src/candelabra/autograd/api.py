@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from candelabra.autograd.engine import run
@@ -26,16 +25,16 @@ def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
     return found
 
 
-def _roots(outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...], create_graph: bool) -> list[tuple[Node, Any]]:
+def _roots(
+    outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...], create_graph: bool
+) -> list[tuple[Node, Any]]:
     if len(gradients) != len(outputs):
         raise RuntimeError(f"Mismatch in length: got {len(outputs)} outputs and {len(gradients)} gradients for them")
     roots = []
     for number, (out, g) in enumerate(zip(outputs, gradients, strict=True)):
         node = out._fresh()._node
         if node is None:
-            raise RuntimeError(
-                f"element {number} of tensors does not require grad and does not have a grad_fn"
-            )
+            raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
         roots.append((node, _gradient_for(number, out, g)))
     return roots
 
@@ -126,7 +125,9 @@ def grad(
     if is_grads_batched:
         raise NotImplementedError("is_grads_batched=True needs vmap, which candelabra does not have yet; use a loop")
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     outs, targets = _as_tuple(outputs, "outputs"), _as_tuple(inputs, "inputs")
     gradients = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs, "grad_outputs")
     keep = create_graph if retain_graph is None else retain_graph
@@ -138,13 +139,16 @@ def grad(
             results[position] = targets[position].detach() * 0
         elif g is None and not allow_unused:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
+                "if "
                 f"this is the desired behavior. (It is number {position} of inputs, shape {list(targets[position].shape)}.)"
             )
     return tuple(results)
 
 
-def _captured(roots: list[tuple[Node, Any]], targets: tuple[Tensor, ...], keep: bool, create_graph: bool) -> list[Tensor | None]:
+def _captured(
+    roots: list[tuple[Node, Any]], targets: tuple[Tensor, ...], keep: bool, create_graph: bool
+) -> list[Tensor | None]:
     captures: dict[Node, list[int]] = {}
     for position, target in enumerate(targets):
         node = target._fresh()._node

@@ -45,7 +45,9 @@ class _EnoughRecomputed(Exception):
 class _Run:
     """One call of a checkpointed function: what it takes to run it again."""
 
-    def __init__(self, function: Callable[..., Any], kwargs: dict[str, Any], preserve: bool, check: bool, early: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], kwargs: dict[str, Any], preserve: bool, check: bool, early: bool
+    ) -> None:
         self.function, self.kwargs = function, kwargs
         self.check, self.early_stop = check, early
         self.holders: list[weakref.ref[_Holder]] = []
@@ -64,7 +66,8 @@ class _Run:
             self.again()
             if holder.value is None:
                 raise CheckpointError(
-                    "checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                    "checkpoint: A different number of tensors was saved during the original forward and "
+                    "recomputation.\n"
                     f"Number of tensors saved during forward: {len(self.holders)}\nThe function must save the same tensors "
                     "each time it runs."
                 )
@@ -83,7 +86,8 @@ class _Run:
             if holder is not None:
                 if self.check and holder.metadata != _metadata(tensor):
                     raise CheckpointError(
-                        "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                        "checkpoint: Recomputed values for the following tensors have different metadata than during "
+                        "the "
                         f"forward pass.\ntensor at position {number}:\nsaved metadata: {holder.metadata}\n"
                         f"recomputed metadata: {_metadata(tensor)}"
                     )
@@ -141,7 +145,8 @@ def checkpoint(
 ) -> Any:
     """``function(*args, **kwargs)``, run again in the backward pass instead of keeping what it saves.
 
-    ``preserve_rng_state``: the second run draws the random numbers of the first. ``context_fn``: makes two context managers,
+    ``preserve_rng_state``: the second run draws the random numbers of the first. ``context_fn``: makes two context
+    managers,
     for the first and the second run. ``determinism_check="none"``: don't compare shapes and dtypes of both runs. There is one
     implementation, PyTorch's ``use_reentrant=False``; ``use_reentrant`` and ``debug`` are accepted and change nothing.
 
@@ -161,9 +166,13 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
     """A chain of functions (or an ``nn.Sequential``) in ``segments`` checkpointed parts; the last part is not."""
-    chain: Sequence[Callable[[Any], Any]] = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    chain: Sequence[Callable[[Any], Any]] = (
+        list(functions.children()) if hasattr(functions, "children") else list(functions)
+    )
     size = max(len(chain) // segments, 1)
     ends = [size * (i + 1) for i in range(segments - 1) if size * (i + 1) < len(chain)]
     start = 0

@@ -1,7 +1,8 @@
 """Drawing the graph: DOT text, and SVG laid out by a small layered layout of our own.
 
 What torchviz's ``make_dot`` does, without the graphviz program. The layout is Sugiyama's in its simplest form: layers
-by longest path, a few sweeps of the barycentre heuristic to order them, nodes evenly spaced. The same graph always gives the same text.
+by longest path, a few sweeps of the barycentre heuristic to order them, nodes evenly spaced. The same graph always
+gives the same text.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ class Drawing:
     @property
     def source(self) -> str:
         """The graph in the DOT language, for graphviz."""
-        lines = ["digraph {", '    graph [rankdir=TB, size="12,12"]', "    node [shape=box, style=filled, fontname=monospace, fontsize=10]"]
+        lines = [
+            "digraph {",
+            '    graph [rankdir=TB, size="12,12"]',
+            "    node [shape=box, style=filled, fontname=monospace, fontsize=10]",
+        ]
         for number, box in enumerate(self.boxes):
             label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in box.lines)
             lines.append(f'    n{number} [label="{label}", fillcolor={box.colour}]')
@@ -75,7 +80,8 @@ def make_dot(
     """Draw the graph that ``var`` (a tensor, or several) was computed by; arrows follow the data, leaves on top.
 
     ``params``: names of leaves, such as ``dict(model.named_parameters())``. ``show_attrs``: the plain values that nodes
-    keep. ``show_saved``: the tensors that they keep. RuntimeError for a tensor without a graph, and for a graph of more than
+    keep. ``show_saved``: the tensors that they keep. RuntimeError for a tensor without a graph, and for a graph of
+    more than
     5,000 nodes.
     """
     outputs = tuple(var) if isinstance(var, (tuple, list)) else (var,)

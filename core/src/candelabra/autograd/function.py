@@ -36,7 +36,9 @@ class FunctionCtx:
         self._node: Callable[[], Node | None] = lambda: None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for ``backward``, where ``saved_tensors`` gives them back; writes to them meanwhile are noticed."""
+        """Keep tensors for ``backward``, where ``saved_tensors`` gives them back; writes to them meanwhile are
+        noticed.
+        """
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:

@@ -53,7 +53,9 @@ def unpack(value: Any, node: Any) -> Any:
         return value.unpack(node)
     tensor = value.tensor
     if tensor._version[0] != value.version:
-        raise changed(node, "saved tensor", tuple(tensor._payload.shape), tensor._keys, tensor._version[0], value.version)
+        raise changed(
+            node, "saved tensor", tuple(tensor._payload.shape), tensor._keys, tensor._version[0], value.version
+        )
     if value.output >= 0:
         return saved_output(node, value.output, "saved tensor", tensor._payload, tensor._version, value.version)
     return tensor if tensor._node is value.node else with_node(tensor, value.node)

@@ -24,7 +24,8 @@ def vjp(
 ) -> tuple[Tensors, Tensors]:
     """``(func(inputs), v^T J)``: outputs and the vector-Jacobian product. ``v`` may be left out for a scalar output.
 
-    ``create_graph``: the results can be differentiated. ``strict``: an output or input without a path between them is an
+    ``create_graph``: the results can be differentiated. ``strict``: an output or input without a path between them is
+    an
     error, instead of zeros.
     """
     with mode(exclude=NO_GRAD):
@@ -67,7 +68,8 @@ def jacobian(
 ) -> Tensors:
     """The Jacobian: ``J[i][j]`` has the shape of output ``i`` followed by that of input ``j``.
 
-    A tensor where both are single tensors, else a tuple (per output) of tuples (per input). One backward pass per output
+    A tensor where both are single tensors, else a tuple (per output) of tuples (per input). One backward pass per
+    output
     element; ``vectorize`` is accepted and changes nothing.
     """
     if strategy not in ("reverse-mode", "forward-mode"):
@@ -76,7 +78,9 @@ def jacobian(
             'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
     if strategy == "forward-mode":
-        raise NotImplementedError('jacobian: strategy="forward-mode" needs forward-mode derivatives; use "reverse-mode"')
+        raise NotImplementedError(
+            'jacobian: strategy="forward-mode" needs forward-mode derivatives; use "reverse-mode"'
+        )
     with mode(exclude=NO_GRAD):
         single, values = _prepared(inputs, "inputs", "jacobian", create_graph)
         single_out, outputs = _outputs(func(*values), "jacobian")
@@ -274,7 +278,9 @@ _INDEPENDENT = {
 def _filled(
     found: tuple[Tensor | None, ...], like: tuple[Tensor, ...], strict: bool, create_graph: bool, stage: str
 ) -> tuple[Tensor, ...]:
-    """Zeros where there is no path; with ``strict`` that is an error, and so is a result that cannot be differentiated."""
+    """Zeros where there is no path; with ``strict`` that is an error, and so is a result that cannot be
+    differentiated.
+    """
     filled = []
     for position, (g, x) in enumerate(zip(found, like, strict=True)):
         if strict and g is None:

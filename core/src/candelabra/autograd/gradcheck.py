@@ -45,13 +45,15 @@ def gradcheck(
 ) -> bool:
     """Compare ``func``'s gradients at ``inputs`` with central differences of width ``eps``.
 
-    Every tensor of ``inputs`` that requires grad is checked, in float64 or complex128. ``fast_mode`` compares along one random
+    Every tensor of ``inputs`` that requires grad is checked, in float64 or complex128. ``fast_mode`` compares along
+    one random
     direction instead of entry by entry. Raises :class:`GradcheckError` showing both (or returns False without
     ``raise_exception``). Arguments as ``torch.autograd.gradcheck``; ``masked`` concerns sparse tensors only.
     """
     if check_forward_ad or check_batched_grad:
         raise NotImplementedError(
-            "gradcheck: check_forward_ad and check_batched_grad need forward-mode derivatives and vmap, which candelabra "
+            "gradcheck: check_forward_ad and check_batched_grad need forward-mode derivatives and vmap, which "
+            "candelabra "
             "does not have yet"
         )
     arguments = _as_tuple(inputs)
@@ -87,7 +89,8 @@ def gradgradcheck(
 ) -> bool:
     """Compare the second derivatives of ``func`` with central differences of its first ones.
 
-    ``grad_outputs``: the gradients of the outputs at which to check; random ones unless given. Otherwise as :func:`gradcheck`.
+    ``grad_outputs``: the gradients of the outputs at which to check; random ones unless given. Otherwise as
+    :func:`gradcheck`.
     """
     arguments = _as_tuple(inputs)
     if grad_outputs is None:

@@ -60,8 +60,8 @@ def checked_list(node: Node, name: str, tensors: Any, versions: list[int]) -> li
 
 def zero_gradient(node: Any, position: int) -> Tensor:
     """Zeros for an output whose gradient did not arrive."""
-    from candelabra.ops.creation import full
     from candelabra.autograd.node import Spec
+    from candelabra.ops.creation import full
 
     spec = Spec(node.shapes[position], node.all_keys[position])
     return full(spec.shape, 0, dtype=spec.dtype, device=spec.device)  # type: ignore[no-any-return]
@@ -118,7 +118,7 @@ def pack_saved(node: Any, outputs: tuple[str, ...]) -> None:
     """Replace what a fresh node saved by what the innermost hooks make of it."""
     for slot in node.saved_slots:
         kind, name = slot[:2], slot[2:]
-        if kind == "c_" or not hasattr(node, slot) or hasattr(node, f"p_{name}") and kind == "s_":
+        if kind == "c_" or not hasattr(node, slot) or (hasattr(node, f"p_{name}") and kind == "s_"):
             continue
         value = getattr(node, slot)
         if kind == "p_":
@@ -150,7 +150,7 @@ def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callabl
         state.bits = before
 
 
-class save_on_cpu:  # noqa: N801 - PyTorch's name
+class save_on_cpu:
     """Saved tensors wait on the reference device and come back to their own for the backward pass."""
 
     def __init__(self) -> None:

@@ -18,7 +18,9 @@ Argnums = int | Sequence[int]
 
 
 class _Nesting(threading.local):
-    """How many transforms surround the running code: an inner one keeps the graph, for a closure may tie it to an outer."""
+    """How many transforms surround the running code: an inner one keeps the graph, for a closure may tie it to an
+    outer.
+    """
 
     depth = 0
 
@@ -33,7 +35,9 @@ _nesting: Final = _Nesting()
 
 
 def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns ``(func(...), its gradient)``; see :func:`grad`. With ``has_aux``: ``((value, aux), gradient)``."""
+    """A function that returns ``(func(...), its gradient)``; see :func:`grad`. With ``has_aux``: ``((value, aux),
+    gradient)``.
+    """
     name = getattr(func, "__name__", type(func).__name__)
 
     @wraps(func, assigned=("__module__", "__doc__"), updated=())
@@ -49,7 +53,9 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             aux = None
             if has_aux:
                 if not (isinstance(result, tuple) and len(result) == 2):
-                    raise TypeError(f"grad: with has_aux=True {name} must return a pair (output, aux), got {_kind(result)}")
+                    raise TypeError(
+                        f"grad: with has_aux=True {name} must return a pair (output, aux), got {_kind(result)}"
+                    )
                 result, aux = result
             _check_output(result, name)
             flat = [leaf for _, leaves in variables for leaf in leaves]
@@ -69,7 +75,8 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The gradient of ``func`` as a function of the same arguments.
 
-    ``func`` returns one real number (a tensor of one element). ``argnums``: which positional arguments to differentiate by, an
+    ``func`` returns one real number (a tensor of one element). ``argnums``: which positional arguments to
+    differentiate by, an
     int or several; an argument may be a tensor, a number, or a tuple, list or dict of them, and so is its gradient. The
     arguments themselves are left as they are. With ``has_aux`` ``func`` returns ``(output, aux)`` and the result is
     ``(gradient, aux)``. Nests: ``grad(grad(f))`` is the second derivative.
@@ -90,7 +97,9 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The derivative, element by element, of a ``func`` whose outputs each depend on the input at their own place only."""
+    """The derivative, element by element, of a ``func`` whose outputs each depend on the input at their own place
+    only.
+    """
 
     @wraps(func, assigned=("__module__", "__doc__"), updated=())
     def total(*args: Any, **kwargs: Any) -> Any:
@@ -108,7 +117,9 @@ def _places(argnums: Argnums, count: int, name: str) -> list[int]:
     wanted = [argnums] if isinstance(argnums, int) else list(argnums)
     for p in wanted:
         if not -count <= p < count:
-            raise TypeError(f"grad: {name} was called with {count} positional arguments, which has no argument number {p}")
+            raise TypeError(
+                f"grad: {name} was called with {count} positional arguments, which has no argument number {p}"
+            )
     return [p % count for p in wanted]
 
 
@@ -153,7 +164,9 @@ def _recorded_outside(args: Any, kwargs: Any) -> bool:
     if isinstance(args, dict):
         args = tuple(args.values())
     if isinstance(args, (tuple, list)):
-        return any(_recorded_outside(a, ()) for a in args) or (bool(kwargs) and _recorded_outside(tuple(kwargs.values()), ()))
+        return any(_recorded_outside(a, ()) for a in args) or (
+            bool(kwargs) and _recorded_outside(tuple(kwargs.values()), ())
+        )
     return hasattr(args, "_payload") and bool(args.requires_grad)
 
 
