@@ -116,7 +116,7 @@ def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
         raise ValueError("the index must be a vector")
     rows = index.reshape(-1)
     if not x.ndim:
-        x, source = x.reshape(1), source.reshape(-1)
+        x, source = x.reshape(1), source.reshape(1)
     if source.shape != (*x.shape[:dim], rows.size, *x.shape[dim + 1 :]):
         raise ValueError("the source does not fit")
     _within(rows, x.shape[dim])

@@ -5,4 +5,4 @@ the same name: then it is what users see, and the record is what it calls.
 """
 
 from candelabra import creation as values  # noqa: F401 - to declare is the point
-from candelabra.fronts import arithmetic, comparison, conversion, creation, indexing, interchange, joining, network, random, random_inplace, reductions, shaping, sorting  # noqa: F401 - to declare is the point
+from candelabra.fronts import arithmetic, arranging, comparison, conversion, creation, indexing, interchange, joining, network, random, random_inplace, reductions, scattering, shaping, sorting  # noqa: F401 - to declare is the point

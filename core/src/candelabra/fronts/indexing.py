@@ -271,6 +271,12 @@ def __setitem__(input: Tensor, index: Any, value: Any) -> None:  # noqa: N807 - 
     indexing.index_put.form("inplace")(target, per_dim(tensors), _source(value, target), False)
 
 
+@front(function=False)
+def __delitem__(input: Tensor, index: Any) -> None:  # noqa: N807 - a method of the data model
+    """Always a ``TypeError``: a tensor's size does not change."""
+    raise TypeError("Tensor does not support deleting items")
+
+
 def _spread_mask(mask: Tensor, target: Tensor, place: int) -> Tensor:
     """A mask of some dims so that it broadcasts to the target."""
     after = target.ndim - place - mask.ndim

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from candelabra.typing import Dim, Index, Mask, Tensor
 
 
-def _check_bounds(name: str, index: Any, size: int) -> None:
+def _check_bounds(name: str, index: Any, dim: int, size: int) -> None:
     """Look at the values: only after a kernel has failed."""
     if index.numel():
         low, high = int(index.amin().item()), int(index.amax().item())
         if low < 0 or high >= size:
             bad = low if low < 0 else high
-            raise IndexError(f"{name}(): index {bad} is out of bounds for dimension of size {size}")
+            if name in ("gather", "scatter"):
+                raise RuntimeError(f"{name}(): index {bad} is out of bounds for dimension {dim} with size {size}")
+            raise IndexError(
+                f"{name}(): index out of range in self: index {bad} is out of bounds for dimension {dim} with size {size}"
+            )
 
 
 @by
@@ -34,7 +38,7 @@ def _gathered(input: Tensor, dim: int, index: Tensor, *_: Any) -> tuple[int, ...
                 f"Size does not match at dimension {d} expected index {list(wanted)} to be no larger than self "
                 f"{list(shape)} apart from dimension {dim}"
             )
-    _check_bounds("gather", index, shape[dim] if shape else 1)
+    _check_bounds("gather", index, dim, shape[dim] if shape else 1)
     return wanted
 
 
@@ -66,7 +70,7 @@ def _scattered(input: Tensor, dim: int, index: Tensor, src: Any, *_: Any) -> tup
                 f"Expected index {list(wanted)} to be no larger than self {list(shape)} apart from dimension {dim} and "
                 f"to be no larger size than src {list(source)}"
             )
-    _check_bounds("scatter", index, shape[dim] if shape else 1)
+    _check_bounds("scatter", index, dim, shape[dim] if shape else 1)
     return shape
 
 
@@ -108,7 +112,7 @@ def _selected(input: Tensor, dim: int, index: Tensor) -> tuple[int, ...]:
     shape, picked = shape_of(input), shape_of(index)
     if len(picked) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    _check_bounds("index_select", index, shape[dim] if shape else 1)
+    _check_bounds("index_select", index, dim, shape[dim] if shape else 1)
     return (*shape[:dim], *(picked or (1,)), *shape[dim + 1 :]) if shape else ()
 
 
@@ -132,7 +136,7 @@ def _added(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int,
             f"index_add(): source has shape {list(given)}, but self {list(shape)} with {len(index) if picked else 1} "
             f"indices along dim {dim} needs {list(wanted)}"
         )
-    _check_bounds("index_add", index, shape[dim] if shape else 1)
+    _check_bounds("index_add", index, dim, shape[dim] if shape else 1)
     return shape
 
 
@@ -226,7 +230,12 @@ def nonzero(input: Tensor) -> Tensor:
 nonzero.no_gradient("the result is an index")
 
 
-@operator(unchecked, data_dependent=True)
+@by
+def _masked(input: Tensor, mask: Tensor) -> None:
+    broadcast_shapes(shape_of(input), shape_of(mask))  # how many elements come out, nobody knows before
+
+
+@operator(_masked, data_dependent=True)
 def masked_select(input: Tensor, mask: Mask) -> Tensor:
     """The elements where ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
     shape = broadcast_shapes(shape_of(input), shape_of(mask))

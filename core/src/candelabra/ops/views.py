@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from candelabra.dtypes import int64
 from candelabra.layout import contiguous_strides, infer_shape, view_strides
 from candelabra.operator.promotion import real_part, same, unpromoted
 from candelabra.operator.record import operator
@@ -336,6 +337,81 @@ def _unfold_back(g: Tensor, input_spec: Any, dimension: int, size: int, step: in
 
 
 unfold.vjp(input=_unfold_back)
+
+
+def extent(shape: Ints, strides: Ints) -> int:
+    """How far a layout reaches, in elements; 0 when it is empty."""
+    return 0 if 0 in shape else 1 + sum((n - 1) * k for n, k in zip(shape, strides, strict=True))
+
+
+def _restrided(shape: Ints, strides: Ints, start: int, size: Ints, stride: Ints, offset: int, origin: Any) -> Geometry:
+    return size, stride, offset
+
+
+Origin = tuple[Ints, int]
+"""Strides and offset of the tensor that a view was made of."""
+
+
+@operator(by(lambda input, size, *_: size), view=_restrided, method=False, public=False)
+def as_strided(input: Tensor, size: Shape, stride: Ints, storage_offset: int, origin: Origin) -> Tensor:
+    """A view of the storage, absolute; ``origin`` is the layout of ``input``, which its derivative needs."""
+    ...
+
+
+def _positions(shape: Ints, strides: Ints, offset: int, like: Tensor) -> Tensor:
+    """Where in the storage the elements lie, as a 1-d int64 tensor in C order."""
+    from candelabra.ops.creation import arange, full
+
+    found = full((1,) * len(shape), offset, dtype=int64, device=like.device)
+    for d, (n, k) in enumerate(zip(shape, strides, strict=True)):
+        steps = arange(0, k, n, dtype=int64, device=like.device)
+        found = found + steps.reshape([n if i == d else 1 for i in range(len(shape))])
+    return found.reshape((_count(shape),))
+
+
+def _count(shape: Ints) -> int:
+    total = 1
+    for n in shape:
+        total *= n
+    return total
+
+
+def _strided_back(g: Tensor, input_spec: Any, size: Ints, stride: Ints, storage_offset: int, origin: Origin) -> Tensor:
+    # The storage's gradient, then the input's share of it. Elements that the input shows several times share evenly.
+    from candelabra.ops.creation import full
+    from candelabra.ops.indexing import index_add, index_select
+
+    strides, offset = origin
+    shape = tuple(input_spec.shape)
+    reach = max(offset + extent(shape, strides), storage_offset + extent(size, stride))
+    storage = full((reach,), 0, dtype=g.dtype, device=g.device)
+    storage = index_add(storage, 0, _positions(size, stride, storage_offset, g), g.reshape((_count(size),)))
+    mine = _positions(shape, strides, offset, g)
+    out = index_select(storage, 0, mine)
+    if any(k == 0 and n > 1 for n, k in zip(shape, strides, strict=True)):
+        ones = full((_count(shape),), 1, dtype=g.dtype, device=g.device)
+        out = out / index_select(index_add(full((reach,), 0, dtype=g.dtype, device=g.device), 0, mine, ones), 0, mine)
+    return out.reshape(shape)
+
+
+def _strided_scatter(
+    base: Tensor, source: Tensor, size: Ints, stride: Ints, storage_offset: int, origin: Origin
+) -> Tensor:
+    from candelabra.ops.creation import full
+    from candelabra.ops.indexing import index_put, index_select
+
+    strides, offset = origin
+    shape = tuple(base.shape)
+    reach = max(offset + extent(shape, strides), storage_offset + extent(size, stride))
+    mine = _positions(shape, strides, offset, base)
+    storage = full((reach,), 0, dtype=base.dtype, device=base.device)
+    storage = index_put(storage, (mine,), base.reshape((_count(shape),)))
+    places = _positions(size, stride, storage_offset, base)
+    storage = index_put(storage, (places,), source.reshape((_count(size),)))
+    return index_select(storage, 0, mine).reshape(shape)
+
+
+as_strided.vjp(input=_strided_back).scattered(_strided_scatter)
 
 
 @operator(by(lambda input: (*shape_of(input), 2)), view=True, result=real_part, accepts="complex")

@@ -1,0 +1,372 @@
+"""Repeating, rotating, diagonals, grids: compositions of the views and of ``cat``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from candelabra.dtypes import int64
+from candelabra.fronts.joining import split
+from candelabra.fronts.registry import front
+from candelabra.fronts.shaping import diagonal, flip, movedim, narrow, reshape, sizes, unsqueeze
+from candelabra.operator.arguments import wrap_dim
+from candelabra.ops import creation, indexing, views
+from candelabra.ops.joining import cat
+from candelabra.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensors = tuple[Tensor, ...]
+
+
+# -- repeating ------------------------------------------------------------------------------------------------------------
+@front(function=False)
+def repeat(input: Tensor, *repeats: Any) -> Tensor:
+    """The tensor ``repeats[d]`` times along each dim ``d``, in a copy; leading dims may be added.
+
+    Raises ``RuntimeError`` for fewer repeats than dims and for negative ones.
+    """
+    times = sizes(repeats)
+    lead = len(times) - input.ndim
+    if lead < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    shape = (*(1,) * lead, *input.shape)
+    wanted = tuple(n * s for n, s in zip(times, shape))
+    if any(n < 0 for n in times):
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {next(w for w, n in zip(wanted, times) if n < 0)}: "
+            f"{list(wanted)}"
+        )
+    spread = reshape(input, tuple(part for size in shape for part in (1, size)))
+    spread = spread.expand(tuple(part for n, size in zip(times, shape) for part in (n, size)))
+    return reshape(creation.clone(spread), wanted)
+
+
+@front
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """As ``repeat``, with as many leading ones as are missing."""
+    times = sizes(dims)
+    return repeat(input, (*(1,) * (input.ndim - len(times)), *times))
+
+
+@front
+def repeat_interleave(
+    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Every slice along ``dim`` (of the flattened tensor when None) ``repeats`` times in a row: an int, or one each."""
+    if dim is None:
+        input, dim = reshape(input, -1 if input.numel() else 0), 0
+    d = wrap_dim(dim, input.ndim)
+    if not input.ndim:
+        input = reshape(input, 1)
+    size = input.shape[d]
+    counts = repeats.reshape(-1).tolist() if isinstance(repeats, Tensor) else [int(repeats)]
+    if any(n < 0 for n in counts):
+        raise RuntimeError("Repeats must be non-negative")
+    if len(counts) == 1:
+        spread = unsqueeze(input, d + 1)
+        shape = list(spread.shape)
+        shape[d + 1] = counts[0]
+        return reshape(creation.clone(spread.expand(shape)), (*input.shape[:d], size * counts[0], *input.shape[d + 1 :]))
+    if len(counts) != size:
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {len(counts)} and "
+            f"input.size({d}) = {size}"
+        )
+    return indexing.index_select(input, d, _integers([i for i, n in enumerate(counts) for _ in range(n)], input))
+
+
+def _integers(values: list[int], like: Tensor) -> Tensor:
+    from candelabra.namespace import public_function
+
+    made: Tensor = public_function("tensor")(values, dtype=int64, device=like.device)
+    return made
+
+
+# -- turning --------------------------------------------------------------------------------------------------------------
+@front
+def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """:func:`movedim` under NumPy's name."""
+    return movedim(input, source, destination)
+
+
+@front
+def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """:func:`transpose` under another name."""
+    return views.transpose(input, dim0, dim1)
+
+
+@front
+def fliplr(input: Tensor) -> Tensor:
+    """The columns in reverse order, in a copy."""
+    if input.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+@front
+def flipud(input: Tensor) -> Tensor:
+    """The rows in reverse order, in a copy."""
+    if input.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+@front
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """``k`` quarter turns in the plane of two dims, from the first towards the second, in a copy."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
+    first, second = wrap_dim(dims[0], input.ndim), wrap_dim(dims[1], input.ndim)
+    if first == second:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    turns = k % 4
+    if turns == 2:
+        return flip(input, first, second)
+    if turns:
+        turned = flip(input, second if turns == 1 else first)
+        return creation.clone(views.transpose(turned, first, second))
+    return creation.clone(input)
+
+
+# -- diagonals --------------------------------------------------------------------------------------------------------------
+@front
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
+    if input.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    return creation.clone(views.diagonal(input, diagonal, 0, 1))
+
+
+@front
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices (their dims ``dim1`` and ``dim2``) with the last dim of ``input`` on a diagonal, zeros elsewhere."""
+    rank = input.ndim + 1
+    first, second = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = input.shape[-1] + abs(offset)
+    shape = list(input.shape[:-1])
+    for d in sorted((first, second)):
+        shape.insert(d, size)
+    zeros = creation.full(tuple(shape), 0, dtype=input.dtype, device=input._instance)
+    return views.diagonal_scatter(zeros, input, offset, first, second)
+
+
+@front
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """The matrix with the flattened ``input`` on a diagonal."""
+    return diag_embed(reshape(input, -1 if input.numel() else 0), offset)
+
+
+@front
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal."""
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    total: Tensor = diagonal(input).sum()
+    return total
+
+
+# -- joining ----------------------------------------------------------------------------------------------------------------
+def _several(given: tuple[Any, ...]) -> list[Tensor]:
+    return list(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else list(given)
+
+
+def _raised(tensors: Any, raise_rank: Callable[..., Any], name: str) -> list[Tensor]:
+    if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return [raise_rank(t) for t in tensors]
+
+
+@front(method=False)
+def atleast_1d(*tensors: Any) -> Any:
+    """Views with at least one dim; a tuple of them for several tensors."""
+    found = tuple(reshape(t, 1) if not t.ndim else t for t in _several(tensors))
+    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
+
+
+@front(method=False)
+def atleast_2d(*tensors: Any) -> Any:
+    """Views with at least two dims, new ones in front; a tuple of them for several tensors."""
+    found = tuple(reshape(t, (1,) * (2 - t.ndim) + tuple(t.shape)) if t.ndim < 2 else t for t in _several(tensors))
+    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
+
+
+@front(method=False)
+def atleast_3d(*tensors: Any) -> Any:
+    """Views with at least three dims: (n) becomes (1, n, 1), (n, m) becomes (n, m, 1)."""
+    found = tuple(
+        reshape(t, (1, 1, 1)) if not t.ndim else reshape(t, ((1,) * (t.ndim == 1) + tuple(t.shape) + (1,))) if t.ndim < 3 else t
+        for t in _several(tensors)
+    )
+    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
+
+
+@front(method=False)
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Side by side: along the second dim, vectors along their only one."""
+    parts = _raised(tensors, atleast_1d, "hstack")
+    return cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+@front(method=False)
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """One above the other: along the first dim, vectors as rows."""
+    return cat(_raised(tensors, atleast_2d, "vstack"), 0)
+
+
+@front(method=False)
+def row_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """:func:`vstack` under another name."""
+    return vstack(tensors)
+
+
+@front(method=False)
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """One behind the other: along the third dim."""
+    return cat(_raised(tensors, atleast_3d, "dstack"), 2)
+
+
+@front(method=False)
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Side by side, vectors and numbers as columns."""
+    return hstack(_raised(tensors, lambda t: reshape(t, (t.numel(), 1)) if t.ndim < 2 else t, "column_stack"))
+
+
+@front(method=False)
+def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """:func:`cat` under another name."""
+    return cat(tensors, dim)
+
+
+@front(method=False)
+def concatenate(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """:func:`cat` under another name."""
+    return cat(tensors, dim)
+
+
+@front(method=False)
+def meshgrid(*tensors: Any, indexing: str | None = None) -> Tensors:
+    """Coordinates: each of the vectors expanded over the grid of all; "ij" (default), or "xy" with the first two swapped.
+
+    Raises ``RuntimeError`` for tensors of several dtypes, of more than one dim, and other values of ``indexing``.
+    """
+    given = _several(tensors)
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if any(t.dtype is not given[0].dtype for t in given):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    for t in given:
+        if t.ndim > 1:
+            raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {list(t.shape)}")
+    swap = indexing == "xy" and len(given) > 1
+    order = [given[1], given[0], *given[2:]] if swap else given
+    shape = tuple(t.numel() for t in order)
+    grids = []
+    for d, t in enumerate(order):
+        alone = tuple(t.numel() if i == d else 1 for i in range(len(shape)))
+        grids.append(reshape(t, alone).expand(shape))
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+# -- splitting ----------------------------------------------------------------------------------------------------------------
+@front
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Tensors:
+    """Views along ``dim``: so many of nearly equal size, or cut before the given indices (those past the end are empty)."""
+    if not input.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = wrap_dim(dim, input.ndim)
+    size = input.shape[d]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        if count <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        return split(input, [size // count + (i < size % count) for i in range(count)], d)
+    bounds = [*[slice(None, i).indices(size)[1] for i in indices_or_sections], size]
+    parts, start = [], 0
+    for stop in bounds:
+        parts.append(narrow(input, d, start, max(0, stop - start)))
+        start = stop
+    return tuple(parts)
+
+
+def _divided(input: Tensor, where: Any, dim: int, least: int, name: str) -> Tensors:
+    if input.ndim < least:
+        raise RuntimeError(
+            f"{name} requires a tensor with at least {least} dimension, but got a tensor with {input.ndim} dimensions!"
+        )
+    size = input.shape[dim]
+    if isinstance(where, int) and (where == 0 or size % where):
+        raise RuntimeError(
+            f"{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible by "
+            f"the split_size {where}!"
+        )
+    return tensor_split(input, where, dim)
+
+
+@front
+def hsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
+    """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
+    return _divided(input, indices_or_sections, 0 if input.ndim == 1 else 1, 1, "hsplit")
+
+
+@front
+def vsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
+    """Views along the first dim of at least a matrix, of equal size or cut before the given indices."""
+    return _divided(input, indices_or_sections, 0, 2, "vsplit")
+
+
+@front
+def dsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
+    """Views along the third dim, of equal size or cut before the given indices."""
+    return _divided(input, indices_or_sections, 2, 3, "dsplit")
+
+
+@front
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """:func:`narrow`, in a copy."""
+    return creation.clone(narrow(input, dim, start, length))
+
+
+# -- as_strided -----------------------------------------------------------------------------------------------------------------
+@front
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """A view of the memory under ``input``: any sizes and steps, from ``storage_offset`` (default: that of ``input``).
+
+    Raises ``RuntimeError`` for negative steps and for elements outside the memory of ``input`` or its base.
+    """
+    shape, steps = sizes((size,)), sizes((stride,))
+    if len(shape) != len(steps):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in steps):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
+    strides, offset = input._layout()
+    start = offset if storage_offset is None else storage_offset
+    base = input._base if input._is_view() else input
+    base_strides, low = base._layout()
+    high = low + views.extent(tuple(base._payload.shape), base_strides)
+    if prod(shape) and (start < low or start + views.extent(shape, steps) > high):
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {start} are out of bounds for "
+            f"storage of {high} elements"
+        )
+    return views.as_strided(input, shape, steps, start, (tuple(strides), offset))

@@ -1,0 +1,375 @@
+"""Indexing under names of its own: scatter, index_fill, take and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from candelabra.dtypes import bool_, dtype, int64
+from candelabra.dispatch.promote import title
+from candelabra.fronts.indexing import number_for, per_dim
+from candelabra.fronts.registry import front
+from candelabra.fronts.shaping import narrow, reshape, select
+from candelabra.layout import broadcast_shapes
+from candelabra.operator.arguments import wrap_dim
+from candelabra.ops import arithmetic, creation, indexing, placing, views
+from candelabra.tensor import Tensor
+
+if TYPE_CHECKING:
+    from candelabra.operator.record import Operator
+
+
+def _ravel(x: Tensor) -> Tensor:
+    return reshape(x, -1 if x.numel() else 0)
+
+
+# -- index tensors per dim ----------------------------------------------------------------------------------------------
+def _indices(indices: Any, input: Tensor, name: str) -> tuple[Tensor | None, ...]:
+    if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
+        )
+    placed: list[tuple[int, Tensor]] = []
+    place = 0
+    for index in indices:
+        if index is not None:
+            placed.append((place, index))
+        place += index.ndim if index is not None and index._keys & bool_.bit else 1
+    if place > input.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input.ndim} (got {place})")
+    return per_dim(placed)
+
+
+def _same_dtype(input: Tensor, values: Tensor) -> None:
+    if values.dtype is not input.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{title(input.dtype)} for the destination and {title(values.dtype)} for the source."
+        )
+
+
+@front
+def index_put(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
+    """``input`` with ``values`` (broadcast) put, or added, at ``[indices]``: int or bool tensors, or None, per dim."""
+    _same_dtype(input, values)
+    return indexing.index_put.function(input, _indices(indices, input, "index_put"), values, accumulate)
+
+
+@front
+def index_put_(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
+    """In-place form of :func:`index_put`."""
+    _same_dtype(input, values)
+    return indexing.index_put.form("inplace")(input, _indices(indices, input, "index_put_"), values, accumulate)
+
+
+@front
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the nonzero elements, a row each; with ``as_tuple`` a 1-d tensor per dim (one for a 0-d tensor)."""
+    if not as_tuple:
+        return indexing.nonzero.function(input)
+    return indexing.nonzero.function(input if input.ndim else reshape(input, 1)).unbind(1)
+
+
+@front
+def argwhere(input: Tensor) -> Tensor:
+    """``nonzero(input)``."""
+    return indexing.nonzero.function(input)
+
+
+@front
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """The elements of ``input``, seen as 1-d, at the int64 ``index``, in its shape; negative indices count back."""
+    if not index._keys & int64.bit:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {title(index.dtype)}")
+    count = input.numel()
+    if index.numel():
+        low, high = int(index.amin().item()), int(index.amax().item())
+        for place in (low, high):
+            if not -count <= place < count:
+                raise IndexError(f"out of range: tried to access index {place} on a tensor of {count} elements.")
+    flat = _ravel(index)
+    return reshape(indexing.index.function(_ravel(input), (flat,)), tuple(index.shape))
+
+
+@front
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """:func:`gather` with all dims but ``dim`` broadcast; without ``dim`` both are seen as 1-d."""
+    if not indices._keys & int64.bit:
+        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {title(indices.dtype)}")
+    if dim is None:
+        return indexing.gather.function(_ravel(input), 0, _ravel(indices))
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    d = wrap_dim(dim, input.ndim)
+    if not input.ndim:
+        return indexing.gather.function(input, 0, indices)
+    common = list(broadcast_shapes(
+        [1 if i == d else s for i, s in enumerate(input.shape)], [1 if i == d else s for i, s in enumerate(indices.shape)]
+    ))  # fmt: skip
+    wide = [*common[:d], input.shape[d], *common[d + 1 :]]
+    picked = [*common[:d], indices.shape[d], *common[d + 1 :]]
+    return indexing.gather.function(input.expand(wide), d, indices.expand(picked))
+
+
+# -- along one dim --------------------------------------------------------------------------------------------------------
+def _value_at(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[tuple[Tensor | None, ...], Tensor]:
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(
+                "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s)."
+            )
+        value = value if value.dtype is input.dtype else creation.cast.function(value, dtype=input.dtype)
+    else:
+        value = creation.full.function((), number_for(value, input.dtype), dtype=input.dtype, device=input._instance)
+    return (*(None,) * dim, index), value
+
+
+@front
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """``input`` with ``value`` (a number or a 0-d tensor) in the slices along ``dim`` that ``index`` names."""
+    d = wrap_dim(dim, input.ndim)
+    if not input.ndim:
+        return reshape(index_fill(reshape(input, 1), 0, index, value), ())
+    indices, filler = _value_at(input, d, index, value)
+    return indexing.index_put.function(input, indices, filler)
+
+
+@front
+def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """In-place form of :func:`index_fill`."""
+    d = wrap_dim(dim, input.ndim)
+    if not input.ndim:
+        index_fill_(input.view(1), 0, index, value)
+        return input
+    indices, filler = _value_at(input, d, index, value)
+    return indexing.index_put.form("inplace")(input, indices, filler)
+
+
+def _copied_slices(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[tuple[Any, ...], Tensor]:
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{title(input.dtype)} and (source) {title(source.dtype)}"
+        )
+    size = source.shape[dim] if dim < source.ndim else 1
+    if index.numel() != size:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({size})"
+        )
+    have = [s for d, s in enumerate(input.shape) if d != dim]
+    given = [s for d, s in enumerate(source.shape) if d != dim]
+    if have != given:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, have))} at dimension {dim} and source slice shape: {' '.join(map(str, given))} at "
+            "dimension 0."
+        )
+    return (*(None,) * dim, reshape(index, -1) if index.numel() else index), source
+
+
+@front
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """``input`` with the slices of ``source`` put at the places along ``dim`` that ``index`` names."""
+    indices, source = _copied_slices(input, wrap_dim(dim, input.ndim), index, source)
+    return indexing.index_put.function(input, indices, source) if input.ndim else source.clone()
+
+
+@front
+def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """In-place form of :func:`index_copy`."""
+    indices, source = _copied_slices(input, wrap_dim(dim, input.ndim), index, source)
+    if not input.ndim:
+        return creation.copied.form("inplace")(input, reshape(source, ()))
+    return indexing.index_put.form("inplace")(input, indices, source)
+
+
+def _scaled(input: Tensor, source: Tensor, alpha: Any) -> Tensor:
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"index_add_(): self ({title(input.dtype)}) and source ({title(source.dtype)}) must have the same scalar type"
+        )
+    return source if alpha == 1 else arithmetic.mul.function(source, alpha)
+
+
+@front
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """``input`` with ``alpha`` times the slices of ``source`` added along ``dim`` where ``index`` says, in order."""
+    return indexing.index_add.function(input, dim, index, _scaled(input, source, alpha))
+
+
+@front
+def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """In-place form of :func:`index_add`."""
+    return indexing.index_add.form("inplace")(input, dim, index, _scaled(input, source, alpha))
+
+
+# -- scatter --------------------------------------------------------------------------------------------------------------
+def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None, form: str) -> Tensor:
+    if not isinstance(src, Tensor):
+        number = number_for(src, input.dtype)
+        src = creation.full.function(tuple(index.shape), number, dtype=input.dtype, device=input._instance)
+    if src.dtype is not input.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if reduce == "multiply":
+        return _scatter_multiplied(input, dim, index, src, form)
+    if reduce not in (None, "add"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    record: Operator = indexing.scatter_src if reduce is None else indexing.scatter_add
+    out: Tensor = record.form(form)(input, dim, index, src)
+    return out
+
+
+def _scatter_multiplied(input: Tensor, dim: int, index: Tensor, src: Tensor, form: str) -> Tensor:
+    # One factor per place and turn: the n-th turn multiplies by every place's n-th factor.
+    d = wrap_dim(dim, input.ndim)
+    if not index.ndim or not index.shape[d]:
+        factors = [(index, src)] if index.numel() else []
+    else:
+        factors = [(narrow(index, d, i, 1), narrow(src, d, i, 1)) for i in range(index.shape[d])]
+    out = input
+    for places, factor in factors:
+        product = indexing.gather.function(out, d, places) * _cut(factor, tuple(places.shape))
+        out = indexing.scatter_src.function(out, d, places, product)
+    if form == "function":
+        return out if out is not input else input.clone()
+    return creation.copied.form("inplace")(input, out)
+
+
+def _cut(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The corner at the origin."""
+    if tuple(x.shape) == shape:
+        return x
+    return views.basic_index(x, tuple(slice(0, size, 1) for size in shape))
+
+
+@front
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """``input`` with ``src`` (a tensor or a number) put along ``dim`` where ``index`` says; the last write wins.
+
+    ``reduce`` "add" or "multiply" combines with what is there instead. Raises ``RuntimeError`` for indices out of
+    bounds, and where ``src`` has another dtype than ``input``.
+    """
+    return _scatter(input, dim, index, value if src is None else src, reduce, "function")
+
+
+@front
+def scatter_(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """In-place form of :func:`scatter`."""
+    return _scatter(input, dim, index, value if src is None else src, reduce, "inplace")
+
+
+@front
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """``input`` with ``src`` added along ``dim`` where ``index`` says, in order."""
+    return _scatter(input, dim, index, src, "add", "function")
+
+
+@front
+def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """In-place form of :func:`scatter_add`."""
+    return _scatter(input, dim, index, src, "add", "inplace")
+
+
+# -- parts replaced -------------------------------------------------------------------------------------------------------
+def _fits(part: Tensor, src: Tensor) -> None:
+    if tuple(part.shape) != tuple(src.shape):
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src.shape)}, slice size = {list(part.shape)}"
+        )
+
+
+@front
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of ``input`` with ``src`` as the slice number ``index`` along ``dim``."""
+    part = select(input.detach(), dim, index)
+    _fits(part, src)
+    d = wrap_dim(dim, input.ndim)
+    place = (*(slice(0, s, 1) for s in input.shape[:d]), index % input.shape[d])
+    return views.basic_index_scatter(input, _as(src, input.dtype), place)
+
+
+@front
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """A copy of ``input`` with ``src`` in the place of ``input[start:end:step]`` along ``dim``."""
+    d = wrap_dim(dim, input.ndim)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    place = placing.one_slice(tuple(input.shape), d, *slice(start, end, step).indices(input.shape[d]))
+    _fits(views.basic_index(input.detach(), place), src)
+    return views.basic_index_scatter(input, _as(src, input.dtype), place)
+
+
+def _as(src: Tensor, d: dtype) -> Tensor:
+    return src if src.dtype is d else creation.cast.function(src, dtype=d)
+
+
+@front
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
+    first, second = wrap_dim(dim1, input.ndim), wrap_dim(dim2, input.ndim)
+    _fits(views.diagonal(input.detach(), offset, first, second), src)
+    return views.diagonal_scatter(input, _as(src, input.dtype), offset, first, second)
+
+
+# -- masks ----------------------------------------------------------------------------------------------------------------
+def _filling(input: Tensor, mask: Tensor, value: Any) -> Any:
+    if not mask._keys & bool_.bit:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    if not isinstance(value, Tensor):
+        return number_for(value, input.dtype)
+    if value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    return _as(value, input.dtype)
+
+
+@front
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds; the two broadcast."""
+    return arithmetic.masked_fill.function(input, mask, _filling(input, mask, value))
+
+
+@front
+def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """In-place form of :func:`masked_fill`."""
+    return arithmetic.masked_fill.form("inplace")(input, mask, _filling(input, mask, value))
+
+
+@front
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """``input`` with the elements of ``source``, in order, where ``mask`` holds."""
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got "
+            f"{title(input.dtype)} and {title(source.dtype)}"
+        )
+    shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    wide = input.expand(shape)
+    rows = indexing.nonzero.function(mask.expand(shape))
+    if rows.shape[0] > source.numel():
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    if not shape:
+        return reshape(source, -1)[0] if rows.shape[0] else input.clone()
+    return indexing.index_put.function(wide, rows.unbind(1), narrow(_ravel(source), 0, 0, rows.shape[0]))
+
+
+@front(function=False)
+def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """In-place form of :func:`masked_scatter`."""
+    return creation.copied.form("inplace")(input, masked_scatter(input, mask, source))
