@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-
 from candelabra.dispatch import fallback
 from candelabra.plugins import registry
+
 from tests.lantern import EmberBackend, LanternBackend
 
 

@@ -1,8 +1,7 @@
 """Devices by name: modules, methods, the current device, and calls whose tensors live apart."""
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.errors import BackendError, DeviceMismatch, DeviceUnavailable
 
 
@@ -125,9 +124,12 @@ def test_transfers_move_and_warn() -> None:
         assert (y + x).device == cd.device("cpu")
     with cd.transfers("warn"), pytest.warns(UserWarning, match="Expected all tensors to be on the same device"):
         assert (x + y).tolist() == [2, 2]
-    with pytest.raises(DeviceMismatch, match="allow it with candelabra.transfers"):
+    with pytest.raises(DeviceMismatch, match=r"allow it with candelabra\.transfers"):
         x + y
-    with pytest.raises(ValueError, match=r'transfers\(\) expects "error", "warn" or "move", got \'maybe\''), cd.transfers("maybe"):
+    with (
+        pytest.raises(ValueError, match=r'transfers\(\) expects "error", "warn" or "move", got \'maybe\''),
+        cd.transfers("maybe"),
+    ):
         pass
 
 

@@ -1,8 +1,7 @@
 """Dispatch: which step serves a call, late kernels, composites, the fallback policy, and `explain`."""
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator
 
 quietly = pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
@@ -92,16 +91,21 @@ def test_override_of_a_composite_serves_inference_only() -> None:
 @quietly
 @pytest.mark.usefixtures("lantern")
 def test_fallback_policy_for_all_and_for_one_operator() -> None:
-    """"error" forbids the fallback, for all operators or for those named, and only inside its block."""
+    """ "error" forbids the fallback, for all operators or for those named, and only inside its block."""
     x = cd.ones(3, device="lantern")
     with cd.fallback("error"), pytest.raises(UnsupportedOperator, match="The fallback policy is 'error'"):
         x.cumsum(0)
     with cd.fallback("error", ["cumsum"]):
-        with pytest.raises(UnsupportedOperator, match=r"'cumsum' is not available on device 'lantern:0'.*Kernels exist on: cpu"):
+        with pytest.raises(
+            UnsupportedOperator, match=r"'cumsum' is not available on device 'lantern:0'.*Kernels exist on: cpu"
+        ):
             x.cumsum(0)
         assert x.cumprod(0).tolist() == [1, 1, 1]
     assert x.cumsum(0).tolist() == [1, 2, 3]
-    with pytest.raises(ValueError, match=r'fallback\(\) expects "allow" or "error", got \'perhaps\''), cd.fallback("perhaps"):
+    with (
+        pytest.raises(ValueError, match=r'fallback\(\) expects "allow" or "error", got \'perhaps\''),
+        cd.fallback("perhaps"),
+    ):
         pass
 
 
@@ -146,7 +150,9 @@ def test_late_kernel_ends_a_fallback() -> None:
     backend, _ = registry.backend("lantern")
     import numpy as np
 
-    undo = cd.register_kernel("lantern", "cumsum", backend.queued("cumsum", lambda a, dim, dtype: np.cumsum(a, dim) * 2))  # type: ignore[attr-defined]
+    undo = cd.register_kernel(
+        "lantern", "cumsum", backend.queued("cumsum", lambda a, dim, dtype: np.cumsum(a, dim) * 2)
+    )  # type: ignore[attr-defined]
     assert x.cumsum(0).tolist() == [2, 4, 6]
     undo()
     assert x.cumsum(0).tolist() == [1, 2, 3]

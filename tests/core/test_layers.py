@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 import candelabra as cd
-from candelabra.dispatch.layers import Layer
+import pytest
+from candelabra.dispatch.layers import Layer, _layers
 from candelabra.keys import LAYER_LIMIT
 
 
@@ -127,9 +126,9 @@ def test_number_of_layers_is_bounded() -> None:
     """There is room for a fixed number of layers; the error says how many, and a removed layer makes room."""
     layers: list[Layer] = []
     try:
+        layers += [Layer(f"layer {i}") for i in range(LAYER_LIMIT - len(_layers))]
         with pytest.raises(RuntimeError, match=f"no room for layer 'one more': {LAYER_LIMIT} layers exist already"):
-            for _ in range(LAYER_LIMIT + 1):
-                layers.append(Layer("one more"))
+            Layer("one more")
     finally:
         for layer in layers:
             layer.remove()

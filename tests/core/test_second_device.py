@@ -1,9 +1,9 @@
 """The core on devices that are nothing like NumPy: asynchronous, opaque, without float64, without mutation."""
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.errors import FallbackWarning, UnsupportedDType
+
 from tests.lantern import LanternBackend
 
 DEVICES = ("lantern", "lantern:1", "ember")

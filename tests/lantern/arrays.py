@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Glow:
-    """A payload. It offers the core ``shape`` and nothing else: no ``__array__``, no buffer, no dtype, no arithmetic."""
+    """A payload. It offers the core ``shape`` and nothing else: no ``__array__``, buffer, dtype or arithmetic."""
 
     __slots__ = ("_device", "_error", "_hidden", "_storage", "shape")
 

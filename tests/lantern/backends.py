@@ -5,12 +5,12 @@ from typing import Any
 
 import candelabra_arrayapi
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
-
 from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel
 from candelabra.dtypes import ALL, dtype
 from candelabra.layout import contiguous_strides
 from candelabra.operator.record import OPERATORS
+from numpy.lib.stride_tricks import as_strided
+
 from tests.lantern.arrays import Glow, Queue, owned, read
 
 HELD = {d: np.dtype(d.name) for d in ALL if d.name not in ("float64", "complex128", "bfloat16")}

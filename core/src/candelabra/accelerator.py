@@ -14,7 +14,7 @@ from candelabra.plugins import registry
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
-    """The accelerator as a device without an index, or None. ``check_available`` changes nothing: only working ones count."""
+    """The accelerator as a device without an index, or None. Only working ones count, whatever is asked."""
     for _, made in registry.working():
         if not made.capabilities.host and registry.device_count(made):
             return device(made.name)
@@ -35,7 +35,9 @@ def device_count() -> int:
 def _module() -> DeviceModule:
     found = current_accelerator()
     if found is None:
-        raise DeviceUnavailable("no accelerator is available: `candelabra doctor` says what was found and why it does not serve")
+        raise DeviceUnavailable(
+            "no accelerator is available: `candelabra doctor` says what was found and why it does not serve"
+        )
     return DeviceModule(found.type)
 
 

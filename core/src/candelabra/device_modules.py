@@ -52,7 +52,7 @@ class DeviceModule(ModuleType):
         super().__init__(f"candelabra.{device_type}", f"The devices of type {device_type!r}.")
         self.type: Final = device_type
 
-    # -- what there is --------------------------------------------------------------------------------------------------
+    # -- what there is ------------------------------------------------------------------------------------------------
     def unavailable_reason(self) -> str | None:
         """Why no device of this type can be used, in a sentence; None where one can."""
         try:
@@ -96,7 +96,7 @@ class DeviceModule(ModuleType):
 
         return BY_NAME["bfloat16"] in registry.backend(self.type)[0].capabilities.arithmetic
 
-    # -- the current device ---------------------------------------------------------------------------------------------
+    # -- the current device -------------------------------------------------------------------------------------------
     def current_device(self) -> int:
         """The index that this thread means where it names the type without one."""
         return self._instance(None).index
@@ -117,13 +117,13 @@ class DeviceModule(ModuleType):
         finally:
             set_current_index(self.type, before)
 
-    # -- work and memory ------------------------------------------------------------------------------------------------
+    # -- work and memory ----------------------------------------------------------------------------------------------
     def synchronize(self, device: DeviceLike = None) -> None:
         """Wait for all work given to the device; raises what went wrong in it."""
         instance = self._instance(device)
         instance.backend.synchronize(instance.index)
 
-    def Stream(self, device: DeviceLike = None) -> Any:  # noqa: N802 - PyTorch's name
+    def Stream(self, device: DeviceLike = None) -> Any:
         """A new stream. NotImplementedError where the backend has none."""
         instance = self._instance(device)
         return instance.backend.stream(instance.index)
@@ -153,17 +153,17 @@ class DeviceModule(ModuleType):
             if instance.device.type == self.type:
                 instance.backend.empty_cache(instance.index)
 
-    # -- random numbers -------------------------------------------------------------------------------------------------
+    # -- random numbers -----------------------------------------------------------------------------------------------
     def manual_seed(self, seed: int) -> None:
         """Seed the random numbers, which are the same on every device; nothing without a device of this type."""
         if self.is_available():
-            import candelabra
+            from candelabra.random.generator import manual_seed
 
-            candelabra.manual_seed(seed)
+            manual_seed(seed)
 
     manual_seed_all = manual_seed
 
-    # -- inside ---------------------------------------------------------------------------------------------------------
+    # -- inside -------------------------------------------------------------------------------------------------------
     def _instance(self, name: DeviceLike) -> Instance:
         if name is None:
             return open_device(device(self.type))

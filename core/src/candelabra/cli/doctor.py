@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine(plugin: registry.Plugin) -> bool:
-    """Load one plugin and say how far it came. True when nothing is wrong; a machine without the device is not wrong."""
+    """Load one plugin and say how far it came. True when nothing is wrong; having no device is not wrong."""
     entry = "added by hand" if plugin.entry is None else f"{plugin.entry.value}, distribution {plugin.distribution}"
     print(f"\n{plugin.name} ({entry})")
     try:

@@ -16,7 +16,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "ops": ("candelabra.cli.ops", "list the operators and how each device serves them"),
     "explain": ("candelabra.cli.explain", "say step by step how a device serves an operator"),
 }
-"""Subcommand → the module with its ``add_arguments(parser)`` and ``run(arguments) -> exit status``, and what it does."""
+"""Subcommand → its module, with ``add_arguments(parser)`` and ``run(arguments) -> exit status``, and what it does."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

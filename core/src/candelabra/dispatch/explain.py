@@ -1,7 +1,7 @@
 """Why a call goes where it goes: dispatch told step by step, from the same function that dispatches.
 
-:func:`explain` looks at a concrete call without running it; :func:`explain_key` at an operator, a device and a dtype, as
-``candelabra explain`` does. Both follow a call down: a layer, a promotion, then what serves it.
+:func:`explain` looks at a concrete call without running it; :func:`explain_key` at an operator, a device and a dtype,
+as ``candelabra explain`` does. Both follow a call down: a layer, a promotion, then what serves it.
 """
 
 from __future__ import annotations
@@ -81,14 +81,18 @@ class Explanation:
         return self.steps[-1].reason if self.steps else "calls the operators below"
 
     def __str__(self) -> str:
-        lines = [f"{self.operator}({', '.join(self.key)})" if self.steps else f"{self.operator}: an overloaded function"]
+        lines = [
+            f"{self.operator}({', '.join(self.key)})" if self.steps else f"{self.operator}: an overloaded function"
+        ]
         if self.steps:
             taken = {step.number: step for step in self.steps}
             for number, (route, meaning) in enumerate(STEPS, 1):
                 step = taken.get(number)
                 served = step is self.steps[-1]
                 mark = "=>" if served else " >" if step else "  "
-                lines.append(f" {mark} {number}. {meaning}" if step is None else f" {mark} {number}. {step.route}: {step.reason}")
+                lines.append(
+                    f" {mark} {number}. {meaning}" if step is None else f" {mark} {number}. {step.route}: {step.reason}"
+                )
                 if route == "promotion" and step is not None and not served:
                     lines[-1] += ", then anew:"
             lines.append(f"    gradient: {self.gradient}")
@@ -98,8 +102,8 @@ class Explanation:
 def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
     """How this call would be dispatched: the steps, the route that serves it, whether it is recorded.
 
-    ``operator`` is a record, its name (``"add"``, in place ``"add_"``) or a function of the namespace. An operator is not
-    run. An overloaded function (``max``, ``split``) is, and the operators that it calls are told in ``calls``. Raises
+    ``operator`` is a record, its name (``"add"``, in place ``"add_"``) or a function of the namespace. An operator is
+    not run. An overloaded function (``max``, ``split``) is, and the operators that it calls are told in ``calls``. Raises
     what the call itself would raise for arguments that no operator takes; ``TypeError`` for an unknown operator.
     """
     record, inplace = _record(operator)
@@ -169,14 +173,16 @@ def _gradient(record: Operator[..., Any], key: int, last: Step) -> str:
     return f"{kind}; not recorded: grad mode is off" if key & NO_GRAD else f"{kind}; recorded"
 
 
-# -- from a call to its key ---------------------------------------------------------------------------------------------
+# -- from a call to its key -------------------------------------------------------------------------------------------
 def _record(operator: Any) -> tuple[Operator[..., Any] | None, bool]:
     if isinstance(operator, Operator):
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
     for known, inplace in ((name, False), (name[:-1] if name.endswith("_") else "", True)):
         record = OPERATORS.get(known)
-        is_itself = isinstance(operator, str) or (record is not None and operator is record.form(("function", "inplace")[inplace]))
+        is_itself = isinstance(operator, str) or (
+            record is not None and operator is record.form(("function", "inplace")[inplace])
+        )
         if record is not None and is_itself:
             return record, inplace
     if isinstance(operator, str):

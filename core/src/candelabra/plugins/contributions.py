@@ -23,7 +23,9 @@ def commands(taken: tuple[str, ...] = ()) -> Contributions:
     problems: dict[str, BaseException] = {}
     for plugin, name, command in _asked("candelabra_commands", problems):
         if name in taken or name in found:
-            problems[plugin] = ValueError(f"plugin {plugin!r} brings a command {name!r}, but there is one of that name already")
+            problems[plugin] = ValueError(
+                f"plugin {plugin!r} brings a command {name!r}, but there is one of that name already"
+            )
         elif not callable(command):
             problems[plugin] = TypeError(f"plugin {plugin!r}: its command {name!r} is not callable: {command!r}")
         else:

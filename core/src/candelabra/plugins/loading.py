@@ -76,7 +76,9 @@ def check_backend(name: str, made: Any) -> None:
     _check_window(name, made.api)
     capabilities = getattr(made, "capabilities", None)
     if not isinstance(capabilities, Capabilities):
-        raise BackendError(f"backend {name!r}: its capabilities are {capabilities!r}, not candelabra.backend.Capabilities")
+        raise BackendError(
+            f"backend {name!r}: its capabilities are {capabilities!r}, not candelabra.backend.Capabilities"
+        )
     for method in ("layout", "restride") if capabilities.strided else ():
         if getattr(type(made), method) is getattr(Backend, method):
             raise BackendError(f"backend {name!r} claims strided=True but has no {method}()")
@@ -89,13 +91,16 @@ def _check_window(name: str, window: Any) -> None:
     except (TypeError, ValueError):
         well_formed = False
     if not well_formed:
-        raise BackendError(f"backend {name!r}: api is ((major, minor), (major, minor)), the first and the last, got {window!r}")
+        raise BackendError(
+            f"backend {name!r}: api is ((major, minor), (major, minor)), the first and the last, got {window!r}"
+        )
     # A minor step only adds, so a newer minor of the last major still serves; an older core than the first does not.
     if low <= API_VERSION and API_VERSION[0] <= high[0]:
         return
     advice = "update candelabra" if low > API_VERSION else f"update the package that brings {name!r}"
     raise BackendError(
-        f"backend {name!r} was built for core API {_text(low)} to {_text(high)}, this core offers {_text(API_VERSION)}: {advice}"
+        f"backend {name!r} was built for core API {_text(low)} to {_text(high)}, this core offers {_text(API_VERSION)}: "
+        + advice
     )
 
 

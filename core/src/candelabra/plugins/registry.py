@@ -108,7 +108,7 @@ def _claim(plugin: Plugin) -> str:
     return f"{plugin.distribution} ({plugin.entry.value})" if plugin.entry is not None else plugin.distribution
 
 
-# -- loading ------------------------------------------------------------------------------------------------------------
+# -- loading ----------------------------------------------------------------------------------------------------------
 def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
     """The backend of a device type, loaded; BackendError says why it cannot be, and what to do."""
     plugin = plugins().get(name)
@@ -123,8 +123,8 @@ def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
         with _loading:
             if plugin.loading:
                 raise BeingLoaded(
-                    f"backend {plugin.name!r} is asked for while it is being loaded: its import, or one that it causes, uses "
-                    "its device. Let the plugin make tensors only when it is called"
+                    f"backend {plugin.name!r} is asked for while it is being loaded: its import, or one that it causes, "
+                    "uses its device. Let the plugin make tensors only when it is called"
                 )
             if plugin.backend is None and plugin.error is None:
                 _load(plugin)
@@ -231,9 +231,8 @@ def missing(name: str) -> str:
         return f"device type {name!r} is hidden: {ENVIRONMENT} lets only {', '.join(sorted(allowed)) or 'none'} be seen"
     if not plugins():
         command = command or names.install_command()
-        return (
-            f"no backend is installed for device {name!r}, nor any other: the core has no kernels of its own"
-            + (f". Install one: {command}" if command else "")
+        return f"no backend is installed for device {name!r}, nor any other: the core has no kernels of its own" + (
+            f". Install one: {command}" if command else ""
         )
     advice = f": {command}" if command else " (is its package installed?)"
     return f"no backend is installed for device type {name!r}{advice}. Installed: {', '.join(plugins())}"
@@ -244,10 +243,12 @@ def nothing_installed() -> str:
     if allowed_names() is not None:
         return f"no backend can be seen: {ENVIRONMENT}={os.environ[ENVIRONMENT]!r} lets none through that is installed"
     command = names.install_command()
-    return "no backend is installed, and the core has no kernels of its own" + (f". Install one: {command}" if command else "")
+    return "no backend is installed, and the core has no kernels of its own" + (
+        f". Install one: {command}" if command else ""
+    )
 
 
-# -- choosing -----------------------------------------------------------------------------------------------------------
+# -- choosing ---------------------------------------------------------------------------------------------------------
 def working() -> list[tuple[Plugin, Backend]]:
     """Every plugin that loads, with its backend."""
     found = []

@@ -1,0 +1,148 @@
+"""The command `candelabra`."""
+
+from types import SimpleNamespace
+
+import pytest
+from candelabra.backend import Backend
+from candelabra.cli.main import main
+from candelabra.plugins import registry
+from candelabra.plugins.hooks import hookimpl
+
+from tests.lantern import LanternBackend
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_devices_lists_every_device(lantern: LanternBackend, capsys: Output) -> None:
+    """One line per device, with the facts that its backend gives."""
+    assert main(["devices"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["cpu:0", "ember:0", "lantern:0", "lantern:1"]
+    assert lines[-1] == "lantern:1  lantern number 1, wick short"
+
+
+def test_doctor_is_content_with_healthy_plugins(lantern: LanternBackend, capsys: Output) -> None:
+    """Each plugin's steps, version window and devices are told; the exit status is 0."""
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "cpu (candelabra_cpu:plugin, distribution candelabra-cpu)" in out
+    assert "found, imported, version window ok" in out
+    assert "built for core API 1.0 to 1.0" in out
+    assert "reference device: cpu:0" in out
+
+
+class Unlit(LanternBackend):
+    """A backend that cannot list its devices."""
+
+    name = "unlit"
+
+    def devices(self) -> list[object]:  # type: ignore[override]
+        raise SystemExit("the driver left")
+
+
+def test_doctor_survives_a_backend_that_cannot_list(capsys: Output) -> None:
+    """Even SystemExit in a backend is reported with its traceback; the exit status is 1."""
+    remove = registry.add_backend(Unlit())
+    try:
+        assert main(["doctor"]) == 1
+        out = capsys.readouterr().out
+        assert "listing its devices failed: SystemExit: the driver left" in out
+        assert "Traceback (most recent call last)" in out
+    finally:
+        remove()
+
+
+def test_ops_shows_routes_and_derivatives(lantern: LanternBackend, capsys: Output) -> None:
+    """A row per operator, a column per device, and a count of routes."""
+    assert main(["ops"]) == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines() if line}
+    assert rows["mul"] == ["yes", "native", "native", "native"]
+    assert rows["cumsum"] == ["yes", "native", "fallback", "fallback"]
+    assert rows["permute"][2:] == ["native", "strided"]
+
+
+def test_ops_of_one_device_that_are_missing(lantern: LanternBackend, capsys: Output) -> None:
+    """`--missing` keeps what falls back or is not served; an unknown device is an error."""
+    assert main(["ops", "--device", "lantern:1", "--missing"]) == 0
+    out = capsys.readouterr().out
+    assert "cumsum" in out
+    assert "\nmul " not in out
+    assert main(["ops", "--device", "nonsense"]) == 1
+    assert "no backend is installed for device type 'nonsense'" in capsys.readouterr().err
+
+
+def test_explain_prints_the_numbered_steps(lantern: LanternBackend, capsys: Output) -> None:
+    """The seven steps, the one that serves marked, for inference and with a gradient."""
+    assert main(["explain", "cumsum", "--device", "lantern"]) == 0
+    out = capsys.readouterr().out
+    assert "cumsum on lantern:0, float32" in out
+    assert " => 6. fallback: lantern:0 has no kernel 'cumsum'; the reference device has" in out
+    assert "without a gradient:" in out
+    assert "with a gradient:" in out
+    assert main(["explain", "cumsum", "--device", "lantern", "--dtype", "float64"]) == 1
+    assert "cannot hold" in capsys.readouterr().err
+
+
+def test_explain_of_an_unknown_operator(capsys: Output) -> None:
+    """A misspelt operator gets a suggestion."""
+    assert main(["explain", "adx"]) == 2
+    assert "there is no operator 'adx'; did you mean" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_printed(capsys: Output) -> None:
+    """`candelabra` alone shows what there is, and its exit status says that nothing was done."""
+    assert main([]) == 2
+    assert "doctor" in capsys.readouterr().out
+
+
+def with_commands(name: str, commands: object) -> tuple[Backend, object]:
+    """A backend and a plugin object that brings subcommands."""
+
+    class Plugin:
+        @hookimpl
+        def candelabra_commands(self) -> object:
+            if isinstance(commands, Exception):
+                raise commands
+            return commands
+
+    made = LanternBackend()
+    made.name = name
+    return made, Plugin()
+
+
+def test_plugins_bring_subcommands(capsys: Output) -> None:
+    """A plugin's command gets the arguments after its name, and its exit status is the program's."""
+    seen = SimpleNamespace(arguments=None)
+
+    def shine(arguments: list[str]) -> int:
+        seen.arguments = arguments
+        return 3
+
+    remove = registry.add_backend(*with_commands("glow", {"shine": shine, "fail": lambda a: 1 // 0}))
+    try:
+        assert main(["shine", "--bright", "2"]) == 3
+        assert seen.arguments == ["--bright", "2"]
+        assert main(["fail"]) == 1
+        assert "ZeroDivisionError" in capsys.readouterr().err
+    finally:
+        remove()
+
+
+def test_broken_commands_are_reported(capsys: Output) -> None:
+    """A plugin whose command hook raises, or that takes a command's name, is named; the others work."""
+    removals = [
+        registry.add_backend(*with_commands("dim", RuntimeError("no wick"))),
+        registry.add_backend(*with_commands("glow", {"shine": lambda a: 0})),
+        registry.add_backend(*with_commands("taker", {"doctor": lambda a: 0})),
+    ]
+    try:
+        assert main(["shine"]) == 0
+        assert main(["nonsense"]) == 2
+        err = capsys.readouterr().err
+        assert "plugin 'dim' brings none: RuntimeError: no wick" in err
+        assert "plugin 'taker' brings a command 'doctor', but there is one of that name already" in err
+        assert main(["doctor"]) == 1
+        assert "commands of plugin 'dim' failed: RuntimeError: no wick" in capsys.readouterr().out
+    finally:
+        for remove in reversed(removals):
+            remove()

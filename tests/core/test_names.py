@@ -1,0 +1,30 @@
+"""No backend's name stands in the core or in nn: a device that we ship has no privilege that a vendor's lacks."""
+
+import io
+import tokenize
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted(p for part in ("core/src", "nn/src") for p in (ROOT / part).rglob("*.py"))
+NAMES = {
+    entry.name for group in ("candelabra.device_names", "candelabra.backends") for entry in entry_points(group=group)
+}
+# Readers of files that other programs wrote meet the device names of those programs.
+FOREIGN = {"core/src/candelabra/serialization"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_no_device_is_named(path: Path) -> None:
+    """No string literal of the core or nn is a device type's name, with or without an index; examples may be."""
+    if any(path.is_relative_to(ROOT / folder) for folder in FOREIGN):
+        return
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.STRING:
+            text = token.string.strip("rbfuRBFU").strip("\"'")
+            if text.partition(":")[0] in NAMES:
+                found.append((token.start[0], text))
+    assert found == []

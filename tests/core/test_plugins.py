@@ -1,0 +1,345 @@
+"""Plugins, as installed distributions: each test lays out some on a path of its own and asks a fresh interpreter."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from candelabra.backend import Backend, Capabilities
+from candelabra.errors import BackendError
+from candelabra.operator.record import OPERATORS
+from candelabra.plugins import contributions, registry
+from candelabra.plugins.hooks import hookimpl
+
+from tests.lantern import LanternBackend
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = """
+from candelabra.plugins.hooks import hookimpl
+from tests.lantern import LanternBackend
+
+class Made(LanternBackend):
+    name = NAME
+
+class Plugin:
+    @hookimpl
+    def candelabra_backend(self):
+        return Made()
+
+plugin = Plugin()
+"""
+
+
+class Site:
+    """A folder of fake distributions, put first on sys.path of the programs that it runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(self, device_type: str, source: str, distribution: str = "") -> None:
+        """One distribution with one module and its entry point."""
+        distribution = distribution or f"acme-{device_type}"
+        module = distribution.replace("-", "_") + "_module"
+        source = textwrap.dedent(source).replace("NAME", repr(device_type))
+        (self.folder / f"{module}.py").write_text(source)
+        info = self.folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[candelabra.backends]\n{device_type} = {module}:plugin\n")
+
+    def run(self, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run Python text in a new interpreter."""
+        paths = os.pathsep.join([str(self.folder), str(ROOT)])
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            env={**os.environ, "PYTHONPATH": paths, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def says(self, program: str, **environment: str) -> str:
+        """The output of a program that must end well."""
+        completed = self.run(
+            "import candelabra as cd\nfrom candelabra.plugins import registry\n" + textwrap.dedent(program),
+            **environment,
+        )
+        assert completed.returncode == 0, completed.stdout + completed.stderr
+        return completed.stdout
+
+
+def named(more: str) -> str:
+    """The good plugin with something added to its backend."""
+    return GOOD.replace("name = NAME", "name = NAME" + more)
+
+
+ERROR_OF = """
+try:
+    cd.ones(2, device={!r})
+except cd.plugins.registry.BackendError as error:
+    print(error)
+print(cd.ones(2).tolist())
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """An empty one."""
+    return Site(tmp_path)
+
+
+def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
+    """Neither `import candelabra` nor another device's tensors import a plugin; naming its device does, once."""
+    site.install("acme", "print('imported')\n" + GOOD)
+    assert site.says(
+        "cd.ones(2, device='cpu'); print('before'); cd.ones(2, device='acme'); cd.ones(2, device='acme')"
+    ) == ("before\nimported\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("raise ValueError('no driver')", "ValueError: no driver"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        ("plugin = object()", "implements no hook candelabra_backend"),
+        (GOOD.replace("return Made()", "return 7"), "returned 7, not a candelabra.backend.Backend"),
+        (GOOD.replace("name = NAME", "name = 'other'"), "its backend calls itself 'other'; the two names must be equal"),
+        (named("; api = ((2, 0), (2, 3))"), "built for core API 2.0 to 2.3, this core offers 1.0: update candelabra"),
+        (named("; api = ((0, 1), (0, 9))"), "this core offers 1.0: update the package that brings 'acme'"),
+        (named("; api = 1"), r"the first and the last, got 1"),
+        (named("; capabilities = None"), "its capabilities are None"),
+        (named("\n    def kernels(self): return {'addd': len}"), "has a kernel for 'addd', but no operator has that name"),
+        (named("\n    def kernels(self): return {'add': 3}"), "the kernel of 'add' is not callable: 3"),
+        (GOOD.replace("class Plugin:", "class Plugin:\n    @hookimpl\n    def candelabra_backendd(self): ..."), "candelabra_backendd"),
+    ],
+)  # fmt: skip
+def test_broken_plugin_is_reported_and_all_else_works(site: Site, source: str, text: str) -> None:
+    """Whatever a plugin does wrong is told to who names its device, with its distribution; other devices work."""
+    site.install("acme", source)
+    out = site.says(ERROR_OF.format("acme"))
+    assert "backend 'acme' (distribution 'acme-acme') failed to load" in out
+    assert text in out
+    assert out.endswith("[1.0, 1.0]\n")
+
+
+def test_keyboard_interrupt_passes(site: Site) -> None:
+    """Ctrl-C during a plugin's import ends the program's call, and is no lasting failure of the plugin."""
+    site.install(
+        "acme",
+        "import os\nif not os.environ.get('LATER'):\n    os.environ['LATER'] = '1'\n    raise KeyboardInterrupt\n"
+        + GOOD,
+    )
+    program = """
+    try:
+        cd.ones(2, device='acme')
+    except KeyboardInterrupt:
+        print('interrupted')
+    print(cd.ones(2, device='acme').tolist())
+    """
+    assert site.says(program) == "interrupted\n[1.0, 1.0]\n"
+
+
+def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
+    """Operators, methods, layers, kernels, backends and hooks of a plugin that fails late are all taken back."""
+    site.install(
+        "acme",
+        """
+        import candelabra as cd
+        from candelabra.operator.record import operator
+        from candelabra.operator.rules import pointwise
+        from candelabra.plugins import registry
+        from candelabra.plugins.hooks import hookimpl
+        from tests.lantern import EmberBackend, LanternBackend
+
+        class Plugin:
+            @hookimpl
+            def candelabra_backend(self):
+                return type("Made", (LanternBackend,), {"name": NAME, "kernels": lambda self: {"nonsense": len}})()
+
+            @hookimpl
+            def candelabra_operators(self):
+                @operator(pointwise)
+                def flicker(input: "Tensor") -> "Tensor":
+                    "Shine, now and then."
+                    ...
+                assert cd.flicker and cd.Tensor.flicker_
+                cd.Layer("smoke", print)
+                cd.register_kernel("cpu", "add", lambda a, b: a - b)
+                registry.add_backend(EmberBackend())
+
+        plugin = Plugin()
+        """,
+    )
+    program = """
+    from candelabra.dispatch.layers import _layers
+    from candelabra.operator.record import OPERATORS
+    from candelabra.plugins.loading import manager
+    x = cd.ones(2)
+    print((x + x).tolist())
+    try: cd.ones(2, device='acme')
+    except registry.BackendError as error: print("nonsense" in str(error))
+    print((x + x).tolist(), hasattr(cd, 'flicker'), hasattr(cd.Tensor, 'flicker'), hasattr(cd.Tensor, 'flicker_'))
+    print('flicker' in OPERATORS, _layers, manager().get_plugin('acme'), 'ember' in registry.plugins())
+    """
+    assert site.says(program) == "[2.0, 2.0]\nTrue\n[2.0, 2.0] False False False\nFalse {} None False\n"
+
+
+def test_plugin_brings_an_operator(site: Site) -> None:
+    """An operator of a plugin is a function, a method and an in-place method, with its kernel and derivative."""
+    site.install(
+        "acme",
+        GOOD
+        + """
+from candelabra.operator.record import operator
+from candelabra.operator.rules import pointwise
+
+class Made(LanternBackend):
+    name = NAME
+    def kernels(self):
+        return {**super().kernels(), "doubled": self.queued("doubled", lambda x: x * 2)}
+
+def declare(self):
+    @operator(pointwise)
+    def doubled(input: "Tensor") -> "Tensor":
+        "Twice the input."
+        ...
+    doubled.vjp(input=lambda g: g * 2)
+
+Plugin.candelabra_operators = hookimpl(declare)
+""",
+    )
+    program = """
+    x = cd.ones(2, device='acme', requires_grad=True)
+    y = x.doubled()
+    y.sum().backward()
+    print(cd.doubled(x).tolist(), x.grad.tolist(), cd.ones(1, device='acme').doubled_().tolist())
+    """
+    assert site.says(program).split("\n")[0].endswith("[2.0, 2.0] [2.0, 2.0] [2.0]")
+
+
+def test_two_owners_of_a_device_type_are_refused(site: Site) -> None:
+    """Two distributions for one device type: neither is imported, and the error names both."""
+    site.install("acme", "print('imported')\n" + GOOD, "first-acme")
+    site.install("acme", "print('imported')\n" + GOOD, "second-acme")
+    out = site.says(ERROR_OF.format("acme"))
+    assert "device type 'acme' has 2 owners, first-acme" in out
+    assert "and second-acme" in out
+    assert "uninstall all but one" in out
+    assert "imported" not in out
+
+
+def test_environment_limits_the_backends(site: Site) -> None:
+    """With CANDELABRA_BACKENDS only the listed device types are seen, and an error about another says so."""
+    site.install("acme", GOOD)
+    assert site.says("print(*registry.plugins())", CANDELABRA_BACKENDS="cpu, acme") == "acme cpu\n"
+    out = site.says(ERROR_OF.format("acme"), CANDELABRA_BACKENDS="cpu")
+    assert "device type 'acme' is hidden: CANDELABRA_BACKENDS lets only cpu be seen" in out
+    nothing = site.run("import candelabra as cd; cd.ones(2)", CANDELABRA_BACKENDS="acme2")
+    assert "no backend can be seen: CANDELABRA_BACKENDS='acme2'" in nothing.stderr
+
+
+def test_plugin_that_asks_for_its_own_device_while_loading(site: Site) -> None:
+    """A plugin whose import makes a tensor on its own device gets the reason; on another it works."""
+    site.install("acme", "import candelabra as cd\nprint(cd.ones(1).tolist())\ncd.ones(2, device=NAME)\n" + GOOD)
+    program = """
+    try: cd.ones(2, device='acme')
+    except registry.BackendError as error: print(type(error).__name__, error)
+    """
+    out = site.says(program)
+    assert out.startswith("[1.0]\nBeingLoaded backend 'acme' is asked for while it is being loaded")
+
+
+def test_threads_load_a_plugin_once(site: Site) -> None:
+    """Many threads that name a device at once import its plugin once, and each gets its tensor."""
+    site.install("acme", "print('imported')\n" + GOOD)
+    program = """
+    import threading
+    start, made = threading.Barrier(8), []
+    def use():
+        start.wait()
+        made.append(cd.ones(2, device='acme').tolist())
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    print(len(made))
+    """
+    assert site.says(program) == "imported\n8\n"
+
+
+def test_doctor_shows_the_traceback_of_a_broken_plugin(site: Site) -> None:
+    """`candelabra doctor` goes on after a failure, prints its traceback, and ends with status 1."""
+    site.install("acme", "raise ValueError('no driver')")
+    completed = site.run("import sys; from candelabra.cli.main import main; sys.exit(main(['doctor']))")
+    assert completed.returncode == 1
+    assert "found, then failed: ValueError: no driver" in completed.stdout
+    assert "acme_acme_module.py" in completed.stdout
+    assert "reference device: cpu:0" in completed.stdout
+    assert completed.stderr == ""
+
+
+def test_nothing_heavy_is_imported_before_a_device_is_named(site: Site) -> None:
+    """`import candelabra` imports neither NumPy, nor pluggy, nor importlib.metadata, nor a backend."""
+    completed = site.run(
+        "import sys; before = set(sys.modules); import candelabra; print(*(set(sys.modules) - before))"
+    )
+    assert not {"numpy", "pluggy", "importlib.metadata", "candelabra_cpu"} & set(completed.stdout.split())
+
+
+def test_backend_by_hand_refuses_a_second_owner(lantern: LanternBackend) -> None:
+    """`add_backend` refuses a device type that has an owner, and one that breaks the contract; nothing stays."""
+    with pytest.raises(BackendError, match=r"device type 'lantern' already has an owner, 'tests\.lantern\.backends'"):
+        registry.add_backend(LanternBackend())
+
+    class Rigid(LanternBackend):
+        name = "rigid"
+        layout = Backend.layout
+
+    with pytest.raises(BackendError, match=r"'rigid' claims strided=True but has no layout\(\)"):
+        registry.add_backend(Rigid())
+    assert "rigid" not in registry.plugins()
+    Rigid.capabilities = Capabilities(frozenset(), frozenset(), strided=False)
+    registry.add_backend(Rigid())()
+    assert "rigid" not in registry.plugins()
+
+
+def test_operator_may_not_hide_an_attribute_of_tensor() -> None:
+    """A late operator named like something that Tensor has is refused, and is not declared."""
+    from candelabra.operator.record import operator
+    from candelabra.operator.rules import pointwise
+
+    def requires_grad(input: "Tensor") -> "Tensor":  # noqa: F821 - annotations of operators are read as text
+        """Nothing."""
+        ...
+
+    requires_grad.__annotations__ = {"input": "Tensor", "return": "Tensor"}
+    with pytest.raises(
+        ValueError, match=r"operator 'requires_grad' would hide Tensor.requires_grad: give it method=False"
+    ):
+        operator(pointwise)(requires_grad)
+    assert "requires_grad" not in OPERATORS
+
+
+def test_samples_are_collected_from_plugins() -> None:
+    """The sample hook's mappings are joined by operator; a plugin that returns something else is a problem by name."""
+
+    class Plugin:
+        def __init__(self, samples: object) -> None:
+            self.samples = samples
+
+        @hookimpl
+        def candelabra_samples(self) -> object:
+            return self.samples
+
+    made, other = LanternBackend(), LanternBackend()
+    made.name, other.name = "glow", "dim"
+    removals = [registry.add_backend(made, Plugin({"add": len})), registry.add_backend(other, Plugin(3))]
+    try:
+        found, problems = contributions.samples()
+        assert found == {"add": [len]}
+        assert "candelabra_samples() returned 3, not a mapping" in str(problems["dim"])
+    finally:
+        for remove in reversed(removals):
+            remove()
