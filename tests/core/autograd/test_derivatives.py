@@ -77,6 +77,7 @@ SAMPLES: dict[str, Callable[[Samples], tuple[Any, ...]]] = {
     "basic_index": lambda t: (t(3, 2), ROWS),
     "basic_index_adjoint": lambda t: (t(2), (3, 2), ROWS),
     "basic_index_scatter": lambda t: (t(3, 2), t(2), ROWS),
+    "as_strided": lambda t: (t(3, 4), (2, 2), (5, 2), 1, ((4, 1), 0)),
     "diagonal": lambda t: (t(3, 4), 1, 0, 1),
     "diagonal_scatter": lambda t: (t(3, 4), t(3), 1, 0, 1),
     "unfold": lambda t: (t(5), 0, 3, 1),

@@ -44,7 +44,8 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
         shape = out._payload.shape
         if shape and out.numel() != 1:
             raise RuntimeError(
-                f"grad can be implicitly created only for scalar outputs, this one has shape {list(out.shape)}; pass its gradient"
+                f"grad can be implicitly created only for scalar outputs, this one has shape "
+                f"{list(out.shape)}; pass its gradient"
             )
         if out.dtype.is_complex:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
@@ -54,7 +55,8 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
         return ones
     if g.shape != out.shape:
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{number}] has a shape of {g.shape} and output[{number}] has a shape of {out.shape}."
+            f"Mismatch in shape: grad_output[{number}] has a shape of {g.shape} and output[{number}] has a "
+            f"shape of {out.shape}."
         )
     if g.dtype.is_complex != out.dtype.is_complex:
         raise RuntimeError(
@@ -63,7 +65,8 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
         )
     if g.device != out.device:
         raise RuntimeError(
-            f"grad_output[{number}] is on {g.device} and output[{number}] on {out.device}: move it with .to('{out.device}')"
+            f"grad_output[{number}] is on {g.device} and output[{number}] on {out.device}: move it with "
+            f".to('{out.device}')"
         )
     return g if g.dtype is out.dtype else g.to(out.dtype)
 
@@ -140,8 +143,8 @@ def grad(
         elif g is None and not allow_unused:
             raise RuntimeError(
                 "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                "if "
-                f"this is the desired behavior. (It is number {position} of inputs, shape {list(targets[position].shape)}.)"
+                f"if this is the desired behavior. (It is number {position} of inputs, shape "
+                f"{list(targets[position].shape)}.)"
             )
     return tuple(results)
 

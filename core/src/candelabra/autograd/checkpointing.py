@@ -68,8 +68,8 @@ class _Run:
                 raise CheckpointError(
                     "checkpoint: A different number of tensors was saved during the original forward and "
                     "recomputation.\n"
-                    f"Number of tensors saved during forward: {len(self.holders)}\nThe function must save the same tensors "
-                    "each time it runs."
+                    f"Number of tensors saved during forward: {len(self.holders)}\nThe function must save the same "
+                    "tensors each time it runs."
                 )
         value: Tensor = holder.value
         holder.value = None  # used once per backward pass; another pass runs the function again
@@ -147,8 +147,9 @@ def checkpoint(
 
     ``preserve_rng_state``: the second run draws the random numbers of the first. ``context_fn``: makes two context
     managers,
-    for the first and the second run. ``determinism_check="none"``: don't compare shapes and dtypes of both runs. There is one
-    implementation, PyTorch's ``use_reentrant=False``; ``use_reentrant`` and ``debug`` are accepted and change nothing.
+    for the first and the second run. ``determinism_check="none"``: don't compare shapes and dtypes of both runs. There
+    is one implementation, PyTorch's ``use_reentrant=False``; ``use_reentrant`` and ``debug`` are accepted and change
+    nothing.
 
     Raises :class:`CheckpointError` (a ``RuntimeError``) in the backward pass when both runs save different tensors.
     """

@@ -116,7 +116,8 @@ def _collected(roots: list[Node]) -> list[Node]:
         found[node] = None
         if len(found) > LIMIT:
             raise RuntimeError(
-                f"the graph has more than {LIMIT} nodes, too many to draw: draw a part of it, an output of one layer for example"
+                f"the graph has more than {LIMIT} nodes, too many to draw: draw a part of it, an output of one "
+                "layer for example"
             )
         stack += [e for e in reversed(node.edges()) if e is not None]
     return list(found)
@@ -249,7 +250,8 @@ def _svg(boxes: list[Box], arrows: list[tuple[int, int]]) -> str:
         )
         for i, line in enumerate(box.lines):
             parts.append(
-                f'<text x="{x[n] + wide[n] / 2:.1f}" y="{y[n] + 17 + i * _HIGH:.1f}" text-anchor="middle">{escape(line)}</text>'
+                f'<text x="{x[n] + wide[n] / 2:.1f}" y="{y[n] + 17 + i * _HIGH:.1f}" text-anchor="middle">'
+                f"{escape(line)}</text>"
             )
     return "\n".join([*parts, "</svg>", ""])
 

@@ -249,8 +249,8 @@ def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
         return result
     position = next((i for i, e in enumerate(node.edges()) if e is edge), 0)
     raise RuntimeError(
-        f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but expected shape "
-        f"compatible with {list(want)}"
+        f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but expected "
+        f"shape compatible with {list(want)}"
     )
 
 

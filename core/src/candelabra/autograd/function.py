@@ -73,6 +73,7 @@ class FunctionNode(Node):
     outputs: int
     shapes: tuple[tuple[int, ...], ...]
     all_keys: tuple[int, ...]
+    ports: tuple[Any, ...]
 
     def __init__(self, ctx: FunctionCtx, args: tuple[Any, ...], nodes: list[Node | None]) -> None:
         self.ctx = ctx
@@ -101,7 +102,8 @@ class FunctionNode(Node):
             results = results[:count]
         if len(results) != count:
             raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, "
+                f"got {len(results)})"
             )
         for position, r in enumerate(results):
             if r is None:
@@ -245,7 +247,8 @@ def _check_marks(cls: type[Function], ctx: FunctionCtx, outputs: tuple[Any, ...]
         for position, tensor in enumerate(marked):
             if not hasattr(tensor, "_payload"):
                 raise TypeError(
-                    f"{what} only accepts variable arguments, but argument {position} is of type {type(tensor).__name__}"
+                    f"{what} only accepts variable arguments, but argument {position} is of type "
+                    f"{type(tensor).__name__}"
                 )
     if any(not any(d is o for o in outputs) for d in ctx._dirty):
         raise RuntimeError(

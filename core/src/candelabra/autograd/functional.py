@@ -102,8 +102,8 @@ def _jacobian_of(
         for j, (g, x) in enumerate(zip(found, values, strict=True)):
             if strict and g is None:
                 raise RuntimeError(
-                    f"Output {number} of the user-provided function is independent of input {j}. This is not allowed in "
-                    "strict mode."
+                    f"Output {number} of the user-provided function is independent of input {j}. This is not allowed "
+                    "in strict mode."
                 )
             if strict and create_graph and g is not None and not g.requires_grad:
                 raise RuntimeError(
@@ -175,7 +175,7 @@ def hvp(
     return vhp(func, inputs, v, create_graph, strict)
 
 
-# -- arguments and results -------------------------------------------------------------------------------------------------
+# -- arguments and results ----------------------------------------------------------------------------------------
 def _as_tuple(value: Any, what: str, name: str) -> tuple[bool, tuple[Tensor, ...]]:
     """(whether it was a single tensor, the tensors)."""
     single = not isinstance(value, (tuple, list))
@@ -184,8 +184,8 @@ def _as_tuple(value: Any, what: str, name: str) -> tuple[bool, tuple[Tensor, ...
         if not hasattr(tensor, "_payload"):
             if single:
                 raise TypeError(
-                    f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the given {what} has "
-                    f"type {type(tensor)}."
+                    f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the given {what} "
+                    f"has type {type(tensor)}."
                 )
             raise TypeError(
                 f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the value at index "

@@ -243,7 +243,7 @@ class _Check:
                 ) from error
 
 
-# -- tensors as lists of reals ------------------------------------------------------------------------------------------
+# -- tensors as lists of reals -------------------------------------------------------------------------------------
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if hasattr(value, "_payload") else tuple(value)
 
@@ -267,8 +267,8 @@ def _checked_inputs(arguments: tuple[Any, ...]) -> list[int]:
         x = arguments[i]
         if x.dtype.name not in ("float64", "complex128"):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
-                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
                 UserWarning,
                 stacklevel=3,
             )
@@ -316,7 +316,7 @@ def _non_contiguous(tensor: Tensor) -> Tensor:
 
     last = tensor.detach().unsqueeze(-1)
     both: Tensor = cat((last, last), last.ndim - 1)
-    return both.select(-1, 0)  # type: ignore[no-any-return]
+    return both.select(-1, 0)
 
 
 def _transposed(columns: Matrix, rows: int) -> Matrix:

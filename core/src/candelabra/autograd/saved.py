@@ -64,7 +64,7 @@ def zero_gradient(node: Any, position: int) -> Tensor:
     from candelabra.ops.creation import full
 
     spec = Spec(node.shapes[position], node.all_keys[position])
-    return full(spec.shape, 0, dtype=spec.dtype, device=spec.device)  # type: ignore[no-any-return]
+    return full(spec.shape, 0, dtype=spec.dtype, device=spec.device)
 
 
 # -- packed values ----------------------------------------------------------------------------------------------------

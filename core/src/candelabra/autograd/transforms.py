@@ -108,7 +108,7 @@ def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable
     return grad(total, argnums)
 
 
-# -- arguments ----------------------------------------------------------------------------------------------------------
+# -- arguments ----------------------------------------------------------------------------------------------------
 def _kind(value: Any) -> str:
     return type(value).__name__
 

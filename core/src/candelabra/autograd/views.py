@@ -210,7 +210,7 @@ def zeros_like(g: Tensor) -> Tensor:
     """Zeros in the shape of ``g``; not ``g * 0``, which is NaN where ``g`` is infinite."""
     from candelabra.ops.creation import full
 
-    return full(tuple(g._payload.shape), 0, dtype=g.dtype, device=g.device)  # type: ignore[no-any-return]
+    return full(tuple(g._payload.shape), 0, dtype=g.dtype, device=g.device)
 
 
 def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:
@@ -237,9 +237,9 @@ def _wrapped(payload: Any, like: Tensor) -> Tensor:
     return wrap(payload, like._keys & ~(AUTOGRAD | VIEW))
 
 
-# -- what changes a tensor's identity -----------------------------------------------------------------------------------
+# -- what changes a tensor's identity ------------------------------------------------------------------------------
 def detached(tensor: Tensor) -> Tensor:
-    """See ``Tensor.detach``. Where arrays are immutable the result must follow its base, so it is a tracked view there."""
+    """See ``Tensor.detach``. Where arrays are immutable the result must follow its base: a tracked view."""
     from candelabra.ops.views import detach
     from candelabra.tensor import wrap
 
