@@ -46,7 +46,7 @@ class DeviceProperties:
 
 
 class DeviceModule(ModuleType):
-    """PyTorch's functions about one type of device. ``device=`` is an index, a device, its name, or None: the current."""
+    """PyTorch's functions about one type of device. ``device=`` is an index, a device, a name, or None: the current."""
 
     def __init__(self, device_type: str) -> None:
         super().__init__(f"candelabra.{device_type}", f"The devices of type {device_type!r}.")
@@ -203,7 +203,7 @@ def device_module(name: str) -> DeviceModule | None:
 
 
 def tensor_attribute(tensor: Tensor, name: str) -> Any:
-    """What PyTorch's tensors have per device type: the method ``x.<type>()`` and the flag ``x.is_<type>``; else None."""
+    """What a tensor has per device type: the method ``x.<type>()`` and the flag ``x.is_<type>``; else None."""
     if name.startswith("is_") and is_device_type(name[3:]):
         return tensor.device.type == name[3:]
     return _mover(tensor, name) if is_device_type(name) else None

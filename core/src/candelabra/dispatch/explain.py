@@ -103,7 +103,7 @@ def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: A
     """How this call would be dispatched: the steps, the route that serves it, whether it is recorded.
 
     ``operator`` is a record, its name (``"add"``, in place ``"add_"``) or a function of the namespace. An operator is
-    not run. An overloaded function (``max``, ``split``) is, and the operators that it calls are told in ``calls``. Raises
+    not run. An overloaded function (``max``, ``split``) is; the operators that it calls are told in ``calls``. Raises
     what the call itself would raise for arguments that no operator takes; ``TypeError`` for an unknown operator.
     """
     record, inplace = _record(operator)

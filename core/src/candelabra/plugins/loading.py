@@ -99,7 +99,7 @@ def _check_window(name: str, window: Any) -> None:
         return
     advice = "update candelabra" if low > API_VERSION else f"update the package that brings {name!r}"
     raise BackendError(
-        f"backend {name!r} was built for core API {_text(low)} to {_text(high)}, this core offers {_text(API_VERSION)}: "
+        f"backend {name!r} was built for core API {_text(low)} to {_text(high)}, this core has {_text(API_VERSION)}: "
         + advice
     )
 

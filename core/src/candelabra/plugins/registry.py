@@ -123,7 +123,7 @@ def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
         with _loading:
             if plugin.loading:
                 raise BeingLoaded(
-                    f"backend {plugin.name!r} is asked for while it is being loaded: its import, or one that it causes, "
+                    f"backend {plugin.name!r} is asked for while it is being loaded: its import, or one it causes, "
                     "uses its device. Let the plugin make tensors only when it is called"
                 )
             if plugin.backend is None and plugin.error is None:
