@@ -52,7 +52,7 @@ class dtype:
         return f"candelabra.{self.name}"
 
     def __reduce__(self) -> str:
-        return self.name
+        return "bool_" if self.name == "bool" else self.name  # the module's global
 
     def __copy__(self) -> dtype:
         return self

@@ -1,0 +1,69 @@
+"""What ``import candelabra`` costs and brings, and how public names are found."""
+
+import subprocess
+import sys
+
+import candelabra as cd
+import pytest
+from candelabra.exports import EXPORTS, exported
+
+ARRAYS = "numpy", "scipy", "ml_dtypes", "candelabra_cpu", "candelabra_arrayapi"
+HEAVY = (*ARRAYS, "inspect", "importlib.metadata", "pluggy")
+PROGRAM = f"""
+import sys
+before = set(sys.modules)
+import candelabra
+brought = set(sys.modules) - before
+print(*[name for name in {HEAVY!r} if name in brought])
+"""
+
+
+def test_import_brings_neither_arrays_nor_plugins() -> None:
+    """In a fresh interpreter, importing the core loads no array library, no backend and no slow part of the library."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_function_tensor_takes_the_name_of_its_module() -> None:
+    """``candelabra.tensor`` is the function, and ``from candelabra.tensor import Tensor`` works beside it."""
+    program = """
+import candelabra as cd
+from candelabra.tensor import Tensor
+assert cd.tensor.__name__ == 'tensor'
+print(Tensor is cd.Tensor)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+@pytest.mark.parametrize("name", sorted(EXPORTS))
+def test_every_exported_name_is_there(name: str) -> None:
+    """Each line of the table leads to an object, which the package hands out and lists."""
+    assert getattr(cd, name) is exported(name)
+    assert name in dir(cd)
+
+
+def test_constants_are_pythons() -> None:
+    """``inf``, ``nan``, ``pi``, ``e`` and ``newaxis`` are what they are in Python."""
+    assert cd.inf == float("inf")
+    assert cd.nan != cd.nan
+    assert 3.14 < cd.pi < 3.15
+    assert 2.71 < cd.e < 2.72
+    assert cd.newaxis is None
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    """A name that does not exist is Python's usual error, naming the package."""
+    with pytest.raises(AttributeError, match=r"module 'candelabra' has no attribute 'tensr'"):
+        cd.tensr  # noqa: B018
+
+
+def test_size_behaves_as_a_tuple_that_stays_a_size() -> None:
+    """Slices, sums and multiples of a Size are Sizes; ``numel`` multiplies."""
+    size = cd.ones(2, 3, 4).shape
+    assert size == (2, 3, 4)
+    assert size.numel() == 24
+    assert repr(size[1:]) == "candelabra.Size([3, 4])"
+    assert repr(size + cd.Size([5])) == "candelabra.Size([2, 3, 4, 5])"
+    assert repr((5,) + size) == "candelabra.Size([5, 2, 3, 4])"  # noqa: RUF005 - that the sum is a Size is the point
+    assert repr(cd.Size([2]) * 2) == "candelabra.Size([2, 2])"
