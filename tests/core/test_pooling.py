@@ -9,7 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.autograd.api import grad
-from candelabra.fronts import network as F
+from candelabra.nn import functional as F
 
 from tests.core.network_samples import array, check_gradients, normal, tensor
 

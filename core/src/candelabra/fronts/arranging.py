@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Tensors = tuple[Tensor, ...]
 
 
-# -- repeating ------------------------------------------------------------------------------------------------------------
+# -- repeating --------------------------------------------------------------------------------------------------------
 @front(function=False)
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """The tensor ``repeats[d]`` times along each dim ``d``, in a copy; leading dims may be added.
@@ -31,9 +31,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
     times = sizes(repeats)
     lead = len(times) - input.ndim
     if lead < 0:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     shape = (*(1,) * lead, *input.shape)
     wanted = tuple(n * s for n, s in zip(times, shape))
     if any(n < 0 for n in times):
@@ -54,10 +52,8 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 
 
 @front
-def repeat_interleave(
-    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
-) -> Tensor:
-    """Every slice along ``dim`` (of the flattened tensor when None) ``repeats`` times in a row: an int, or one each."""
+def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    """Every slice along ``dim`` (None: of the flattened tensor) ``repeats`` times in a row: an int, or one for each."""
     if dim is None:
         input, dim = reshape(input, -1 if input.numel() else 0), 0
     d = wrap_dim(dim, input.ndim)
@@ -71,7 +67,9 @@ def repeat_interleave(
         spread = unsqueeze(input, d + 1)
         shape = list(spread.shape)
         shape[d + 1] = counts[0]
-        return reshape(creation.clone(spread.expand(shape)), (*input.shape[:d], size * counts[0], *input.shape[d + 1 :]))
+        return reshape(
+            creation.clone(spread.expand(shape)), (*input.shape[:d], size * counts[0], *input.shape[d + 1 :])
+        )
     if len(counts) != size:
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {len(counts)} and "
@@ -87,7 +85,7 @@ def _integers(values: list[int], like: Tensor) -> Tensor:
     return made
 
 
-# -- turning --------------------------------------------------------------------------------------------------------------
+# -- turning ----------------------------------------------------------------------------------------------------------
 @front
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """:func:`movedim` under NumPy's name."""
@@ -125,9 +123,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
     first, second = wrap_dim(dims[0], input.ndim), wrap_dim(dims[1], input.ndim)
     if first == second:
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
-        )
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     turns = k % 4
     if turns == 2:
         return flip(input, first, second)
@@ -137,7 +133,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return creation.clone(input)
 
 
-# -- diagonals --------------------------------------------------------------------------------------------------------------
+# -- diagonals --------------------------------------------------------------------------------------------------------
 @front
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
@@ -178,14 +174,16 @@ def trace(input: Tensor) -> Tensor:
     return total
 
 
-# -- joining ----------------------------------------------------------------------------------------------------------------
+# -- joining ----------------------------------------------------------------------------------------------------------
 def _several(given: tuple[Any, ...]) -> list[Tensor]:
     return list(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else list(given)
 
 
 def _raised(tensors: Any, raise_rank: Callable[..., Any], name: str) -> list[Tensor]:
     if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return [raise_rank(t) for t in tensors]
@@ -209,7 +207,11 @@ def atleast_2d(*tensors: Any) -> Any:
 def atleast_3d(*tensors: Any) -> Any:
     """Views with at least three dims: (n) becomes (1, n, 1), (n, m) becomes (n, m, 1)."""
     found = tuple(
-        reshape(t, (1, 1, 1)) if not t.ndim else reshape(t, ((1,) * (t.ndim == 1) + tuple(t.shape) + (1,))) if t.ndim < 3 else t
+        reshape(t, (1, 1, 1))
+        if not t.ndim
+        else reshape(t, ((1,) * (t.ndim == 1) + tuple(t.shape) + (1,)))
+        if t.ndim < 3
+        else t
         for t in _several(tensors)
     )
     return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
@@ -260,7 +262,9 @@ def concatenate(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 @front(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Tensors:
-    """Coordinates: each of the vectors expanded over the grid of all; "ij" (default), or "xy" with the first two swapped.
+    """Coordinates: each of the vectors expanded over the grid of all.
+
+    ``indexing`` is "ij" (the default), or "xy" with the first two dims swapped.
 
     Raises ``RuntimeError`` for tensors of several dtypes, of more than one dim, and other values of ``indexing``.
     """
@@ -284,10 +288,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Tensors:
     return tuple(grids)
 
 
-# -- splitting ----------------------------------------------------------------------------------------------------------------
+# -- splitting --------------------------------------------------------------------------------------------------------
 @front
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Tensors:
-    """Views along ``dim``: so many of nearly equal size, or cut before the given indices (those past the end are empty)."""
+    """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
     if not input.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = wrap_dim(dim, input.ndim)
@@ -315,8 +319,8 @@ def _divided(input: Tensor, where: Any, dim: int, least: int, name: str) -> Tens
     size = input.shape[dim]
     if isinstance(where, int) and (where == 0 or size % where):
         raise RuntimeError(
-            f"{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible by "
-            f"the split_size {where}!"
+            f"{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible "
+            f"by the split_size {where}!"
         )
     return tensor_split(input, where, dim)
 
@@ -345,11 +349,9 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     return creation.clone(narrow(input, dim, start, length))
 
 
-# -- as_strided -----------------------------------------------------------------------------------------------------------------
+# -- as_strided -------------------------------------------------------------------------------------------------------
 @front
-def as_strided(
-    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the memory under ``input``: any sizes and steps, from ``storage_offset`` (default: that of ``input``).
 
     Raises ``RuntimeError`` for negative steps and for elements outside the memory of ``input`` or its base.

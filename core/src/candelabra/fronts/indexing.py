@@ -42,9 +42,9 @@ class Parsed(NamedTuple):
     """(dim of the basic part's result, index tensor or mask), in order."""
 
 
-# -- reading ------------------------------------------------------------------------------------------------------------
+# -- reading ----------------------------------------------------------------------------------------------------------
 @front(function=False)
-def __getitem__(input: Tensor, index: Any) -> Tensor:  # noqa: N807 - a method of the data model
+def __getitem__(input: Tensor, index: Any) -> Tensor:
     """``input[index]``: a view for ints, slices, None and Ellipsis; a copy where a tensor, list or bool takes part.
 
     Raises ``IndexError`` for ints out of bounds, too many indices and masks that do not fit, ``ValueError`` for
@@ -237,10 +237,10 @@ def per_dim(tensors: list[tuple[int, Tensor]]) -> tuple[Tensor | None, ...]:
     return tuple(result)
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------
+# -- writing ----------------------------------------------------------------------------------------------------------
 @front(function=False)
-def __setitem__(input: Tensor, index: Any, value: Any) -> None:  # noqa: N807 - a method of the data model
-    """``input[index] = value``, a tensor that broadcasts to ``input[index]`` or a number; cast to the dtype of ``input``.
+def __setitem__(input: Tensor, index: Any, value: Any) -> None:
+    """``input[index] = value``: a number, or a tensor that broadcasts to ``input[index]``, cast to ``input``'s dtype.
 
     Where an index names a place several times the last value stays. Raises as :func:`__getitem__`; ``TypeError`` for
     values that are neither, ``RuntimeError`` where a number does not fit the dtype or a tensor not the shape.
@@ -272,7 +272,7 @@ def __setitem__(input: Tensor, index: Any, value: Any) -> None:  # noqa: N807 - 
 
 
 @front(function=False)
-def __delitem__(input: Tensor, index: Any) -> None:  # noqa: N807 - a method of the data model
+def __delitem__(input: Tensor, index: Any) -> None:
     """Always a ``TypeError``: a tensor's size does not change."""
     raise TypeError("Tensor does not support deleting items")
 
@@ -289,7 +289,9 @@ def _source(value: Tensor, target: Tensor) -> Tensor:
     shape = value._payload.shape
     if shape and shape[0] == 1:
         lead = next((d for d, size in enumerate(shape) if size != 1), len(shape))
-        value = views.view.function(value, tuple(shape[lead:])) if value.is_contiguous() else value.reshape(shape[lead:])
+        value = (
+            views.view.function(value, tuple(shape[lead:])) if value.is_contiguous() else value.reshape(shape[lead:])
+        )
     if value.dtype is not target.dtype:
         value = creation.cast.function(value, dtype=target.dtype)
     if value._instance is not target._instance and shape:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from candelabra.dtypes import bool_, dtype, int64
 from candelabra.dispatch.promote import title
+from candelabra.dtypes import bool_, dtype, int64
 from candelabra.fronts.indexing import number_for, per_dim
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import narrow, reshape, select
@@ -23,7 +23,7 @@ def _ravel(x: Tensor) -> Tensor:
     return reshape(x, -1 if x.numel() else 0)
 
 
-# -- index tensors per dim ----------------------------------------------------------------------------------------------
+# -- index tensors per dim --------------------------------------------------------------------------------------------
 def _indices(indices: Any, input: Tensor, name: str) -> tuple[Tensor | None, ...]:
     if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
         raise TypeError(
@@ -64,7 +64,7 @@ def index_put_(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate
 
 @front
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The indices of the nonzero elements, a row each; with ``as_tuple`` a 1-d tensor per dim (one for a 0-d tensor)."""
+    """The indices of the nonzero elements, a row each; with ``as_tuple`` a 1-d tensor per dim (0-d: one)."""
     if not as_tuple:
         return indexing.nonzero.function(input)
     return indexing.nonzero.function(input if input.ndim else reshape(input, 1)).unbind(1)
@@ -107,14 +107,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if not input.ndim:
         return indexing.gather.function(input, 0, indices)
     common = list(broadcast_shapes(
-        [1 if i == d else s for i, s in enumerate(input.shape)], [1 if i == d else s for i, s in enumerate(indices.shape)]
+        [1 if i == d else s for i, s in enumerate(input.shape)],
+        [1 if i == d else s for i, s in enumerate(indices.shape)],
     ))  # fmt: skip
     wide = [*common[:d], input.shape[d], *common[d + 1 :]]
     picked = [*common[:d], indices.shape[d], *common[d + 1 :]]
     return indexing.gather.function(input.expand(wide), d, indices.expand(picked))
 
 
-# -- along one dim --------------------------------------------------------------------------------------------------------
+# -- along one dim ----------------------------------------------------------------------------------------------------
 def _value_at(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[tuple[Tensor | None, ...], Tensor]:
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
@@ -194,7 +195,8 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
 def _scaled(input: Tensor, source: Tensor, alpha: Any) -> Tensor:
     if source.dtype is not input.dtype:
         raise RuntimeError(
-            f"index_add_(): self ({title(input.dtype)}) and source ({title(source.dtype)}) must have the same scalar type"
+            f"index_add_(): self ({title(input.dtype)}) and source ({title(source.dtype)}) must have the same scalar "
+            "type"
         )
     return source if alpha == 1 else arithmetic.mul.function(source, alpha)
 
@@ -211,7 +213,7 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
     return indexing.index_add.form("inplace")(input, dim, index, _scaled(input, source, alpha))
 
 
-# -- scatter --------------------------------------------------------------------------------------------------------------
+# -- scatter ----------------------------------------------------------------------------------------------------------
 def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None, form: str) -> Tensor:
     if not isinstance(src, Tensor):
         number = number_for(src, input.dtype)
@@ -222,7 +224,7 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | Non
         return _scatter_multiplied(input, dim, index, src, form)
     if reduce not in (None, "add"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    record: Operator = indexing.scatter_src if reduce is None else indexing.scatter_add
+    record: Operator[..., Any] = indexing.scatter_src if reduce is None else indexing.scatter_add
     out: Tensor = record.form(form)(input, dim, index, src)
     return out
 
@@ -282,7 +284,7 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scatter(input, dim, index, src, "add", "inplace")
 
 
-# -- parts replaced -------------------------------------------------------------------------------------------------------
+# -- parts replaced ---------------------------------------------------------------------------------------------------
 def _fits(part: Tensor, src: Tensor) -> None:
     if tuple(part.shape) != tuple(src.shape):
         raise RuntimeError(
@@ -326,7 +328,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     return views.diagonal_scatter(input, _as(src, input.dtype), offset, first, second)
 
 
-# -- masks ----------------------------------------------------------------------------------------------------------------
+# -- masks ------------------------------------------------------------------------------------------------------------
 def _filling(input: Tensor, mask: Tensor, value: Any) -> Any:
     if not mask._keys & bool_.bit:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")

@@ -104,7 +104,9 @@ def unique(
     flat = input.reshape(-1 if input.numel() else 0) if dim is None else input
     d = 0 if dim is None else wrap_dim(dim, input.ndim)
     order = _lexical(flat, d)
-    return _distinct(flat.index_select(d, order), order, d, return_inverse, return_counts, input if dim is None else None)
+    return _distinct(
+        flat.index_select(d, order), order, d, return_inverse, return_counts, input if dim is None else None
+    )
 
 
 @front

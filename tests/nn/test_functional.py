@@ -10,7 +10,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.autograd.api import grad
-from candelabra.fronts import network as F
+from candelabra.nn import functional as F
 from scipy import special
 
 from tests.core.network_samples import array, check_gradients, normal, tensor
@@ -175,11 +175,11 @@ def standardised(x: np.ndarray, dims: tuple[int, ...], eps: float = 1e-5) -> np.
 def test_layer_norm_over_the_last_dims() -> None:
     """Normalised over normalized_shape, scaled and shifted elementwise, with both derivatives."""
     x, w, b = normal(3, 4, 5), normal(4, 5), normal(4, 5, seed=1)
-    out = cd.layer_norm(tensor(x), (4, 5), tensor(w), tensor(b))
+    out = F.layer_norm(tensor(x), (4, 5), tensor(w), tensor(b))
     np.testing.assert_allclose(array(out), standardised(x, (1, 2)) * w + b, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(array(cd.layer_norm(tensor(x), (5,))), standardised(x, (2,)), rtol=1e-10, atol=1e-12)
-    check_gradients(lambda x, w, b: cd.layer_norm(x, (4, 5), w, b), x, w, b)
-    check_gradients(lambda x: cd.layer_norm(x, (5,)), x)
+    np.testing.assert_allclose(array(F.layer_norm(tensor(x), (5,))), standardised(x, (2,)), rtol=1e-10, atol=1e-12)
+    check_gradients(lambda x, w, b: F.layer_norm(x, (4, 5), w, b), x, w, b)
+    check_gradients(lambda x: F.layer_norm(x, (5,)), x)
 
 
 def test_group_and_instance_norm() -> None:
@@ -187,24 +187,24 @@ def test_group_and_instance_norm() -> None:
     x, w, b = normal(2, 6, 3, 4), normal(6), normal(6, seed=1)
     grouped = standardised(x.reshape(2, 3, 2, 3, 4), (2, 3, 4)).reshape(x.shape) * w[:, None, None] + b[:, None, None]
     np.testing.assert_allclose(
-        array(cd.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12
+        array(F.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12
     )
-    np.testing.assert_allclose(array(cd.instance_norm(tensor(x))), standardised(x, (2, 3)), rtol=1e-10, atol=1e-12)
-    check_gradients(lambda x, w, b: cd.group_norm(x, 3, w, b), x, w, b)
+    np.testing.assert_allclose(array(F.instance_norm(tensor(x))), standardised(x, (2, 3)), rtol=1e-10, atol=1e-12)
+    check_gradients(lambda x, w, b: F.group_norm(x, 3, w, b), x, w, b)
 
 
 def test_batch_norm_trains_and_evaluates() -> None:
     """Training uses the batch and moves the running statistics; evaluation uses those."""
     x, w, b = normal(4, 3, 5) * 2 + 1, normal(3), normal(3, seed=1)
     mean, var = tensor(np.zeros(3)), tensor(np.ones(3))
-    out = cd.batch_norm(tensor(x), mean, var, tensor(w), tensor(b), True, 0.1)
+    out = F.batch_norm(tensor(x), mean, var, tensor(w), tensor(b), True, 0.1)
     np.testing.assert_allclose(array(out), standardised(x, (0, 2)) * w[:, None] + b[:, None], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(array(mean), 0.1 * x.mean((0, 2)), rtol=1e-10)
     np.testing.assert_allclose(array(var), 0.9 + 0.1 * x.var((0, 2), ddof=1), rtol=1e-10)
-    still = cd.batch_norm(tensor(x), mean, var, tensor(w), tensor(b))
+    still = F.batch_norm(tensor(x), mean, var, tensor(w), tensor(b))
     expected = (x - array(mean)[:, None]) / np.sqrt(array(var)[:, None] + 1e-5) * w[:, None] + b[:, None]
     np.testing.assert_allclose(array(still), expected, rtol=1e-10, atol=1e-12)
-    check_gradients(lambda x, w, b: cd.batch_norm(x, None, None, w, b, True), x, w, b)
+    check_gradients(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), x, w, b)
 
 
 def test_rms_norm_divides_by_the_root_mean_square() -> None:
@@ -217,29 +217,29 @@ def test_rms_norm_divides_by_the_root_mean_square() -> None:
 
 NORM_ERRORS: list[tuple[Any, type[Exception], str]] = [
     (
-        lambda x: cd.layer_norm(x, (7,)),
+        lambda x: F.layer_norm(x, (7,)),
         RuntimeError,
         r"Given normalized_shape=\[7\], expected input with shape \[\*, 7\]",
     ),
-    (lambda x: cd.layer_norm(x, ()), RuntimeError, "Expected normalized_shape to be at least 1-dimensional"),
-    (lambda x: cd.layer_norm(x, (3,), tensor(normal(4))), RuntimeError, "Expected weight to be of same shape as"),
+    (lambda x: F.layer_norm(x, ()), RuntimeError, "Expected normalized_shape to be at least 1-dimensional"),
+    (lambda x: F.layer_norm(x, (3,), tensor(normal(4))), RuntimeError, "Expected weight to be of same shape as"),
     (
-        lambda x: cd.layer_norm(x, (3,), tensor(normal(3)), tensor(normal(4))),
+        lambda x: F.layer_norm(x, (3,), tensor(normal(3)), tensor(normal(4))),
         RuntimeError,
         "Expected bias to be of same",
     ),
     (lambda x: F.rms_norm(x, (7,)), RuntimeError, r"Given normalized_shape=\[7\]"),
     (
-        lambda x: cd.batch_norm(x, tensor(normal(2)), tensor(normal(3))),
+        lambda x: F.batch_norm(x, tensor(normal(2)), tensor(normal(3))),
         RuntimeError,
         "running_mean should contain 3 elements",
     ),
-    (lambda x: cd.batch_norm(x, None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
-    (lambda x: cd.batch_norm(x[:1], None, None, training=True), ValueError, "Expected more than 1 value per channel"),
-    (lambda x: cd.group_norm(x, 2), RuntimeError, "number of channels in input to be divisible by num_groups"),
-    (lambda x: cd.group_norm(x, 3, tensor(normal(4))), RuntimeError, "Expected weight to be a vector of size equal to"),
-    (lambda x: cd.group_norm(tensor(normal(3)), 3), RuntimeError, "Expected at least 2 dimensions for input tensor"),
-    (lambda x: cd.instance_norm(tensor(normal(2, 3, 1))), ValueError, "Expected more than 1 spatial element"),
+    (lambda x: F.batch_norm(x, None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
+    (lambda x: F.batch_norm(x[:1], None, None, training=True), ValueError, "Expected more than 1 value per channel"),
+    (lambda x: F.group_norm(x, 2), RuntimeError, "number of channels in input to be divisible by num_groups"),
+    (lambda x: F.group_norm(x, 3, tensor(normal(4))), RuntimeError, "Expected weight to be a vector of size equal to"),
+    (lambda x: F.group_norm(tensor(normal(3)), 3), RuntimeError, "Expected at least 2 dimensions for input tensor"),
+    (lambda x: F.instance_norm(tensor(normal(2, 3, 1))), ValueError, "Expected more than 1 spatial element"),
 ]
 
 
@@ -282,35 +282,35 @@ def test_linear_says_what_does_not_fit() -> None:
 def test_embedding_looks_rows_up() -> None:
     """Indices of any shape; gradients add up per row, but not for the padding row."""
     w, i = normal(5, 3), np.array([[0, 4, 4], [1, 2, 4]])
-    np.testing.assert_array_equal(array(cd.embedding(tensor(i), tensor(w))), w[i])
-    check_gradients(lambda w: cd.embedding(tensor(i), w), w)
+    np.testing.assert_array_equal(array(F.embedding(tensor(i), tensor(w))), w[i])
+    check_gradients(lambda w: F.embedding(tensor(i), w), w)
     weight = tensor(w, True)
-    (g,) = grad(cd.embedding(tensor(i), weight, padding_idx=-1).sum(), [weight])
+    (g,) = grad(F.embedding(tensor(i), weight, padding_idx=-1).sum(), [weight])
     np.testing.assert_array_equal(array(g)[:, 0], [1, 1, 1, 0, 0])
-    (g,) = grad(cd.embedding(tensor(i), weight, scale_grad_by_freq=True).sum(), [weight])
+    (g,) = grad(F.embedding(tensor(i), weight, scale_grad_by_freq=True).sum(), [weight])
     np.testing.assert_allclose(array(g)[:, 0], [1, 1, 1, 0, 1])
-    assert cd.embedding(tensor(np.zeros((0, 2), np.int64)), weight).shape == (0, 2, 3)
+    assert F.embedding(tensor(np.zeros((0, 2), np.int64)), weight).shape == (0, 2, 3)
 
 
 def test_embedding_shrinks_rows_to_max_norm() -> None:
     """Rows that are looked up and too long are scaled down in place; others stay."""
     w = tensor(np.array([[3.0, 4.0], [0.3, 0.4], [30.0, 40.0]]))
-    out = cd.embedding(tensor(np.array([0, 1, 0])), w, max_norm=1.0)
+    out = F.embedding(tensor(np.array([0, 1, 0])), w, max_norm=1.0)
     np.testing.assert_allclose(array(out), [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]], rtol=1e-6)
     np.testing.assert_allclose(array(w)[2], [30.0, 40.0])
 
 
 EMBEDDING_ERRORS: list[tuple[Any, type[Exception], str]] = [
-    (lambda w: cd.embedding(tensor(np.array([5])), w), IndexError, "index out of range in self"),
-    (lambda w: cd.embedding(tensor(np.array([-1])), w), IndexError, "index out of range in self"),
+    (lambda w: F.embedding(tensor(np.array([5])), w), IndexError, "index out of range in self"),
+    (lambda w: F.embedding(tensor(np.array([-1])), w), IndexError, "index out of range in self"),
     (
-        lambda w: cd.embedding(tensor(np.array([1.0])), w),
+        lambda w: F.embedding(tensor(np.array([1.0])), w),
         RuntimeError,
         "scalar types: Long, Int; but got Double instead",
     ),
-    (lambda w: cd.embedding(tensor(np.array([1])), tensor(normal(3))), RuntimeError, "'weight' must be 2-D"),
-    (lambda w: cd.embedding(tensor(np.array([1])), w, 3), AssertionError, "Padding_idx must be within num_embeddings"),
-    (lambda w: cd.embedding(tensor(np.array([1])), w, sparse=True), RuntimeError, "sparse gradients are not supported"),
+    (lambda w: F.embedding(tensor(np.array([1])), tensor(normal(3))), RuntimeError, "'weight' must be 2-D"),
+    (lambda w: F.embedding(tensor(np.array([1])), w, 3), AssertionError, "Padding_idx must be within num_embeddings"),
+    (lambda w: F.embedding(tensor(np.array([1])), w, sparse=True), RuntimeError, "sparse gradients are not supported"),
 ]
 
 

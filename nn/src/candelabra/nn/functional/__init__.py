@@ -1,6 +1,6 @@
-"""Everything that ``candelabra.nn.functional`` offers so far, with PyTorch's names and signatures, in one place.
+"""``torch.nn.functional``'s names and signatures.
 
-Those that ``torch`` also has at top level are fronts too, and so are found in ``candelabra`` itself.
+What ``torch`` offers at top level too (convolution, pooling, softmax …) is the core's; losses and normalisation are here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from candelabra.fronts.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from candelabra.fronts.losses import (
+from candelabra.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
@@ -53,7 +53,7 @@ from candelabra.fronts.losses import (
     one_hot,
     smooth_l1_loss,
 )
-from candelabra.fronts.normalizing import (
+from candelabra.nn.functional.normalizing import (
     batch_norm,
     bilinear,
     dropout,
@@ -79,6 +79,7 @@ from candelabra.fronts.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from candelabra.nn.padding import pad
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
@@ -86,7 +87,7 @@ __all__ = [
     "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross_entropy", "dropout", "dropout1d",
     "dropout2d", "dropout3d", "elu", "embedding", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish",
     "hardtanh", "huber_loss", "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax",
-    "logsigmoid", "masked_dropout", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "nll_loss", "one_hot",
+    "logsigmoid", "masked_dropout", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "nll_loss", "one_hot", "pad",
     "prelu", "relu", "relu6", "rms_norm", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus",
     "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.fronts.registry import front
 from candelabra.keys import NO_GRAD, mode
 from candelabra.ops import network
 from candelabra.ops.creation import cast, copied
@@ -48,7 +47,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 # -- embedding --------------------------------------------------------------------------------------------------------
-@front(method=False)
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -95,7 +93,6 @@ def _shrink_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
 
 
 # -- normalisation ----------------------------------------------------------------------------------------------------
-@front(method=False)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -147,7 +144,6 @@ def rms_norm(
 _STEPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
-@front(method=False)
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -182,7 +178,6 @@ def _per_channel(name: str, value: Tensor | None, channels: int, rank: int) -> T
     return value.reshape((channels, *[1] * (rank - 2)))
 
 
-@front(method=False)
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -240,7 +235,6 @@ def _move_statistics(
             running_var.mul_(1 - momentum).add_(unbiased.reshape(running_var.shape) * momentum)
 
 
-@front(method=False)
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -292,7 +286,6 @@ def _dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inpl
     return out
 
 
-@front(method=False)
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Elements set to 0 with probability ``p``, the others divided by ``1 - p``; nothing unless ``training``."""
     return _dropped(input, tuple(input.shape), p, training, inplace)

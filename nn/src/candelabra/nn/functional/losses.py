@@ -6,7 +6,6 @@ import warnings
 from typing import TYPE_CHECKING
 
 from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import unsqueeze
 from candelabra.layout import broadcast_shapes
 from candelabra.ops.arithmetic import where
@@ -316,7 +315,6 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@front(method=False)
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -337,7 +335,6 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@front(method=False)
 def kl_div(
     input: Tensor,
     target: Tensor,
