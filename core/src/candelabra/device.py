@@ -26,7 +26,7 @@ class device:
     Equality is that of (type, index), an absent index being 0.
     """
 
-    __slots__ = ("type", "index", "_outer")
+    __slots__ = ("type", "index")
 
     def __init__(self, type: str | device, index: int | None = None) -> None:
         name: Any = type
@@ -47,7 +47,6 @@ class device:
             raise RuntimeError(f"device index must be a non-negative int, got {index!r}")
         self.type: str = kind
         self.index: int | None = index
-        self._outer: list[device | None] = []
 
     def __repr__(self) -> str:
         return f"device(type={self.type!r}" + ("" if self.index is None else f", index={self.index}") + ")"
@@ -67,12 +66,13 @@ class device:
         return device, (str(self),)
 
     def __enter__(self) -> device:
-        self._outer.append(_default.device)
+        _default.outer = (_default.device, _default.outer)
         _default.device = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        _default.device = self._outer.pop()
+        assert _default.outer is not None
+        _default.device, _default.outer = _default.outer
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -113,7 +113,10 @@ class Instance:
 
 
 class _Default(threading.local):
+    """This thread's default device, and those of the blocks around: one object may be entered by several threads."""
+
     device: device | None = None
+    outer: tuple[device | None, Any] | None = None
     current: dict[str, int] | None = None
     """Per device type the index that its bare name means, where that is not 0."""
 

@@ -183,8 +183,10 @@ def _picked(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     safe = where(kept, target, 0)
     try:
         scores = logs.gather(1, unsqueeze(safe, 1)).squeeze(1)
-    except IndexError:
+    except (IndexError, RuntimeError):
         bad = [int(t) for t in safe.reshape((-1,)).tolist() if not 0 <= t < logs.shape[1]]
+        if not bad:
+            raise
         raise IndexError(f"Target {bad[0]} is out of bounds.") from None
     if weight is None:
         weights = cast(kept, dtype=logs.dtype)
