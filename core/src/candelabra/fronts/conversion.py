@@ -49,8 +49,10 @@ def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     names = _OVERLOADS[kind]
     bound = dict(zip(names, args))
     allowed = {*names[len(args) :], "memory_format"}
-    wanted = kwargs.get("dtype", bound.get("dtype"))
-    if len(args) > len(names) or not kwargs.keys() <= allowed or not (wanted is None or _is_dtype(wanted)):
+    found = {**bound, **kwargs}
+    wanted = found.get("dtype")
+    fits = (wanted is None or _is_dtype(wanted)) and not any(_is_dtype(found.get(n)) for n in ("non_blocking", "copy"))
+    if len(args) > len(names) or not kwargs.keys() <= allowed or not fits:
         given = ", ".join([kind_of(a) for a in args] + [f"{k}={kind_of(v)}" for k, v in kwargs.items()])
         raise TypeError(
             f"to() received an invalid combination of arguments - got ({given}), but expected one of:\n"
@@ -59,11 +61,11 @@ def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
             " * (dtype dtype, bool non_blocking = False, bool copy = False, *, memory_format)\n"
             " * (Tensor other, bool non_blocking = False, bool copy = False, *, memory_format)"
         )
-    return {**bound, **kwargs}
+    return found
 
 
 def _is_dtype(value: Any) -> bool:
-    return isinstance(value, dtype) or value in (bool, int, float, complex)
+    return isinstance(value, dtype) or value is bool or value is int or value is float or value is complex
 
 
 @front(function=False)
