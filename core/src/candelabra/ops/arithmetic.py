@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from candelabra.operator.promotion import boolean, to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
+from candelabra.ops.creation import zeroed
 from candelabra.ops.pointwise import conj
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     ...
 
 
-floor_divide.vjp(input=lambda g: g * 0, other=lambda g: g * 0)
+floor_divide.vjp(input=zeroed, other=zeroed)
 
 
 @operator(pointwise, accepts="real")
@@ -67,7 +68,7 @@ def trunc_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     ...
 
 
-trunc_divide.vjp(input=lambda g: g * 0, other=lambda g: g * 0)
+trunc_divide.vjp(input=zeroed, other=zeroed)
 
 
 @operator(pointwise, accepts="real")
@@ -97,7 +98,7 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
 def _pow_base(g: Tensor, input: Tensor, exponent: Any) -> Tensor:
     # x**0 has derivative 0 everywhere, x = 0 too, where 0 * 0**-1 would be NaN.
     if not hasattr(exponent, "_payload"):
-        return g * 0 if exponent == 0 else g * conj(input ** (exponent - 1) * exponent)
+        return zeroed(g) if exponent == 0 else g * conj(input ** (exponent - 1) * exponent)
     slope = exponent * input ** where(exponent == 0, 1.0, exponent - 1)
     return g * conj(slope.masked_fill(exponent == 0, 0))
 

@@ -1,4 +1,7 @@
-"""Reading and writing by index tensors. Bounds are checked on every device; negative indices only where PyTorch has them."""
+"""Reading and writing by index tensors.
+
+Bounds are checked on every device; negative indices count back only where PyTorch's do.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import index as index_dtype
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of, unchecked
+from candelabra.ops.creation import zeroed
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Index, Mask, Tensor
@@ -23,7 +27,8 @@ def _check_bounds(name: str, index: Any, dim: int, size: int) -> None:
             if name in ("gather", "scatter"):
                 raise RuntimeError(f"{name}(): index {bad} is out of bounds for dimension {dim} with size {size}")
             raise IndexError(
-                f"{name}(): index out of range in self: index {bad} is out of bounds for dimension {dim} with size {size}"
+                f"{name}(): index out of range in self: index {bad} is out of bounds for dimension {dim} with size "
+                f"{size}"
             )
 
 
@@ -93,7 +98,7 @@ def scatter_src(input: Tensor, dim: Dim, index: Index, src: Tensor) -> Tensor:
 
 
 scatter_src.vjp(
-    input=lambda g, dim, index: scatter_src(g, dim, index, g.gather(dim, index) * 0),
+    input=lambda g, dim, index: scatter_src(g, dim, index, zeroed(g.gather(dim, index))),
     src=lambda g, src_spec, dim, index: _in_corner(g.gather(dim, index), src_spec.shape),
 )
 
@@ -151,13 +156,15 @@ index_add.vjp(input=lambda g: g, source=lambda g, dim, index: index_select(g, di
 
 # -- advanced indexing ------------------------------------------------------------------------------------------------
 def advanced_shape(shape: tuple[int, ...], indices: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of ``x[indices]``: index dims where the (only) run of indices stands, in front when there are several."""
+    """The shape of ``x[indices]``: index dims where the only run of indices stands, in front when there are several."""
     used = [d for d, i in enumerate(indices) if i is not None]
     try:
         picked = broadcast_shapes(*[shape_of(indices[d]) for d in used])
     except RuntimeError:
         shapes = ", ".join(str(list(shape_of(indices[d]))) for d in used)
-        raise IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}") from None
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
     kept = [d for d in range(len(shape)) if d not in used]
     if used and used[-1] - used[0] + 1 == len(used):
         front = [shape[d] for d in kept if d < used[0]]
@@ -215,7 +222,7 @@ def index_put(input: Tensor, indices: Sequence[Index | None], values: Tensor, ac
 
 
 def _put_input(g: Tensor, indices: Sequence[Any], accumulate: bool) -> Tensor:
-    return g if accumulate else index_put(g, indices, index(g, indices) * 0)
+    return g if accumulate else index_put(g, indices, zeroed(index(g, indices)))
 
 
 index_put.vjp(input=_put_input, values=lambda g, indices: index(g, indices))

@@ -12,6 +12,7 @@ from candelabra.dtypes import complex64, complex128
 from candelabra.operator.promotion import boolean, real_part, to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
+from candelabra.ops.creation import zeroed
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -58,7 +59,7 @@ def sign(input: Tensor) -> Tensor:
     ...
 
 
-sign.vjp(input=lambda g: g * 0)
+sign.vjp(input=zeroed)
 
 
 @operator(pointwise)
@@ -330,10 +331,6 @@ def relu_backward(grad: Tensor, output: Tensor) -> Tensor:
 relu.vjp(input=lambda g, out: relu_backward.function(g, out))
 
 
-def _rounding(g: Tensor) -> Tensor:
-    return g * 0
-
-
 @operator(pointwise, accepts="real numeric")
 def floor(input: Tensor) -> Tensor:
     """The largest integer not above the input."""
@@ -359,7 +356,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 for _step in (floor, ceil, trunc, round):
-    _step.vjp(input=_rounding)
+    _step.vjp(input=zeroed)
 
 
 @operator(pointwise, result=boolean)
