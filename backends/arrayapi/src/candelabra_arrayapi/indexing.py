@@ -58,7 +58,7 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def narrowed(work: Any, x: Any) -> Any:
         return work if work.dtype == x.dtype else xp.astype(work, x.dtype)
 
-    # -- along one dim --------------------------------------------------------------------------------------------------
+    # -- along one dim ------------------------------------------------------------------------------------------------
     def places(shape: tuple[int, ...], dim: int, index: Any) -> Any:
         """Where ``index`` points to in an array of ``shape``, flattened in C order."""
         if index.ndim != len(shape) or any(i > s for d, (s, i) in enumerate(zip(shape, index.shape)) if d != dim):
@@ -80,7 +80,9 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
 
     def scattering(write: Callable[..., None], widen: Callable[[Any], Any]) -> Callable[..., Any]:
         def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
-            x1, index, src = (x, index, src) if x.ndim and index.ndim and src.ndim else (flat(x), flat(index), flat(src))
+            x1, index, src = (
+                (x, index, src) if x.ndim and index.ndim and src.ndim else (flat(x), flat(index), flat(src))
+            )
             if src.ndim != index.ndim or any(i > s for s, i in zip(src.shape, index.shape)):
                 raise ValueError("the index is larger than the source")
             work = flat(widen(x1))
@@ -110,7 +112,7 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         add_rows(work, rows, values)
         return xp.reshape(xp.moveaxis(xp.reshape(narrowed(work, x), front.shape), 0, dim), x.shape)
 
-    # -- index arrays for several dims ----------------------------------------------------------------------------------
+    # -- index arrays for several dims --------------------------------------------------------------------------------
     def layout(x: Any, indices: Sequence[Any]) -> tuple[list[int], list[int], tuple[int, ...], Any, int]:
         """(indexed dims, other dims, the index's shape, rows among the indexed dims, where the index's dims stand)."""
         used = [d for d, i in enumerate(indices) if i is not None]
@@ -156,7 +158,7 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
             return xp.zeros((int(bool(x != 0)), 0), dtype=int64)
         return xp.astype(xp.stack(xp.nonzero(x), axis=1), int64)
 
-    # -- basic indices --------------------------------------------------------------------------------------------------
+    # -- basic indices ------------------------------------------------------------------------------------------------
     def basic_index_adjoint(x: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
         out = xp.zeros(shape, dtype=x.dtype)
         out[(*index, ...)] = x

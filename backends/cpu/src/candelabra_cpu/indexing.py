@@ -45,6 +45,7 @@ def _add_rows(work: Any, rows: Any, values: Any) -> None:
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
 def gather(x: Any, dim: int, index: Any) -> Any:
+    """Values picked along ``dim``; bounds checked."""
     if not x.ndim or not index.ndim:
         _within(index, prod(x.shape))
         return x.reshape(-1).take(index.reshape(-1)).reshape(index.shape)
@@ -84,6 +85,7 @@ def _scatter_parts(x: Any, index: Any, src: Any) -> tuple[Any, Any, Any]:
 
 
 def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """Added in order, half types in float32."""
     shape = x.shape
     x, index, src = _scatter_parts(x, index, src)
     out = _accumulator(x)
@@ -92,6 +94,7 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 def scatter_src(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """Put; the last write wins."""
     shape = x.shape
     x, index, src = _scatter_parts(x, index, src)
     out = x.copy(order="C")
@@ -100,6 +103,7 @@ def scatter_src(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 def index_select(x: Any, dim: int, index: Any) -> Any:
+    """Slices along ``dim``."""
     if index.ndim > 1:
         raise ValueError("the index must be a vector")
     _within(index, x.shape[dim] if x.ndim else 1)
@@ -111,6 +115,7 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 
 def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """Slices added in order, half types in float32."""
     shape = x.shape
     if index.ndim > 1:
         raise ValueError("the index must be a vector")
@@ -135,6 +140,7 @@ def _key(indices: Indices) -> tuple[Any, ...]:
 
 
 def index(x: Any, indices: Indices) -> Any:
+    """Advanced indexing; index dims are placed as ``advanced_shape`` says."""
     used = [d for d, i in enumerate(indices) if i is not None]
     if len(used) == 1:
         return x.take(indices[used[0]], axis=used[0])
@@ -144,6 +150,7 @@ def index(x: Any, indices: Indices) -> Any:
 
 
 def index_put(x: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
+    """Put or added at index arrays, in a copy."""
     if accumulate:
         return _index_added(x, indices, values)
     out = x.copy(order="C")
@@ -152,6 +159,7 @@ def index_put(x: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
 
 
 def index_put_(x: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
+    """Put or added at index arrays, in place."""
     if accumulate:
         x[...] = _index_added(x, indices, values)
     else:
@@ -185,10 +193,12 @@ def _index_added(x: Any, indices: Indices, values: Any) -> Any:
 
 
 def nonzero(x: Any) -> Any:
+    """Indices of nonzero elements, one per row."""
     return np.argwhere(x)
 
 
 def masked_select(x: Any, mask: Any) -> Any:
+    """Elements where the mask holds."""
     if x.shape != mask.shape:
         x, mask = np.broadcast_arrays(x, mask)
     return x[mask]
@@ -196,12 +206,14 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 # -- basic indices ----------------------------------------------------------------------------------------------------
 def basic_index_adjoint(x: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
+    """Zeros with ``x`` at ``[index]``."""
     out = np.zeros(shape, x.dtype)
     out[index] = x
     return out
 
 
 def basic_index_scatter(x: Any, src: Any, index: tuple[Any, ...]) -> Any:
+    """A copy with ``src`` at ``[index]``."""
     out = x.copy(order="C")
     out[index] = src
     return out
@@ -209,6 +221,7 @@ def basic_index_scatter(x: Any, src: Any, index: tuple[Any, ...]) -> Any:
 
 # -- writing as a whole -----------------------------------------------------------------------------------------------
 def filled_(x: Any, value: Any) -> Any:
+    """One value everywhere; an integer out of range wraps."""
     try:
         x[...] = value
     except OverflowError:
@@ -217,6 +230,7 @@ def filled_(x: Any, value: Any) -> Any:
 
 
 def copied_(x: Any, src: Any) -> Any:
+    """``src``, broadcast."""
     x[...] = src  # NumPy copies first where the two overlap
     return x
 

@@ -10,6 +10,7 @@ from candelabra_cpu.quiet import quiet
 
 
 def sort(x: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+    """(values, indices), stable, NaN last (first when descending)."""
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     # ml_dtypes' comparison does not put NaN last, float32's does and orders the same values alike.

@@ -19,7 +19,7 @@ def slice_length(part: slice) -> int:
 
 
 def indexed_shape(shape: Ints, index: tuple[Any, ...]) -> Ints:
-    """The shape of ``x[index]``; IndexError where an int is out of bounds or there are more ints and slices than dims."""
+    """The shape of ``x[index]``; IndexError where an int is out of bounds or the tensor has too few dims."""
     if not shape and len(index) == 1 and index[0] is not None:
         if isinstance(index[0], slice):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -113,4 +113,5 @@ def unfold_geometry(shape: Ints, strides: Ints, offset: int, dimension: int, siz
     wanted = _windows(shape, dimension, size, step)
     if not shape:
         return wanted, (1,), offset
-    return wanted, (*strides[:dimension], strides[dimension] * step, *strides[dimension + 1 :], strides[dimension]), offset
+    steps = (*strides[:dimension], strides[dimension] * step, *strides[dimension + 1 :], strides[dimension])
+    return wanted, steps, offset

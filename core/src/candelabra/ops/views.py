@@ -121,8 +121,8 @@ def expanded_shape(shape: Ints, size: Ints) -> Ints:
     lead = len(size) - len(shape)
     if lead < 0:
         raise RuntimeError(
-            f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in "
-            f"the tensor ({len(shape)})"
+            f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions "
+            f"in the tensor ({len(shape)})"
         )
     for i, (have, want) in enumerate(zip(shape, size[lead:], strict=True)):
         if have not in (1, want):
