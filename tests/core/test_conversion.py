@@ -156,6 +156,19 @@ def test_copy_casts_broadcasts_and_returns_the_target() -> None:
         x.copy_("x")
 
 
+def test_fill_casts_the_number() -> None:
+    """``fill_`` and ``copy_`` of a number give the tensor's dtype, or say that it cannot hold the number."""
+    assert cd.zeros(2, dtype=cd.bool).fill_(3).tolist() == [True, True]
+    assert cd.zeros(2, dtype=cd.int8).fill_(2.75).tolist() == [2, 2]
+    assert cd.zeros(2, dtype=cd.complex64).fill_(1).tolist() == [1, 1]
+    assert cd.zeros(2, dtype=cd.int8).fill_(cd.tensor(2.75)).tolist() == [2, 2]
+    assert cd.zeros(2, dtype=cd.bool).copy_(2.5).tolist() == [True, True]
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int8 without overflow"):
+        cd.zeros(2, dtype=cd.int8).fill_(300)
+    with pytest.raises(TypeError, match=r"float\(\) argument must be a string or a real number"):
+        cd.zeros(2).fill_(1j)
+
+
 def test_copy_of_overlapping_memory_reads_before_it_writes() -> None:
     """Source and target may be views of one another's memory."""
     x = cd.arange(5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from candelabra.fronts.registry import front
+from candelabra.interchange.nested import fitted
 from candelabra.ops import arithmetic, indexing
 
 if TYPE_CHECKING:
@@ -103,11 +104,18 @@ def self_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 @front(function=False)
 def fill_(input: Tensor, value: Any) -> Tensor:
-    """Every element set to ``value``, a number or a 0-d tensor."""
+    """Every element set to ``value``, a number or a 0-d tensor, cast to the tensor's dtype.
+
+    ``RuntimeError`` for a number that an integer dtype cannot hold, ``TypeError`` for a complex one in a real dtype.
+    """
     from candelabra.ops.creation import filled
 
     if hasattr(value, "_payload") and value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    if hasattr(value, "_payload"):
+        return filled.form("inplace")(input, value if value.dtype is input.dtype else value.to(input.dtype))
+    if not (input.dtype.is_floating_point and type(value) in (int, float)):
+        value = fitted(value, input.dtype)
     return filled.form("inplace")(input, value)
 
 

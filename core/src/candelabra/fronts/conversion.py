@@ -9,6 +9,7 @@ from candelabra.device import open_device
 from candelabra.dtypes import BOOL, BY_NAME, COMPLEX, PYTHON_NAMES, dtype
 from candelabra.fronts.registry import front
 from candelabra.interchange import values
+from candelabra.interchange.nested import fitted
 from candelabra.operator.arguments import as_dtype, kind_of
 from candelabra.ops import creation, transfer
 
@@ -140,7 +141,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write ``src``, a tensor or a number, into this tensor: broadcast, cast and moved as needed. Recorded."""
     if not hasattr(src, "_payload"):
         if isinstance(src, (bool, int, float, complex)):
-            filled: Tensor = creation.filled.form("inplace")(input, src)
+            filled: Tensor = creation.filled.form("inplace")(input, fitted(src, input.dtype))
             return filled
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {kind_of(src)}")
     written: Tensor = input

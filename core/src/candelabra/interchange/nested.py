@@ -165,3 +165,12 @@ def _integer(value: Any, d: dtype) -> int:
     if not d.is_signed and d.itemsize < 8 and -top <= value < 0:  # PyTorch lets -1 be the largest, and so on
         return int(value) & top
     raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+
+
+def fitted(value: Any, d: dtype) -> Any:
+    """One Python number as a number of dtype ``d``; errors as in :func:`packed`."""
+    if d.category == BOOL:
+        return bool(value)
+    if d.category == INTEGER:
+        return _integer(int(value) if isinstance(value, bool) else value, d)
+    return complex(value) if d.is_complex else float(value)

@@ -48,7 +48,7 @@ def dtype_of_array(array: Any) -> dtype:
 def copied_array(array: Any, instance: Instance) -> Tensor:
     """A tensor with a copy of an array's elements, on any device."""
     d = dtype_of_array(array)
-    flat = array.reshape(-1).view("u1")
+    flat = (array if array.flags.c_contiguous else array.copy()).reshape(-1).view("u1")
     return place(memoryview(flat), d, tuple(array.shape), instance)
 
 
