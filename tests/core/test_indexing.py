@@ -36,7 +36,8 @@ AGREED = [
     1, -1, slice(None), slice(1, None), slice(None, None, 2), slice(5, 7), slice(-2, -1), None, Ellipsis, (), (0, 1),
     (1, 2, 3), (..., 0), (0, ..., None), (None, 1, None, slice(0, 2), None), True, False, (None, True), I, (I, I),
     (I, I, I), (slice(None), I, I), (I, slice(None), I), (slice(None), slice(None), I, None), (None, I, I), MASK,
-    (MASK, slice(1, 3)), (0, MASK[1]), (slice(None), MASK[0]), (I[:, None], np.array([[0, 1, 2]])), np.zeros(0, np.int64),
+    (MASK, slice(1, 3)), (0, MASK[1]), (slice(None), MASK[0]), (I[:, None], np.array([[0, 1, 2]])),
+    np.zeros(0, np.int64),
     np.zeros((0, 3), np.int64), np.array([-1, -2]), [True, False], [0, 1, 1], (slice(None), [2, 0]), A > 7, range(2),
     (MASK, np.array([0, 1, 2])), ([[0], [1]], [0, 2]), I.astype(np.int32), np.zeros((2, 3), bool),
 ]  # fmt: skip
@@ -146,7 +147,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: cd.tensor(A)[:, tensors(MASK)],
         IndexError,
-        r"The shape of the mask \[2, 3\] at index 0 does not match the shape of the indexed tensor \[2, 3, 4\] at index 1",
+        r"The shape of the mask \[2, 3\] at index 0 does not match the shape of the .* tensor \[2, 3, 4\] at index",
     ),
     (lambda: cd.tensor(A).__setitem__(0, [1.0, 2.0]), TypeError, "can't assign a list to a float64 tensor"),
     (lambda: cd.tensor(A).__setitem__(0, None), TypeError, "can't assign a NoneType to a float64 tensor"),
@@ -167,7 +168,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: cd.tensor(A).__setitem__(cd.tensor([0, 1]), cd.ones(3, 3, 4)),
         RuntimeError,
-        r"shape mismatch: value tensor of shape \[3, 3, 4\] cannot be broadcast to indexing result of shape \[2, 3, 4\]",
+        r"value tensor of shape \[3, 3, 4\] cannot be broadcast to indexing result of shape \[2, 3, 4\]",
     ),
     (lambda: cd.tensor(A).__delitem__(0), TypeError, "Tensor does not support deleting items"),
     (lambda: cd.tensor(A).index_put((0,), cd.ones(1)), RuntimeError, "Index put requires the source and destination"),
@@ -273,7 +274,7 @@ def test_a_bad_index_is_an_error_in_pytorchs_words(call: Callable[[], Any], erro
 
 
 def test_assignment_casts_to_the_tensors_dtype() -> None:
-    """Floats lose their fraction in integer tensors, negative ints wrap in unsigned ones, anything is truth in bools."""
+    """Floats lose their fraction in integer tensors, negative ints wrap in unsigned ones, bools keep the truth."""
     whole = cd.arange(6)
     whole[0] = 2.7
     whole[whole > 3] = cd.tensor(9.9)

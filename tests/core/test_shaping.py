@@ -136,7 +136,8 @@ def test_atleast_of_several_is_a_tuple() -> None:
     "view",
     [
         lambda x: x.T, lambda x: x.t(), lambda x: x.transpose(0, 1), lambda x: x[0], lambda x: x[:, None],
-        lambda x: x.unbind(0)[1], lambda x: x.diagonal(), lambda x: x.as_strided((2, 2), (1, 1)), lambda x: x.swapdims(0, 1),
+        lambda x: x.unbind(0)[1], lambda x: x.diagonal(), lambda x: x.as_strided((2, 2), (1, 1)),
+        lambda x: x.swapdims(0, 1),
         lambda x: x.squeeze(), lambda x: x.unsqueeze(1), lambda x: x.view(-1), lambda x: x.expand(2, 3, 4),
         lambda x: x.narrow(0, 1, 1), lambda x: x.unfold(1, 2, 1), lambda x: x.flatten(), lambda x: cd.movedim(x, 0, 1),
     ],
@@ -154,8 +155,10 @@ def test_views_share_memory_base_and_version(view: Callable[[Any], Any]) -> None
 @pytest.mark.parametrize(
     "copy",
     [
-        lambda x: x.repeat(1, 1), lambda x: cd.tile(x, 1), lambda x: x.rot90(0), lambda x: x.flip(0), lambda x: x.diag(),
-        lambda x: x.narrow_copy(0, 0, 1), lambda x: cd.hstack([x]), lambda x: x.repeat_interleave(1, 0), lambda x: x.roll(0, 0),
+        lambda x: x.repeat(1, 1), lambda x: cd.tile(x, 1), lambda x: x.rot90(0), lambda x: x.flip(0),
+        lambda x: x.diag(),
+        lambda x: x.narrow_copy(0, 0, 1), lambda x: cd.hstack([x]), lambda x: x.repeat_interleave(1, 0),
+        lambda x: x.roll(0, 0),
     ],
 )  # fmt: skip
 def test_copies_share_nothing(copy: Callable[[Any], Any]) -> None:

@@ -61,6 +61,10 @@ def __getitem__(input: Tensor, index: Any) -> Tensor:
         index = (_canonical(index, shape[0]),) if shape else (slice(0, 1, 1),)
         out = _basic[state.bits | input._keys](input, index)
         return out
+    plain = _plain(index, input._payload.shape) if kind is tuple else None
+    if plain is not None:
+        out = _basic[state.bits | input._keys](input, plain)
+        return out
     parsed = parse(input, index)
     if not parsed.tensors:
         out = _basic[state.bits | input._keys](input, parsed.basic)
@@ -73,6 +77,26 @@ def __getitem__(input: Tensor, index: Any) -> Tensor:
         return out
     out = indexing.index.function(input, per_dim(parsed.tensors))
     return out
+
+
+def _plain(index: tuple[Any, ...], shape: Sequence[int]) -> tuple[Any, ...] | None:
+    """A tuple of ints within bounds and of slices, made canonical; None for any other, which :func:`parse` reads."""
+    if len(index) > len(shape):
+        return None
+    result: list[Any] = []
+    for item, size in zip(index, shape):
+        kind = type(item)
+        if kind is int:
+            if item < 0:
+                item += size
+            if not 0 <= item < size:
+                return None
+            result.append(item)
+        elif kind is slice:
+            result.append(_canonical(item, size))
+        else:
+            return None
+    return tuple(result)
 
 
 def _from_end(input: Tensor, index: int) -> int:
@@ -305,13 +329,15 @@ def number_for(value: Any, d: dtype) -> Any:
 
     Raises ``TypeError`` for what is no number, ``RuntimeError`` where the dtype cannot hold it.
     """
+    category = d.category
+    if category == FLOATING and type(value) is float:
+        return value
     if not isinstance(value, NUMBERS):
         if getattr(value, "shape", None) != () or not hasattr(value, "item"):
             owner = type(value).__module__
             name = type(value).__name__ if owner == "builtins" else f"{owner}.{type(value).__name__}"
             raise TypeError(f"can't assign a {name} to a {d.name} tensor")
         value = value.item()
-    category = d.category
     if category == COMPLEX:
         return value
     overflow = RuntimeError(OVERFLOW.format(C_NAMES[d.name]))
