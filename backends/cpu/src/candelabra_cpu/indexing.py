@@ -235,12 +235,13 @@ def copied_(x: Any, src: Any) -> Any:
     return x
 
 
+FUNCTIONS: dict[str, Any] = {
+    "gather": gather, "scatter_add": scatter_add, "scatter_src": scatter_src, "index_select": index_select,
+    "index_add": index_add, "index": index, "index_put": index_put, "nonzero": nonzero, "masked_select": masked_select,
+    "basic_index_adjoint": basic_index_adjoint, "basic_index_scatter": basic_index_scatter, "filled_": filled_,
+}  # fmt: skip
 KERNELS: dict[str, Any] = {
-    name: quiet(kernel)
-    for name, kernel in {
-        "gather": gather, "scatter_add": scatter_add, "scatter_src": scatter_src, "index_select": index_select,
-        "index_add": index_add, "index": index, "index_put": index_put, "nonzero": nonzero,
-        "masked_select": masked_select, "basic_index_adjoint": basic_index_adjoint,
-        "basic_index_scatter": basic_index_scatter,
-    }.items()
-} | {"index_put_": index_put_, "filled_": quiet(filled_), "copied_": copied_}  # fmt: skip
+    **{name: quiet(function) for name, function in FUNCTIONS.items()},
+    "index_put_": index_put_,
+    "copied_": copied_,
+}
