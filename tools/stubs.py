@@ -48,7 +48,9 @@ def docstring(text: str, depth: int) -> str:
     lines = inspect.cleandoc(text).replace("\\", "\\\\").split("\n")
     if len(lines) == 1:
         return textwrap.indent(f'"""{lines[0]}"""', " " * depth)
-    return textwrap.indent("\n".join(['"""' + lines[0], *lines[1:], '"""']), " " * depth, lambda line: bool(line.strip()))
+    return textwrap.indent(
+        "\n".join(['"""' + lines[0], *lines[1:], '"""']), " " * depth, lambda line: bool(line.strip())
+    )
 
 
 def one_parameter(p: Parameter) -> str:
@@ -91,7 +93,13 @@ def front_signature(function: Callable[..., Any], method: bool) -> tuple[str, st
 
 
 def _annotation(value: Any) -> str:
-    text = value if isinstance(value, str) else "Any" if value is inspect.Signature.empty else getattr(value, "__name__", str(value))
+    text = (
+        value
+        if isinstance(value, str)
+        else "Any"
+        if value is inspect.Signature.empty
+        else getattr(value, "__name__", str(value))
+    )
     return builtin_names(text)
 
 
@@ -106,7 +114,9 @@ def builtin_names(annotation: str) -> str:
 
 def _parameter(p: inspect.Parameter, parameters: list[inspect.Parameter], position: int) -> str:
     star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-    first = p.kind is p.KEYWORD_ONLY and not any(q.kind in (q.VAR_POSITIONAL, q.KEYWORD_ONLY) for q in parameters[:position])
+    first = p.kind is p.KEYWORD_ONLY and not any(
+        q.kind in (q.VAR_POSITIONAL, q.KEYWORD_ONLY) for q in parameters[:position]
+    )
     text = ("*, " if first else "") + star + p.name
     if p.name != "self":
         text += f": {_annotation(p.annotation)}"
@@ -114,7 +124,9 @@ def _parameter(p: inspect.Parameter, parameters: list[inspect.Parameter], positi
         plain = isinstance(p.default, (int, float, str, bool, type(None), complex))
         text += f" = {p.default!r}" if plain and p.default == p.default and abs_is_finite(p.default) else " = ..."
     # A `/` among the parameters is kept where the author put it.
-    last = p.kind is p.POSITIONAL_ONLY and (position + 1 == len(parameters) or parameters[position + 1].kind is not p.kind)
+    last = p.kind is p.POSITIONAL_ONLY and (
+        position + 1 == len(parameters) or parameters[position + 1].kind is not p.kind
+    )
     return text + (", /" if last else "")
 
 
@@ -156,12 +168,12 @@ def borrowed() -> list[str]:
 
 def functions() -> str:
     """The stub of the module's functions."""
-    parts = [HEADER, *[line + "\n" for line in (*results(), *borrowed())], *[line + "\n" for line in exported()], "\n"]
+    parts = [HEADER, *[line + "\n" for line in results()], *[line + "\n" for line in exported()], "\n"]
     for name in sorted({*FRONTS, *OPERATORS}):
         front, record = FRONTS.get(name), OPERATORS.get(name)
         if front is not None:
-            if front.is_function:
-                parts.append(function_stub(name, *front_signature(front.function, False), front.function.__doc__ or ""))
+            if front.is_function:  # as its author wrote it: signature and documentation are there
+                parts.append(f"from {front.function.__module__} import {front.function.__name__} as {name}\n")
         elif record is not None and record.public:
             parts.append(function_stub(name, record_signature(record, False), record_result(record), record.doc))
     return "".join(parts)
@@ -179,8 +191,15 @@ def exported() -> Iterable[str]:
         if name.isidentifier() and name not in FRONTS and name not in ("Tensor", "device", "Size", "Generator"):
             lines.append(f"from {module} import {attribute} as {name}" if attribute else f"import {module} as {name}")
     lines += ["from candelabra.device import device as device", "from candelabra.tensor import Tensor as Tensor",
-              "from candelabra.size import Size as Size", "from candelabra.random.generator import Generator as Generator"]  # fmt: skip
+              "from candelabra.size import Size as Size",
+              "from candelabra.random.generator import Generator as Generator"]  # fmt: skip
     return sorted(lines)
+
+
+def first_line(source: Any) -> str:
+    """The first sentence of documentation: a method's whole text stands at the function of its name."""
+    text = source.doc if isinstance(source, Operator) else source.__doc__ or ""
+    return inspect.cleandoc(text).split("\n\n")[0]
 
 
 def methods() -> str:
@@ -194,11 +213,13 @@ def methods() -> str:
         if front.is_property:
             parts.append("    @property\n")
         note = "  # type: ignore[override]" if front.method in ("__eq__", "__ne__", "__reduce_ex__") else ""
-        parts.append(function_stub(front.method, parameters, result, front.function.__doc__ or "", 4, note))
+        parts.append(function_stub(front.method, parameters, result, first_line(front.function), 4, note))
     for record in sorted(OPERATORS.values(), key=lambda r: r.name):
         name = record.method if isinstance(record.method, str) else record.name
         if record.public and record.method and name not in taken:
-            parts.append(function_stub(name, record_signature(record, True), record_result(record), record.doc, 4))
+            parts.append(
+                function_stub(name, record_signature(record, True), record_result(record), first_line(record), 4)
+            )
         if record.public and record.inplace and record.name + "_" not in taken:
             text = f"In-place form of :func:`candelabra.{record.name}`."
             parts.append(function_stub(record.name + "_", record_signature(record, True, True), "Tensor", text, 4))

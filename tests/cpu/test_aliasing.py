@@ -23,9 +23,7 @@ WINDOW: dict[str, Any] = {
     "window": (1, 1), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "places": (4, 4),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(
-        ("conv", "conv_input", "max_pool", "max_pool_values", "sum_pool", "sum_pool_adjoint"), WINDOW
-    ),
+    **dict.fromkeys(("conv", "conv_input", "max_pool", "max_pool_values", "sum_pool", "sum_pool_adjoint"), WINDOW),
     "conv_weight": {**WINDOW, "shape": (2, 2, 1, 1)},
     "basic_index": {"index": ROW},
     "basic_index_adjoint": {"index": WHOLE},

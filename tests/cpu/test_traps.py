@@ -132,7 +132,7 @@ def test_casts_of_what_is_no_number_are_silent(name: str) -> None:
 
 def test_bools_are_not_subtracted() -> None:
     """The difference of bools is refused by the record, on every device."""
-    with pytest.raises(RuntimeError, match=r'not implemented for|logical_xor'):
+    with pytest.raises(RuntimeError, match=r"not implemented for|logical_xor"):
         tensor([True]) - tensor([True])
 
 

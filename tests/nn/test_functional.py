@@ -186,9 +186,7 @@ def test_group_and_instance_norm() -> None:
     """Groups of channels, or each channel of each sample, are normalised by themselves."""
     x, w, b = normal(2, 6, 3, 4), normal(6), normal(6, seed=1)
     grouped = standardised(x.reshape(2, 3, 2, 3, 4), (2, 3, 4)).reshape(x.shape) * w[:, None, None] + b[:, None, None]
-    np.testing.assert_allclose(
-        array(F.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12
-    )
+    np.testing.assert_allclose(array(F.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(array(F.instance_norm(tensor(x))), standardised(x, (2, 3)), rtol=1e-10, atol=1e-12)
     check_gradients(lambda x, w, b: F.group_norm(x, 3, w, b), x, w, b)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import _companions
-from candelabra._version import __version__ as __version__
 from candelabra import exports as _exports
-from candelabra import fronts as _fronts
+from candelabra import fronts as _fronts  # noqa: F401 - to import it is to declare
 from candelabra import namespace as _namespace
-from candelabra import ops as _ops
+from candelabra import ops as _ops  # noqa: F401 - likewise
+from candelabra._version import __version__ as __version__
+from candelabra.creation import tensor as tensor  # after the module of that name, whose place it takes
 from candelabra.device import device as device
 from candelabra.tensor import Tensor as Tensor
-from candelabra.creation import tensor as tensor  # after the module of that name, whose place it takes
 
 _companions.extend_path(__path__)
 _namespace.install_methods()
@@ -22,11 +22,10 @@ def __getattr__(name: str) -> Any:
     if name in _companions.COMPANIONS:
         return _companions.companion(name, __path__)
     found = _exports.exported(name) if name in _exports.EXPORTS else _namespace.public_function(name)
-    if found is None and name not in _exports.EXPORTS:
-        if name[0] != "_":
-            from candelabra.device_modules import device_module
+    if found is None and name not in _exports.EXPORTS and name[0] != "_":
+        from candelabra.device_modules import device_module
 
-            found = device_module(name)
+        found = device_module(name)
     if found is None and name not in _exports.EXPORTS:
         raise AttributeError(f"module 'candelabra' has no attribute {name!r}")
     globals()[name] = found

@@ -1,7 +1,7 @@
 """`candelabra.nn`, `candelabra.optim` and `candelabra.utils.data`: a distribution of its own, in folders of its own.
 
-The package's ``__path__`` is extended by every folder ``candelabra`` on sys.path, so that plain imports find them wherever
-pip put them, editable installs included.
+The package's ``__path__`` is extended by every folder ``candelabra`` on sys.path, so that plain imports find them
+wherever pip put them, editable installs included.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-COMPANIONS: Final[dict[str, str]] = {"nn": "candelabra.nn", "optim": "candelabra.optim", "utils": "candelabra.utils.data"}
+COMPANIONS: Final[dict[str, str]] = {
+    "nn": "candelabra.nn",
+    "optim": "candelabra.optim",
+    "utils": "candelabra.utils.data",
+}
 """Attributes of ``candelabra`` that are packages of the distribution ``candelabra-nn``, and what to import for each."""
 
 

@@ -273,9 +273,7 @@ def new_full(
 
 
 @front(function=False)
-def new_zeros(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in shape ``size``, with the dtype and on the device of this tensor unless given."""
     from candelabra.fronts.creation import zeros
 
@@ -295,9 +293,7 @@ def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, r
 
 
 @front(function=False)
-def new_empty(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Unspecified content in shape ``size``, with the dtype and on the device of this tensor unless given."""
     from candelabra.fronts.creation import empty
 

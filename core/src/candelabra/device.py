@@ -37,7 +37,9 @@ class device:
         kind, colon, number = name.partition(":")
         if colon:
             if index is not None:
-                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {name}"
+                )
             if not number.isdecimal() or (len(number) > 1 and number[0] == "0"):
                 raise RuntimeError(f"invalid device string: {name!r}; expected 'name' or 'name:index'")
             index = int(number)
@@ -116,7 +118,7 @@ class _Default(threading.local):
     """This thread's default device, and those of the blocks around: one object may be entered by several threads."""
 
     device: device | None = None
-    outer: tuple[device | None, Any] | None = None
+    outer: tuple[Any, Any] | None = None
     current: dict[str, int] | None = None
     """Per device type the index that its bare name means, where that is not 0."""
 

@@ -2,7 +2,7 @@
 
 A dtype is a plain object: name, kind, size, and its bit in a dispatch key. Promotion is PyTorch's: the *category*
 (bool < integer < floating < complex) decides first, and tensors without dimensions or Python scalars change the result
-only when their category is the higher one. NumPy differs from these rules on 39 of 105 pairs, so backends never promote.
+only when their category is the higher one. NumPy differs from these rules on 39 of 105 pairs: backends never promote.
 """
 
 from __future__ import annotations
@@ -204,16 +204,18 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return not (from_.category > to.category or (from_.category != BOOL and to.category == BOOL))
 
 
+_MANTISSA: Final = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+"""Bits of the fraction, and the largest exponent."""
+
+
 class finfo:
     """Limits of a floating (or, for its parts, complex) dtype: ``bits``, ``eps``, ``max``, ``min``, ``tiny`` …"""
-
-    _MANTISSA = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
 
     def __init__(self, type: dtype | None = None) -> None:
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"candelabra.finfo() requires a floating point input type, got {d}; use iinfo")
-        mantissa, top = self._MANTISSA[d.name]
+        mantissa, top = _MANTISSA[d.name]
         self.dtype = d.name
         self.bits = d.itemsize * 8
         self.eps = 2.0**-mantissa
@@ -223,7 +225,10 @@ class finfo:
         self.resolution = 10.0 ** -int(mantissa * 0.30103)
 
     def __repr__(self) -> str:
-        return f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
 
 
 class iinfo:

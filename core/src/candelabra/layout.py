@@ -56,7 +56,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[
                 return None
             remaining, stride = pending.pop()
         if size == 1:
-            result.append(stride if not result else stride)
+            result.append(stride)
             continue
         if remaining % size:
             return None

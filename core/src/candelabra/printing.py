@@ -285,9 +285,7 @@ class _Words(_Column):
 
 
 # -- brackets ---------------------------------------------------------------------------------------------------------
-def _nested(
-    values: Any, shape: Sequence[int], ends: Sequence[int | None], indent: int, numbers: Numbers
-) -> str:
+def _nested(values: Any, shape: Sequence[int], ends: Sequence[int | None], indent: int, numbers: Numbers) -> str:
     """Brackets around brackets, one blank line more between them for each dim further out."""
     if not shape:
         return numbers.write(values)

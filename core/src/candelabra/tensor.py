@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from candelabra.autograd.api import backward
 from candelabra.autograd.node import Leaf, Node
 from candelabra.device import Instance, device, instance_of_key
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
@@ -194,12 +195,16 @@ class Tensor(OperatorMethods):
             if node is None:
                 if not (self.dtype.is_floating_point or self.dtype.is_complex):
                     raise RuntimeError(
-                        f"only Tensors of floating point and complex dtype can require gradients, this one has {self.dtype}"
+                        "only Tensors of floating point and complex dtype can require gradients, this one has "
+                        f"{self.dtype}"
                     )
                 if self._keys & INFERENCE and not state.bits & INFERENCE_MODE:
-                    raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+                    raise RuntimeError(
+                        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                    )
                 self._node = Leaf(self)
                 self._keys |= AUTOGRAD
+                self._grad = self.grad  # set from now on, so that accumulating need not find out
         elif node is not None:
             if not node.is_leaf:
                 raise RuntimeError(
@@ -248,9 +253,13 @@ class Tensor(OperatorMethods):
                     f"assigned grad has data of a different size: expected {list(self.shape)}, got {list(value.shape)}"
                 )
             if value.dtype is not self.dtype:
-                raise RuntimeError(f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}")
+                raise RuntimeError(
+                    f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}"
+                )
             if value.device != self.device:
-                raise RuntimeError(f"assigned grad has data located on a different device: expected {self.device}, got {value.device}")
+                raise RuntimeError(
+                    f"assigned grad has data located on a different device: expected {self.device}, got {value.device}"
+                )
         self._grad = value
 
     @grad.deleter
@@ -265,8 +274,6 @@ class Tensor(OperatorMethods):
         inputs: Sequence[Tensor] | Tensor | None = None,
     ) -> None:
         """Accumulate the gradient of this tensor into the leaves that it depends on; see ``autograd.backward``."""
-        from candelabra.autograd.api import backward
-
         backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:

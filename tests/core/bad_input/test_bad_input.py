@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 import candelabra as cd
+import pytest
 from candelabra.keys import state
+
 from tests.core.bad_input import places, shapes, types
 from tests.core.bad_input.row import Row
 

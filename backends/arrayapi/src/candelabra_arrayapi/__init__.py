@@ -8,7 +8,9 @@ from typing import Any
 from candelabra_arrayapi import indexing, network, pointwise, reductions, shaping, sorting
 
 
-def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any] = lambda index: None) -> dict[str, Callable[..., Any]]:
+def kernels(
+    xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any] = lambda index: None
+) -> dict[str, Callable[..., Any]]:
     """The kernel table over ``xp``.
 
     ``dtypes`` maps the core's dtypes to the namespace's; ``device(index)`` is what its creation functions are given.

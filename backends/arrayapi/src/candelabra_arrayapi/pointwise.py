@@ -12,9 +12,9 @@ RENAMED = {
 """Where PyTorch's name is not the standard's."""
 PLAIN = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cos", "cosh", "exp", "expm1", "floor_divide", "isfinite", "isinf",
-    "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
-    "minimum", "pow", "remainder", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "where",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cos", "cosh", "exp", "expm1", "floor_divide", "isfinite",
+    "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "maximum", "minimum", "pow", "remainder", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "where",
 )  # fmt: skip
 ROUNDING = ("floor", "ceil", "trunc")
 

@@ -19,7 +19,11 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
         return xp.astype(steps * step + start, dtypes[dtype])
 
     def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
-        wide = next(v for k, v in dtypes.items() if k.name == ("complex128" if complex in (type(start), type(end)) else "float64"))
+        wide = next(
+            v
+            for k, v in dtypes.items()
+            if k.name == ("complex128" if complex in (type(start), type(end)) else "float64")
+        )
         return xp.astype(xp.linspace(start, end, steps, dtype=wide, device=device(index)), dtypes[dtype])
 
     def eye(n: int, m: int, dtype: Any, index: int) -> Any:

@@ -9,12 +9,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
-
 from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel
 from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.errors import OutOfMemoryError
 from candelabra.layout import contiguous_strides
+from numpy.lib.stride_tricks import as_strided
 
 TO_NUMPY: dict[dtype, np.dtype[Any]] = {
     d: np.dtype(ml_dtypes.bfloat16 if d.name == "bfloat16" else d.name) for d in ALL
@@ -67,7 +66,9 @@ class CpuBackend(Backend):
         owner = payload.base
         return tuple(strides), 0 if owner is None else (address(payload) - address(storage_of(payload))) // size
 
-    def restride(self, payload: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
+    def restride(
+        self, payload: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+    ) -> np.ndarray:
         storage = storage_of(payload)
         size = payload.itemsize
         steps = [step * size for step in strides]

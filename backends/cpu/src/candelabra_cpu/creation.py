@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from candelabra_cpu.backend import allocate
 from candelabra_cpu.quiet import run_in_copy, wrapped
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
     """``value`` everywhere; integers wrap to the dtype's range."""
-    from candelabra_cpu.backend import allocate
-
     out = allocate(shape, dtype)
     try:
         out.fill(value)

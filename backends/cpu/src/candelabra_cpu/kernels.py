@@ -15,13 +15,28 @@ Kernel = Callable[..., Any]
 
 def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
-    from candelabra_cpu import convolution, creation, gradients, indexing, network, pointwise, random, reductions, sorting, viewing
+    from candelabra_cpu import (
+        convolution,
+        creation,
+        gradients,
+        indexing,
+        network,
+        pointwise,
+        random,
+        reductions,
+        sorting,
+        viewing,
+    )
     from candelabra_cpu.backend import TO_NUMPY
 
     base = candelabra_arrayapi.kernels(np, TO_NUMPY)
     return {
         **{name: _quieted(kernel) for name, kernel in base.items()},
-        **{name + "_": quiet_into(kernel) for name, kernel in base.items() if isinstance(kernel, np.ufunc) and _same_dtype(kernel)},
+        **{
+            name + "_": quiet_into(kernel)
+            for name, kernel in base.items()
+            if isinstance(kernel, np.ufunc) and _same_dtype(kernel)
+        },
         **pointwise.KERNELS,
         **reductions.KERNELS,
         **random.KERNELS,
@@ -42,4 +57,7 @@ def _quieted(kernel: Kernel) -> Kernel:
 
 
 def _same_dtype(ufunc: np.ufunc) -> bool:
-    return any(t.split("->")[0] == "f" * ufunc.nin and t.split("->")[1] == "f" for t in ufunc.types) or "ii->i" in ufunc.types
+    return (
+        any(t.split("->")[0] == "f" * ufunc.nin and t.split("->")[1] == "f" for t in ufunc.types)
+        or "ii->i" in ufunc.types
+    )

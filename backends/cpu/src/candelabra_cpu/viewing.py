@@ -9,24 +9,31 @@ from numpy.lib.stride_tricks import as_strided
 
 
 def basic_index(x: Any, index: tuple[Any, ...]) -> Any:
+    """``x[index]``, 0-d results included."""
     return x[*index, ...]
 
 
 def transpose(x: Any, dim0: int, dim1: int) -> Any:
+    """Two axes swapped."""
     return x.swapaxes(dim0, dim1) if x.ndim else x.view()
 
 
 def t(x: Any) -> Any:
+    """The transposed matrix."""
     if x.ndim > 2:
         raise ValueError("more than two dims")
     return x.T
 
 
 def permute(x: Any, dims: tuple[int, ...]) -> Any:
+    """The axes in another order."""
     return x.transpose(dims)
 
 
 def expand(x: Any, size: tuple[int, ...]) -> Any:
+    """Axes of size 1 repeated by a step of 0."""
+    if not x.ndim:  # what the gradient of every full sum does
+        return np.ndarray(size, x.dtype, x, 0, (0,) * len(size))
     lead = len(size) - x.ndim
     if lead < 0:
         raise ValueError("fewer sizes than dims")
@@ -42,18 +49,22 @@ def expand(x: Any, size: tuple[int, ...]) -> Any:
 
 
 def view(x: Any, size: tuple[int, ...]) -> Any:
+    """Another shape, never by a copy."""
     return x.reshape(size, copy=False)
 
 
 def alias(x: Any) -> Any:
+    """The same memory as a new array."""
     return x.view()
 
 
 def view_as_real(x: Any) -> Any:
+    """Pairs (real, imaginary) along a last axis."""
     return x[..., None].view(x.real.dtype)  # over a last axis of size 1, which any strides allow
 
 
 def view_as_complex(x: Any) -> Any:
+    """Pairs along the last axis as complex numbers."""
     return x.view(np.result_type(x.dtype, np.complex64))[..., 0]
 
 

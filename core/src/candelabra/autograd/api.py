@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from candelabra.autograd.engine import run
 from candelabra.autograd.node import Node
+from candelabra.operator.record import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -14,13 +15,11 @@ TensorOrTensors = Any
 
 
 def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
-    from candelabra.tensor import Tensor
-
-    if isinstance(value, Tensor):
+    if value is None or hasattr(value, "_payload"):
         return (value,)
-    found = (value,) if value is None else tuple(value)
+    found = tuple(value)
     for item in found:
-        if item is not None and not isinstance(item, Tensor):
+        if item is not None and not hasattr(item, "_payload"):
             raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(item).__name__}")
     return found
 
@@ -49,9 +48,7 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
             )
         if out.dtype.is_complex:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-        from candelabra.ops.creation import full
-
-        ones: Tensor = full.function(tuple(shape), 1, dtype=out.dtype, device=out._instance)
+        ones: Tensor = OPERATORS["full"].function(tuple(shape), 1, dtype=out.dtype, device=out._instance)
         return ones
     if g.shape != out.shape:
         raise RuntimeError(

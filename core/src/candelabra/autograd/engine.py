@@ -107,7 +107,17 @@ def _leading_to(targets: Iterable[Node], reachable: dict[Node, int]) -> set[Node
 class _Pass:
     """One backward pass: what is still to come. ``ready`` and ``arrived`` are stacks that move together."""
 
-    __slots__ = ("arrived", "captured", "captures", "create_graph", "keep_graph", "partial", "pending", "ready", "wanted")
+    __slots__ = (
+        "arrived",
+        "captured",
+        "captures",
+        "create_graph",
+        "keep_graph",
+        "partial",
+        "pending",
+        "ready",
+        "wanted",
+    )
 
     def __init__(self, pending: dict[Node, int], keep_graph: bool, create_graph: bool) -> None:
         self.pending = pending
@@ -299,8 +309,8 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
             hook(tensor)
 
 
-# What refers to a gradient that only the engine holds: the locals and arguments of `run`, `special` and `accumulate`, and the
-# argument of getrefcount. Measured once, on the interpreter that runs, instead of being written down.
+# What refers to a gradient that only the engine holds: the locals and arguments of `run`, `special` and `accumulate`,
+# and the argument of getrefcount. Measured once, on the interpreter that runs, instead of being written down.
 def _ours_alone(g: Tensor) -> bool:
     if g._keys & (VIEW | AUTOGRAD):
         return False

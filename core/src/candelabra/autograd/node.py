@@ -110,9 +110,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """(node, output number) per input, as in PyTorch."""
-        return tuple(
-            (e.e0, e.index) if isinstance(e, Port) else (e, 0) for e in self.edges()[: self._arity()]
-        )
+        return tuple((e.e0, e.index) if isinstance(e, Port) else (e, 0) for e in self.edges()[: self._arity()])
 
     def _arity(self) -> int:
         return 1 + ("e1" in type(self).__dict__ or self.e1 is not None) + len(self.more)

@@ -139,8 +139,10 @@ def write(target: Tensor, payload: Any) -> None:
 def check_overlap(target: Tensor) -> None:
     """Refuse to write to expanded memory, where several elements are one."""
     shape = target._payload.shape
-    if shape and target._keys & VIEW and any(
-        step == 0 and size > 1 for size, step in zip(shape, target._layout()[0], strict=True)
+    if (
+        shape
+        and target._keys & VIEW
+        and any(step == 0 and size > 1 for size, step in zip(shape, target._layout()[0], strict=True))
     ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "

@@ -88,7 +88,10 @@ def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) 
     def run(*args: Any) -> Any:
         _notice(mark, str(host.device))
         result = kernel(
-            *[host.index if p.kind == DEVICE else _carry(a, instance, host) for p, a in zip(parameters, args, strict=True)]
+            *[
+                host.index if p.kind == DEVICE else _carry(a, instance, host)
+                for p, a in zip(parameters, args, strict=True)
+            ]
         )
         if several:
             return tuple(_carry(r, host, instance) for r in result)

@@ -31,7 +31,14 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
     kernel = instance.kernels.get(op.name + "_")
     foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are written to in their mode only
-    if kernel is None or recording or foreign or result is not compute or instance.immutable or compute not in instance.backend.capabilities.arithmetic:
+    if (
+        kernel is None
+        or recording
+        or foreign
+        or result is not compute
+        or instance.immutable
+        or compute not in instance.backend.capabilities.arithmetic
+    ):
         return _writing(op)
     return _compile_direct(op, key, kernel)
 
@@ -76,14 +83,15 @@ def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, 
         shape = None
     if shape is not None and tuple(shape) != tuple(args[0]._payload.shape):
         raise RuntimeError(
-            f"{op.name}_(): output with shape {list(args[0]._payload.shape)} doesn't match the broadcast shape {list(shape)}"
+            f"{op.name}_(): output with shape {list(args[0]._payload.shape)} doesn't match the broadcast shape "
+            f"{list(shape)}"
         ) from None
     fail(op, error, args)
 
 
 def _writing(op: Operator[..., Any]) -> Callable[..., Any]:
-    from candelabra.autograd.views import check_writable, refresh_all, write, write_recorded
     from candelabra.autograd.saved import with_node
+    from candelabra.autograd.views import check_writable, refresh_all, write, write_recorded
 
     first = op.schema.parameters[0].name
     needs_input = any(first in rule.names for rule in op.rules.values())

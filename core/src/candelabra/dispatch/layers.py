@@ -99,7 +99,7 @@ def _bind(op: Operator[..., Any], layer: Layer, handler: Handler, below: int, in
 
     def through(*args: Any) -> Any:
         def next(*args: Any) -> Any:
-            return table[below](*args) if not inplace else table[below](*args)
+            return table[below](*args)
 
         before = state.bits
         state.bits = before & ~bit

@@ -40,8 +40,8 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], kwargs: d
         if out.numel():
             warnings.warn(
                 f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
-                f"match the required output shape {list(value.shape)}. This behavior is deprecated: resize it yourself, "
-                "or pass an empty tensor.",
+                f"match the required output shape {list(value.shape)}. This behavior is deprecated: resize it "
+                "yourself, or pass an empty tensor.",
                 UserWarning,
                 stacklevel=3,
             )

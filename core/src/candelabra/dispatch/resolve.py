@@ -18,7 +18,17 @@ from candelabra.dispatch.promote import promoting
 from candelabra.dispatch.viewing import strided_view_kernel
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 from candelabra.errors import BackendError, UnsupportedDType, UnsupportedOperator
-from candelabra.keys import AUTOGRAD, DEVICE_SHIFT, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, SCALAR_SHIFT
+from candelabra.keys import (
+    AUTOGRAD,
+    DEVICE_SHIFT,
+    INFERENCE,
+    INFERENCE_MODE,
+    LAYER_MASK,
+    NO_GRAD,
+    SCALAR_FIRST,
+    SCALAR_MASK,
+    SCALAR_SHIFT,
+)
 from candelabra.operator.adapters import Call, compile_adapter, guard_lines
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
@@ -90,14 +100,22 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
     # 5. The composite body: above autograd, or below it when the record has a derivative of its own.
     if op.body is not None:
         if composite_above:
-            why = "inference only: the backend's override was passed over" if kernel is not None else "its operators are dispatched"
+            why = (
+                "inference only: the backend's override was passed over"
+                if kernel is not None
+                else "its operators are dispatched"
+            )
             return Resolution(_composite(op, key), "composite", why)
         call.kernel, call.on_tensors = op.body, True
-        return Resolution(compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it")
+        return Resolution(
+            compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
+        )
     # 6. The fallback policy.
     call.kernel = fallback_kernel(op, instance, compute)
     if call.kernel is not None:
-        return Resolution(compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has")
+        return Resolution(
+            compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"
+        )
     # 7. Nobody serves it.
     raise no_kernel(op, instance, compute)
 
@@ -148,7 +166,7 @@ def _dtype_of(keys: int) -> dtype:
 
 def _computes(instance: Instance, d: dtype) -> bool:
     capabilities = instance.backend.capabilities
-    return d in capabilities.arithmetic or d in capabilities.storage and d.category <= INTEGER
+    return d in capabilities.arithmetic or (d in capabilities.storage and d.category <= INTEGER)
 
 
 def _check_dtype(op: Operator[..., Any], d: dtype, instance: Instance) -> None:
@@ -168,4 +186,12 @@ def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:
     return build(op.name, ", ".join(names), [f"return body({passed})"], {"body": op.body}, f"{op.name} composite")
 
 
-__all__ = ["BackendError", "Resolution", "UnsupportedDType", "UnsupportedOperator", "guard_lines", "resolution", "resolve"]
+__all__ = [
+    "BackendError",
+    "Resolution",
+    "UnsupportedDType",
+    "UnsupportedOperator",
+    "guard_lines",
+    "resolution",
+    "resolve",
+]

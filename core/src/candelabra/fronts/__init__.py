@@ -5,6 +5,7 @@ the same name: then it is what users see, and the record is what it calls.
 """
 
 from candelabra import creation as values  # noqa: F401 - to declare is the point
+
 # To declare is the point.
 from candelabra.fronts import activations as activations
 from candelabra.fronts import arithmetic as arithmetic

@@ -1,4 +1,4 @@
-"""Arithmetic that PyTorch overloads: ``add`` and ``sub`` with ``alpha``, ``div`` with rounding, ``clamp``, ``where``."""
+"""Arithmetic that PyTorch overloads: ``add`` and ``sub`` with ``alpha``, rounding ``div``, ``clamp``, ``where``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return arithmetic.sub.form("inplace")(input, other if alpha == 1 else other * alpha)
 
 
-_ROUNDED: dict[str | None, Operator[..., Tensor]] = {None: arithmetic.div, "floor": arithmetic.floor_divide, "trunc": arithmetic.trunc_divide}
+_ROUNDED: dict[str | None, Operator[..., Tensor]] = {
+    None: arithmetic.div,
+    "floor": arithmetic.floor_divide,
+    "trunc": arithmetic.trunc_divide,
+}
 
 
 def _division(rounding_mode: str | None) -> Operator[..., Tensor]:

@@ -63,7 +63,9 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
 
 
 @front(method=False)
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """``start``, ``start + step``, … below ``end``; int64 if all are ints, else the default floating dtype."""
     if end is None:
         start, end = 0, start
@@ -81,7 +83,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
 
 
 @front(method=False)
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """``steps`` evenly spaced values from ``start`` to ``end``, both included."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -118,12 +122,14 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_
 @front(method=False)
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of unspecified content in the shape, dtype and device of ``input``."""
-    return empty(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return empty(
+        tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad
+    )
 
 
 @front(method=False)
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """``fill_value`` in the shape, dtype and device of ``input``."""
     return _like(input, fill_value, dtype, device, requires_grad)
-
-

@@ -21,8 +21,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     for number, tensor in enumerate(tensors):
         if tuple(tensor.shape) != first:
             raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(tensor.shape)} "
-                f"at entry {number}"
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                f"{list(tensor.shape)} at entry {number}"
             )
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -46,8 +46,8 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
         sections = list(split_size_or_sections)
         if sum(sections) != size or any(s < 0 for s in sections):
             raise RuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
-                f"but got split_sizes={sections}"
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension "
+                f"{d}), but got split_sizes={sections}"
             )
     parts: list[Any] = []
     start = 0

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from candelabra.random.generator import Generator
     from candelabra.tensor import Tensor
 
+
 # -- new tensors ------------------------------------------------------------------------------------------------------
 def _new(
     name: str, kind: str, kernel: str, shape: Any, generator: Any, out: Any, d: Any, device: Any, requires_grad: bool

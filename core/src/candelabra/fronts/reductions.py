@@ -43,7 +43,7 @@ def var(
     *,
     correction: float = 1,
 ) -> Tensor:
-    """The variance over ``dim``; divides by ``n - correction`` (``unbiased`` is the older name of correction 1 or 0)."""
+    """The variance over ``dim``; divides by ``n - correction`` (``unbiased``: the older name of correction 1 or 0)."""
     dim, correction = _correction(dim, unbiased, correction)
     return reductions.var(input, dim, correction=correction, keepdim=keepdim)
 

@@ -27,9 +27,7 @@ FRONTS: Final[dict[str, Front]] = {}
 @overload
 def front(function: F) -> F: ...
 @overload
-def front(
-    *, function: bool = True, method: bool | str = True, is_property: bool = False
-) -> Callable[[F], F]: ...
+def front(*, function: bool = True, method: bool | str = True, is_property: bool = False) -> Callable[[F], F]: ...
 def front(function: Any = True, *, method: bool | str = True, is_property: bool = False) -> Any:
     """Publish a function. ``method``: also (or under another name) as a Tensor method; ``function=False``: only so."""
     if callable(function):

@@ -35,9 +35,6 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 def view(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape, over the same memory; RuntimeError where that takes a copy."""
     wanted = infer_shape(sizes(shape), input.numel())
-    if input._instance.immutable or not input._instance.backend.capabilities.strided:
-        if view_strides(input._payload.shape, input._layout()[0], wanted) is None:
-            views._viewed(tuple(input._payload.shape), input._layout()[0], 0, wanted)
     return views.view(input, wanted)
 
 
@@ -58,11 +55,11 @@ def expand(input: Tensor, *size: Any) -> Tensor:
     """Sizes of 1 repeated without a copy; -1 keeps a size."""
     wanted, have = sizes(size), tuple(input._payload.shape)
     lead = len(wanted) - len(have)
-    kept = tuple(
-        have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(wanted)
-    )
+    kept = tuple(have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(wanted))
     if any(s < 0 for s in kept):
-        raise RuntimeError(f"The expanded size of the tensor ({list(wanted)}) isn't allowed in a leading, non-existing dimension")
+        raise RuntimeError(
+            f"The expanded size of the tensor ({list(wanted)}) isn't allowed in a leading, non-existing dimension"
+        )
     return views.expand(input, kept)
 
 
@@ -114,7 +111,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 @front(function=False, is_property=True)
-def T(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
+def T(input: Tensor) -> Tensor:
     """All dims in reverse order."""
     rank = len(input._payload.shape)
     if rank <= 2:
@@ -123,7 +120,7 @@ def T(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
 
 
 @front(function=False, is_property=True)
-def mT(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
+def mT(input: Tensor) -> Tensor:
     """The last two dims swapped."""
     if len(input._payload.shape) < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices.")
@@ -131,7 +128,7 @@ def mT(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
 
 
 @front(function=False, is_property=True)
-def mH(input: Tensor) -> Tensor:  # noqa: N802 - PyTorch's name
+def mH(input: Tensor) -> Tensor:
     """The last two dims swapped, conjugated."""
     return conj(mT(input))
 
@@ -216,7 +213,8 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
         inner = infer_shape(as_shape(tuple(sizes)), shape[d])
     except RuntimeError:
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the input tensor"
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the "
+            "input tensor"
         ) from None
     return views.view(input, (*shape[:d], *inner, *shape[d + 1 :]))
 
@@ -230,9 +228,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     d = wrap_dim(dim, len(shape))
     place = as_size(index)
     if not -shape[d] <= place < shape[d]:
-        raise IndexError(
-            f"select(): index {place} out of range for tensor of size {list(shape)} at dimension {d}"
-        )
+        raise IndexError(f"select(): index {place} out of range for tensor of size {list(shape)} at dimension {d}")
     full = tuple(slice(0, s, 1) for s in shape[:d])
     return views.basic_index(input, (*full, place % shape[d]))
 

@@ -27,4 +27,4 @@ def refusal(op: Operator[..., Any], d: dtype) -> str | None:
     """Why ``op`` refuses ``d``, or None."""
     if op.accepts is None or CLASSES[op.accepts](d):
         return None
-    return f'"{op.name}" not implemented for \'{PYTHON_NAMES[d.name]}\': it takes {op.accepts} dtypes'
+    return f"\"{op.name}\" not implemented for '{PYTHON_NAMES[d.name]}': it takes {op.accepts} dtypes"

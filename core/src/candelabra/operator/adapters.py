@@ -147,7 +147,13 @@ def several_outputs_lines(call: Call) -> list[str]:
         return [f"{', '.join(f'_o{i}' for i in range(len(call.keys)))} = _o0"]
     lines = []
     for i in range(len(call.keys)):
-        lines += [f"_o{i} = new(Tensor)", f"_o{i}._payload = _p[{i}]", f"_o{i}._node = None", f"_o{i}._version = [0]", f"_o{i}._keys = K{i}"]
+        lines += [
+            f"_o{i} = new(Tensor)",
+            f"_o{i}._payload = _p[{i}]",
+            f"_o{i}._node = None",
+            f"_o{i}._version = [0]",
+            f"_o{i}._keys = K{i}",
+        ]
     return lines
 
 
@@ -160,7 +166,10 @@ def port_lines(call: Call) -> list[str]:
     ]
     for i in count:
         if call.differentiable[i]:
-            lines += [f"_o{i}._node = Port(_node, {i}, _node.shapes[{i}], _node.all_keys[{i}])", f"_o{i}._keys = _node.all_keys[{i}]"]
+            lines += [
+                f"_o{i}._node = Port(_node, {i}, _node.shapes[{i}], _node.all_keys[{i}])",
+                f"_o{i}._keys = _node.all_keys[{i}]",
+            ]
     # Saved outputs come back on the same ports; weakly, since a port holds its node.
     ports = [f"ref(_o{i}._node)" if call.differentiable[i] else "None" for i in count]
     return [*lines, f"_node.ports = ({', '.join(ports)},)"]

@@ -73,9 +73,7 @@ def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor
     from candelabra.tensor import Tensor
 
     if isinstance(value, Tensor) or not isinstance(value, Iterable):
-        raise TypeError(
-            f"{op.name}(): argument '{name}' must be tuple of Tensors, not {kind_of(value)}"
-        )
+        raise TypeError(f"{op.name}(): argument '{name}' must be tuple of Tensors, not {kind_of(value)}")
     tensors = tuple(value)
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
@@ -109,7 +107,9 @@ def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     if value._keys & bool_.bit:
         return value
     if value.dtype.name != "uint8":
-        raise RuntimeError(f"{op.name}(): {name} expected to be a boolean tensor, but got a tensor with dtype {value.dtype}")
+        raise RuntimeError(
+            f"{op.name}(): {name} expected to be a boolean tensor, but got a tensor with dtype {value.dtype}"
+        )
     return value.to(bool_)
 
 
@@ -132,9 +132,7 @@ def wrap_dim(dim: Any, rank: int) -> int:
         dim = dim.__index__()
     limit = rank or 1
     if not -limit <= dim < limit:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})"
-        )
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return int(dim + limit if dim < 0 else dim)
 
 

@@ -132,14 +132,19 @@ def key_lines(
             terms.append(f"{n}._keys & KEY_MASK")
         elif p.kind == INDICES:
             lines += [f"{n} = as_indices(op, {n!r}, {n})"]
-            late += [f"for _t in {n}:", f"    if _t is not None: key |= _t._keys & KEY_MASK"]
+            late += [f"for _t in {n}:", "    if _t is not None: key |= _t._keys & KEY_MASK"]
         elif p.kind == DEVICE and p.name == "device":
             late += ["device = as_device(device)", "key |= device.bit"]
     tensors = [p.name for p in parameters if p.kind in (TENSOR, OPTIONAL)]
     lookup = [f"key = {' | '.join(terms)}", *late]
     if tensors:
         rest = ", ".join(f"{n}={n}" for n in tensors)
-        lookup = ["try:", *("    " + line for line in lookup), "except AttributeError:", f"    return NotImplemented" if infix else f"    raise not_tensors(op, {rest}) from None"]
+        lookup = [
+            "try:",
+            *("    " + line for line in lookup),
+            "except AttributeError:",
+            "    return NotImplemented" if infix else f"    raise not_tensors(op, {rest}) from None",
+        ]
     return lines + lookup
 
 

@@ -157,14 +157,15 @@ class Plan:
     def _spec_from_edge(self, name: str) -> bool:
         """A rule that only its own input's edge triggers can read the spec off that edge's node."""
         asked = f"{name}_spec"
-        return name in self.edges and all(
-            rule.targets == (name,) for rule in self.rules if asked in rule.names
-        )
+        return name in self.edges and all(rule.targets == (name,) for rule in self.rules if asked in rule.names)
 
     # -- backward -----------------------------------------------------------------------------------------------------
     def backward_lines(self) -> list[str]:
         edges = list(self.edges.values())
-        lines = [f"{variable} = self.e{i}" if i < 2 else f"{variable} = self.more[{i - 2}]" for i, variable in enumerate(edges)]
+        lines = [
+            f"{variable} = self.e{i}" if i < 2 else f"{variable} = self.more[{i - 2}]"
+            for i, variable in enumerate(edges)
+        ]
         start = max(len(edges) - 2, 0)
         if self.lists:  # at most one list input per operator
             lines.append(f"_l_{self.lists[0]} = self.more[{start}:]")
@@ -208,11 +209,18 @@ class Plan:
                 return f"g[{position}]", []
             return f"(zero_gradient(self, {position}) if g[{position}] is None else g[{position}])", []
         if name == "needs":
-            tests = [f"{self.edges[t]} is not None" if t in self.edges else f"[_e is not None for _e in _l_{t}]" for t in rule.targets]
+            tests = [
+                f"{self.edges[t]} is not None" if t in self.edges else f"[_e is not None for _e in _l_{t}]"
+                for t in rule.targets
+            ]
             return f"({', '.join(tests)},)", []
         if name.endswith("_spec") and name not in self.kinds:
             name = name[: -len("_spec")]
-            return (f"Spec({self.edges[name]}.shape, {self.edges[name]}.keys)" if self._spec_from_edge(name) else f"self.q_{name}"), []
+            return (
+                f"Spec({self.edges[name]}.shape, {self.edges[name]}.keys)"
+                if self._spec_from_edge(name)
+                else f"self.q_{name}"
+            ), []
         if name in schema.outputs:
             position = schema.outputs.index(name)
             if not self.variant.differentiable[position]:
@@ -234,7 +242,9 @@ class Plan:
             return f"self.s_{name}.unpack(self)", []
         lines = [
             f"{name} = self.s_{name}",
-            f"if {name}._version[0] != self.v_{name}: raise changed(self, {name!r}, {name}._payload.shape, {name}._keys, {name}._version[0], self.v_{name})",
+            f"if {name}._version[0] != self.v_{name}:",
+            f"    _now, _shape = {name}._version[0], {name}._payload.shape",
+            f"    raise changed(self, {name!r}, _shape, {name}._keys, _now, self.v_{name})",
         ]
         if name in self.edges:
             # The tensor may have been detached since: the second derivative still goes where it went.

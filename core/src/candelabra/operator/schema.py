@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-TENSOR, OPTIONAL, OPERAND, LIST, INDEX, MASK, INDICES = "tensor", "optional", "operand", "list", "index", "mask", "indices"
+TENSOR, OPTIONAL, OPERAND, LIST, INDEX, MASK, INDICES = (
+    "tensor",
+    "optional",
+    "operand",
+    "list",
+    "index",
+    "mask",
+    "indices",
+)
 DIM, DIMS, SHAPE, DTYPE, DEVICE, PLAIN = "dim", "dims", "shape", "dtype", "device", "plain"
 
 KINDS: Final[dict[str, str]] = {
@@ -30,9 +38,9 @@ KINDS: Final[dict[str, str]] = {
 }
 """What an annotation means to the dispatcher; any other annotation is a plain value, handed on as it is.
 
-``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64) and ``Mask`` (bool) tensors
-do not: their dtype is fixed. ``Dim`` and ``Dims`` are canonical before kernels and rules see them: non-negative, a
-tuple for ``Dims``, None meaning all.
+``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64) and ``Mask`` (bool)
+tensors do not: their dtype is fixed. ``Dim`` and ``Dims`` are canonical before kernels and rules see them:
+non-negative, a tuple for ``Dims``, None meaning all.
 """
 DIFFERENTIABLE: Final = (TENSOR, OPTIONAL, OPERAND, LIST)
 TENSOR_KINDS: Final = (*DIFFERENTIABLE, INDEX, MASK, INDICES)
@@ -81,7 +89,9 @@ def read_schema(function: Callable[..., Any]) -> Schema:
     code = function.__code__
     count = code.co_argcount
     names = code.co_varnames[: count + code.co_kwonlyargcount]
-    defaults = dict(zip(names[count - len(function.__defaults__ or ()) : count], function.__defaults__ or (), strict=True))
+    defaults = dict(
+        zip(names[count - len(function.__defaults__ or ()) : count], function.__defaults__ or (), strict=True)
+    )
     defaults.update(function.__kwdefaults__ or {})
     annotations = function.__annotations__
     parameters = []
@@ -90,9 +100,7 @@ def read_schema(function: Callable[..., Any]) -> Schema:
             raise TypeError(f"operator {function.__name__}: parameter {name!r} has no annotation")
         annotation = annotations[name]
         parameters.append(
-            Parameter(
-                name, KINDS.get(annotation, PLAIN), annotation, defaults.get(name, REQUIRED), position >= count
-            )
+            Parameter(name, KINDS.get(annotation, PLAIN), annotation, defaults.get(name, REQUIRED), position >= count)
         )
     returned = annotations.get("return")
     if returned == "Tensor":
@@ -101,7 +109,8 @@ def read_schema(function: Callable[..., Any]) -> Schema:
     fields = getattr(result, "_fields", None)
     if fields is None:
         raise TypeError(
-            f"operator {function.__name__}: the return annotation must be Tensor or a NamedTuple class, got {returned!r}"
+            f"operator {function.__name__}: the return annotation must be Tensor or a NamedTuple class, got "
+            f"{returned!r}"
         )
     return Schema(tuple(parameters), tuple(fields), result)
 

@@ -1,3 +1,18 @@
 """The operators, declared family by family. Importing this package fills the registry."""
 
-from candelabra.ops import arithmetic, convolution, creation, indexing, joining, network, normalization, pointwise, pooling, random, reductions, sorting, transfer, views  # noqa: F401 - to declare is the point
+from candelabra.ops import (  # noqa: F401 - to declare is the point
+    arithmetic,
+    convolution,
+    creation,
+    indexing,
+    joining,
+    network,
+    normalization,
+    pointwise,
+    pooling,
+    random,
+    reductions,
+    sorting,
+    transfer,
+    views,
+)

@@ -125,7 +125,11 @@ def maximum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 def _share(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
     # Where both are equal, each gets half.
-    return (g / 2).masked_fill(wins.logical_not() & ties.logical_not(), 0).where(ties, g.masked_fill(wins.logical_not(), 0))
+    return (
+        (g / 2)
+        .masked_fill(wins.logical_not() & ties.logical_not(), 0)
+        .where(ties, g.masked_fill(wins.logical_not(), 0))
+    )
 
 
 maximum.vjp(

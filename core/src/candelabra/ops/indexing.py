@@ -248,5 +248,3 @@ def masked_select(input: Tensor, mask: Mask) -> Tensor:
     shape = broadcast_shapes(shape_of(input), shape_of(mask))
     rows = nonzero(mask.expand(shape))
     return index(input.expand(shape), tuple(rows.unbind(1)) if shape else (rows.reshape(-1),))
-
-

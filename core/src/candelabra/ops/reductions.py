@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import accumulated, boolean, index, same, to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, reduction, shape_of
-from candelabra.layout import broadcast_shapes
 from candelabra.ops.creation import uncast
 from candelabra.ops.views import expand
 
@@ -164,13 +164,13 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 @operator(reduced_to_one, result=index, accepts="real")
 def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the first largest element along ``dim`` (of the flattened tensor when None); NaN counts as largest."""
+    """The index of the first largest element along ``dim`` (of the flattened tensor when None); NaN is largest."""
     ...
 
 
 @operator(reduced_to_one, result=index, accepts="real")
 def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the first smallest element along ``dim`` (of the flattened tensor when None); NaN counts as smallest."""
+    """The index of the first smallest element along ``dim`` (of the flattened tensor when None); NaN is smallest."""
     ...
 
 
@@ -262,8 +262,9 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
 
 
 logsumexp.vjp(
-    input=lambda g, input, out, dim, keepdim: spread(g, dim, keepdim, tuple(input.shape))
-    * (input - spread(out, dim, keepdim, tuple(input.shape))).exp()
+    input=lambda g, input, out, dim, keepdim: (
+        spread(g, dim, keepdim, tuple(input.shape)) * (input - spread(out, dim, keepdim, tuple(input.shape))).exp()
+    )
 )
 
 
@@ -271,9 +272,7 @@ logsumexp.vjp(
 def _product_shape(input: Tensor, other: Tensor) -> tuple[int, ...]:
     a, b = shape_of(input), shape_of(other)
     if not a or not b:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D"
-        )
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D")
     left, right = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
     if left[-1] != right[-2]:
         if len(a) == 1 and len(b) == 1:

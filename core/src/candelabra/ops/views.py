@@ -111,9 +111,11 @@ t.vjp(input=lambda g: t(g)).scattered(lambda base, source: t(source))
 def _expanded(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
     expanded_shape(shape, size)
     lead = len(size) - len(shape)
-    return size, (0,) * lead + tuple(
-        0 if s == 1 and n != 1 else k for s, n, k in zip(shape, size[lead:], strides, strict=True)
-    ), offset
+    return (
+        size,
+        (0,) * lead + tuple(0 if s == 1 and n != 1 else k for s, n, k in zip(shape, size[lead:], strides, strict=True)),
+        offset,
+    )
 
 
 def expanded_shape(shape: Ints, size: Ints) -> Ints:

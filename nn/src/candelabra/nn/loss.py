@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra.nn.functional.losses import legacy_reduction
 from candelabra.nn import functional as F
+from candelabra.nn.functional.losses import legacy_reduction
 from candelabra.nn.module import Module
 from candelabra.tensor import Tensor
 

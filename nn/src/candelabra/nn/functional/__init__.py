@@ -1,6 +1,7 @@
 """``torch.nn.functional``'s names and signatures.
 
-What ``torch`` offers at top level too (convolution, pooling, softmax …) is the core's; losses and normalisation are here.
+What ``torch`` offers at top level too (convolution, pooling, softmax …) is the core's; losses and
+normalisation are here.
 """
 
 from __future__ import annotations
@@ -41,6 +42,17 @@ from candelabra.fronts.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from candelabra.fronts.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from candelabra.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -68,17 +80,6 @@ from candelabra.nn.functional.normalizing import (
     masked_dropout,
     rms_norm,
 )
-from candelabra.fronts.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
 from candelabra.nn.padding import pad
 
 __all__ = [
@@ -87,7 +88,8 @@ __all__ = [
     "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross_entropy", "dropout", "dropout1d",
     "dropout2d", "dropout3d", "elu", "embedding", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish",
     "hardtanh", "huber_loss", "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax",
-    "logsigmoid", "masked_dropout", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "nll_loss", "one_hot", "pad",
+    "logsigmoid", "masked_dropout", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "nll_loss", "one_hot",
+    "pad",
     "prelu", "relu", "relu6", "rms_norm", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus",
     "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
