@@ -101,8 +101,8 @@ def test_array_scalars_and_tensors_without_dims_are_numbers() -> None:
         (object(), RuntimeError, r"Could not infer dtype of object"),
         (2**63, ValueError, r"Overflow when unpacking long long"),
     ],
-    ids=lambda v: repr(v)[:24],
     ids=lambda v: type(v).__name__ if type(v) is object else repr(v)[:24],
+)
 def test_what_is_no_tensor_is_refused_in_pytorchs_words(data: Any, error: type[Exception], words: str) -> None:
     """Ragged input, strings, None, dicts and numbers beyond int64 raise what PyTorch raises."""
     with pytest.raises(error, match=words):
