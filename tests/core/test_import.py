@@ -8,7 +8,7 @@ import pytest
 from candelabra.exports import EXPORTS, exported
 
 ARRAYS = "numpy", "scipy", "ml_dtypes", "candelabra_cpu", "candelabra_arrayapi"
-HEAVY = (*ARRAYS, "inspect", "importlib.metadata", "pluggy")
+HEAVY = (*ARRAYS, "inspect", "importlib.metadata", "pluggy", "typing", "re")
 PROGRAM = f"""
 import sys
 before = set(sys.modules)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from candelabra import _companions
 from candelabra import exports as _exports
 from candelabra import fronts as _fronts  # noqa: F401 - to import it is to declare
 from candelabra import namespace as _namespace
 from candelabra import ops as _ops  # noqa: F401 - likewise
+from candelabra._annotations import Any
 from candelabra._version import __version__ as __version__
 from candelabra.creation import tensor as tensor  # after the module of that name, whose place it takes
 from candelabra.device import device as device

@@ -10,7 +10,8 @@ import os
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Final
+
+from candelabra._annotations import Final
 
 COMPANIONS: Final[dict[str, str]] = {
     "nn": "candelabra.nn",

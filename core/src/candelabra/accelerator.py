@@ -5,8 +5,7 @@ It is the first device type, in alphabetical order, that works and does not comp
 
 from __future__ import annotations
 
-from typing import Any
-
+from candelabra._annotations import Any
 from candelabra.device import device
 from candelabra.device_modules import DeviceLike, DeviceModule
 from candelabra.errors import DeviceUnavailable

@@ -20,8 +20,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from candelabra._annotations import Any
 from candelabra.dtypes import dtype
 
 API_VERSION = (1, 0)

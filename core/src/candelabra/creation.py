@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import device as device_type
 from candelabra.device import open_device
 from candelabra.dtypes import PYTHON_NAMES, get_default_dtype

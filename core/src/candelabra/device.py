@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import DeviceUnavailable, UnsupportedDType
 from candelabra.keys import DEVICE_SHIFT, state

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import current_index, device, open_device, open_instances, set_current_index
 from candelabra.errors import BackendError, DeviceUnavailable
 from candelabra.plugins import names, registry

@@ -8,8 +8,8 @@ only when their category is the higher one. NumPy differs from these rules on 39
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
 
+from candelabra._annotations import Final, NamedTuple
 from candelabra.keys import DTYPE_SHIFT
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)

@@ -7,7 +7,8 @@ a name costs nothing at import. A value without a colon is a submodule.
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+
+from candelabra._annotations import Any, Final
 
 EXPORTS: Final[dict[str, str]] = {
     # dtypes

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
+
+from candelabra._annotations import Final
 
 Undo = Callable[[], None]
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+
+from candelabra._annotations import Final
 
 AUTOGRAD: Final = 1 << 0
 """The tensor requires grad."""

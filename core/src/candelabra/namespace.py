@@ -7,8 +7,8 @@ its place; a function of the module is found by ``candelabra.__getattr__`` and s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
 
+from candelabra._annotations import Any, Final
 from candelabra.fronts.registry import FRONTS
 from candelabra.operator.record import OPERATORS, PUBLISHERS, Operator
 from candelabra.tensor import Tensor

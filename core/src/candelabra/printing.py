@@ -11,8 +11,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.dtypes import COMPLEX, FLOATING, bool_, dtype, float32, get_default_dtype, int64
 from candelabra.keys import AUTOGRAD, LAYER_MASK, NO_GRAD, PACK, VIEW, mode
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from candelabra._annotations import Any, Final
 
 newaxis: Final = None
 """``x[:, newaxis]`` puts a dim of size 1 in."""

@@ -8,8 +8,8 @@ change what it is (``requires_grad_``, ``backward``, ``data``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.api import backward
 from candelabra.autograd.node import Leaf, Node
 from candelabra.device import Instance, device, instance_of_key

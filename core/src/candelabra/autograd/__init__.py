@@ -6,7 +6,8 @@ Names are imported when they are first asked for, so that ``import candelabra`` 
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+
+from candelabra._annotations import Any, Final
 
 _NAMES: Final[dict[str, str]] = {
     "backward": "api:backward",

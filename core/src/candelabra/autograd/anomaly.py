@@ -11,9 +11,9 @@ import threading
 import traceback
 import warnings
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.keys import ANOMALY, NO_GRAD, PACK, state
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.engine import run
 from candelabra.autograd.node import Node
 from candelabra.operator.record import OPERATORS

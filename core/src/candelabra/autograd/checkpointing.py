@@ -11,8 +11,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.saved import saved_tensors_hooks
 from candelabra.keys import NO_GRAD, PACK, state
 

@@ -8,9 +8,9 @@ gives the same text.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.autograd.node import RELEASED, Leaf, Node
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.autograd.node import LEAF, PORT, Leaf, Node
 from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state
 

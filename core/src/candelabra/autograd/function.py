@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
+from candelabra._annotations import TYPE_CHECKING, Any, TypeVar
 from candelabra.autograd.function_saved import SavedValue, save, unpack
 from candelabra.autograd.node import RELEASED, Node, Port
 from candelabra.autograd.views import Overwrite, chain_of, check_writable, is_cut

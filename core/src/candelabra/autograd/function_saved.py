@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.keys import AUTOGRAD, INFERENCE, PACK, VIEW, state
 
 if TYPE_CHECKING:

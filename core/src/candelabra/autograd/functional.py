@@ -7,8 +7,8 @@ output's gradient to the input's ("double backward trick").
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.api import grad
 from candelabra.keys import NO_GRAD, mode
 

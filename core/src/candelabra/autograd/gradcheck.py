@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.api import grad
 from candelabra.keys import NO_GRAD, mode
 

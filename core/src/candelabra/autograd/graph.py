@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra.autograd.engine import _count
 from candelabra.autograd.node import Node, Port
 from candelabra.autograd.saved import save_on_cpu, saved_tensors_hooks

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+
+from candelabra._annotations import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from candelabra.autograd.node import Node

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from functools import wraps
 from types import CodeType
-from typing import Any, Final, TypeVar
 
+from candelabra._annotations import Any, Final, TypeVar
 from candelabra.keys import INFERENCE_MODE, NO_GRAD, state
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,9 +10,9 @@ is Chainer's and DyNet's; what a node needs comes from a table of rules as in HI
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import Instance, instance_of_key
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 from candelabra.errors import GraphFreed, VersionMismatch

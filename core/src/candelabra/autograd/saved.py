@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
 
+from candelabra._annotations import Any, Final
 from candelabra.autograd.node import Node, Port, changed
 from candelabra.errors import VersionMismatch
 from candelabra.keys import AUTOGRAD, PACK, VIEW, state

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Final
 
+from candelabra._annotations import Any, Final
 from candelabra.autograd.api import grad as gradients_of
 from candelabra.keys import NO_GRAD, mode
 

@@ -11,8 +11,7 @@ Attribution: sharing version counters between base and views, and rebasing histo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.node import Node
 from candelabra.device import instance_of_key
 from candelabra.dispatch.key import map_tensors, redispatch

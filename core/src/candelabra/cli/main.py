@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
 
+from candelabra._annotations import Final
 from candelabra._version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
+from candelabra._annotations import Any
 from candelabra.cli.routes import instances, table
 from candelabra.errors import BackendError
 from candelabra.operator.record import OPERATORS, Operator

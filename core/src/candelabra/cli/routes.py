@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from candelabra._annotations import Any
 from candelabra.device import Instance, open_device
 from candelabra.dispatch.explain import Explanation, explain_key
 from candelabra.dtypes import BY_NAME, dtype

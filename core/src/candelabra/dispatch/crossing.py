@@ -11,8 +11,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import Instance
 from candelabra.dispatch.key import map_tensors, redispatch
 from candelabra.errors import DeviceMismatch

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Final
 
+from candelabra._annotations import Any, Final
 from candelabra.device import Instance, instances_of_key
 from candelabra.dispatch.key import key_of
 from candelabra.dispatch.promote import common_dtype

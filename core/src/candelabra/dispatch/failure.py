@@ -5,7 +5,7 @@ Nothing here costs the happy path anything: kernels check what they must, once, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator

@@ -11,8 +11,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import Instance, open_device
 from candelabra.dtypes import dtype
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator

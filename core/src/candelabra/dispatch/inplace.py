@@ -8,8 +8,8 @@ tensor: that is right on every device, immutable ones too, and for views.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import Instance
 from candelabra.dispatch.failure import fail
 from candelabra.dispatch.key import redispatch

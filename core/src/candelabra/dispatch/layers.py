@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
 
 from candelabra import journal
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.keys import LAYER_LIMIT, LAYER_SHIFT, state
 
 if TYPE_CHECKING:

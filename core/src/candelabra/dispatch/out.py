@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import can_cast
 from candelabra.keys import AUTOGRAD, NO_GRAD, state

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.key import redispatch
 from candelabra.dtypes import Operand, can_cast, category_of_scalar, default_for_category, dtype, result_dtype
 from candelabra.operator.schema import INDEX, INDICES, LIST, MASK, OPERAND

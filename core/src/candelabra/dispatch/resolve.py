@@ -7,8 +7,8 @@ canonical arguments; ``candelabra explain`` prints which step it was (:class:`Re
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.device import Instance, instance_of_key, instances_of_key
 from candelabra.dispatch.crossing import cross_device
 from candelabra.dispatch.fallback import fallback_kernel, no_kernel

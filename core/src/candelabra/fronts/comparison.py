@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from builtins import complex as complex_number  # a front of this module takes the name
-from typing import TYPE_CHECKING, Any
 
 from candelabra import dtypes
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import (
     FLOATING,
     PYTHON_NAMES,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
 from candelabra.dtypes import BOOL, BY_NAME, COMPLEX, PYTHON_NAMES, dtype
 from candelabra.fronts.registry import front

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
 from candelabra.dtypes import dtype, get_default_dtype, int64
 from candelabra.fronts.registry import front

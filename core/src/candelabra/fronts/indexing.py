@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, bool_, dtype, int64
 from candelabra.fronts.registry import front
 from candelabra.keys import state

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.registry import front
 from candelabra.interchange import copying, dlpack
 from candelabra.interchange import numpy as arrays

@@ -7,8 +7,8 @@ to what is there afterwards, so its old history gets a gradient of zero.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.views import check_overlap, check_writable, write
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, finfo, float32, float64, iinfo
 from candelabra.fronts.registry import front

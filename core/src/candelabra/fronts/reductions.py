@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.registry import front
 from candelabra.ops import arithmetic, reductions
 from candelabra.tensor import Tensor

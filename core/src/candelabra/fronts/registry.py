@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, overload
 
 from candelabra import journal
+from candelabra._annotations import Any, Final, NamedTuple, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 

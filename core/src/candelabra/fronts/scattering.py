@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import bool_, dtype, int64
 from candelabra.fronts.indexing import number_for, per_dim

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.registry import front
 from candelabra.layout import infer_shape, is_contiguous_layout, view_strides
 from candelabra.operator.arguments import as_shape, as_size, wrap_dim

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import bool_, int64
 from candelabra.fronts.registry import front
 from candelabra.operator.arguments import wrap_dim

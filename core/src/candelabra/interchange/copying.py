@@ -7,8 +7,8 @@ from the copy. A pickle holds bytes, dtype, shape and device, and calls :func:`r
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.views import chain_of
 from candelabra.interchange.host import tensor_from_bytes, tensor_to_bytes
 from candelabra.keys import AUTOGRAD, NO_GRAD, VIEW, mode

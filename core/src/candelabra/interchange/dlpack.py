@@ -6,8 +6,7 @@ Source: the DLPack specification and the Python Array API standard's ``__dlpack_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import Instance, open_device, open_instances
 from candelabra.errors import BackendError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import Instance, open_device
 from candelabra.dtypes import BY_NAME, dtype
 from candelabra.keys import INFERENCE, state

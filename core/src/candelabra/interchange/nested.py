@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import isfinite
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
 
+from candelabra._annotations import Any, Final, NamedTuple
 from candelabra.dtypes import (
     BOOL,
     BY_NAME,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import open_device
 from candelabra.dtypes import BY_NAME, dtype
 from candelabra.interchange.host import host_view, place

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, dtype
 
 if TYPE_CHECKING:

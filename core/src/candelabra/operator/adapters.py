@@ -8,9 +8,9 @@ it, and nothing is decided twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.node import Port, Spec
 from candelabra.dispatch.failure import fail
 from candelabra.keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state

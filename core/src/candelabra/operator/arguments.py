@@ -6,8 +6,8 @@ Everything here runs before a key is looked up, so each function returns at once
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import Instance, instance_of_key, open_device
 from candelabra.dtypes import BY_NAME, bool_, dtype, int64
 from candelabra.keys import SCALAR_BITS, SCALAR_FIRST

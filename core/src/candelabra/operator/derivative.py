@@ -6,8 +6,8 @@ Source of the form: HIPS/autograd's table of one-line vector-Jacobian products.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.operator.schema import DIFFERENTIABLE, REQUIRED, default_of, parameter_names
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ bits, and calls what the table holds. No ``*args`` on this path, and one thread-
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import DTYPE_MASK
 from candelabra.keys import SCALAR_BITS, SCALAR_FIRST, state
 from candelabra.operator import arguments

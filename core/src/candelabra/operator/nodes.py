@@ -8,8 +8,8 @@ that *save* in the forward pass, and the ``backward`` method that loads, checks 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.autograd.node import RELEASED, Node, Spec, changed
 from candelabra.operator.derivative import Rule
 from candelabra.operator.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, PLAIN, TENSOR

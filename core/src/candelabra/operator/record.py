@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from candelabra import journal
+from candelabra._annotations import Any, Final, Generic, ParamSpec, TypeVar
 from candelabra.dtypes import dtype
 from candelabra.operator.derivative import Rule, checked_rules
 from candelabra.operator.promotion import Promotion, common, same

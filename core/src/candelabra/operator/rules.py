@@ -6,8 +6,8 @@ A rule is called with the operator and its canonical arguments and returns the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.layout import broadcast_shapes, reduced_shape
 from candelabra.operator.schema import LIST
 

@@ -7,7 +7,8 @@ that declaring an operator imports neither ``inspect`` nor ``typing`` and costs 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+
+from candelabra._annotations import Any, Final, NamedTuple
 
 TENSOR, OPTIONAL, OPERAND, LIST, INDEX, MASK, INDICES = (
     "tensor",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any, Final
+
+from candelabra._annotations import Any, Final
 
 _code: Final[dict[str, CodeType]] = {}
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.operator.promotion import boolean, to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise

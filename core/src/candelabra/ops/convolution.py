@@ -7,8 +7,7 @@ learning calls a convolution is the cross-correlation of signal processing: the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of
 

@@ -6,8 +6,8 @@ Bounds are checked on every device; negative indices count back only where PyTor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import index as index_dtype
 from candelabra.operator.record import operator

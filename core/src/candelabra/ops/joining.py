@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, shape_of
 from candelabra.ops import placing

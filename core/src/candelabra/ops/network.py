@@ -8,8 +8,8 @@ serves the ordinary backward pass.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, pointwise, shape_of
 from candelabra.ops.arithmetic import where

@@ -12,8 +12,7 @@ The second and third line only matter to those who differentiate through the sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.operator.promotion import same
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of

@@ -6,8 +6,8 @@ Derivatives of complex functions follow PyTorch's convention: for holomorphic f 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import complex64, complex128
 from candelabra.operator.promotion import boolean, real_part, to_float
 from candelabra.operator.record import operator

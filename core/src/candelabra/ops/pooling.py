@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.operator.promotion import index, same
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.operator.promotion import boolean, index, unpromoted
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of

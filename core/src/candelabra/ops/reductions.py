@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import accumulated, boolean, index, same, to_float
 from candelabra.operator.record import operator

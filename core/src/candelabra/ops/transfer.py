@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
 from candelabra.operator.promotion import unpromoted
 from candelabra.operator.record import operator

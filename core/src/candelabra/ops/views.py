@@ -6,8 +6,7 @@ view shows replaced, which is how a write to a view reaches a base that cannot b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import int64
 from candelabra.layout import contiguous_strides, infer_shape, view_strides
 from candelabra.operator.promotion import real_part, same, unpromoted

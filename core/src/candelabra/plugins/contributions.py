@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
+from candelabra._annotations import Any, NamedTuple
 from candelabra.plugins import registry
 
 Command = Callable[[list[str]], int | None]

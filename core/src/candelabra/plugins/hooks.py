@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 import pluggy
+
+from candelabra._annotations import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from candelabra.backend import Backend

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
 
 from candelabra import journal
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.errors import BackendError
 from candelabra.operator.record import OPERATORS, Operator
 from candelabra.plugins import registry

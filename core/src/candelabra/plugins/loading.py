@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pluggy
 
+from candelabra._annotations import Any
 from candelabra.backend import API_VERSION, Backend, Capabilities, Kernel
 from candelabra.errors import BackendError
 from candelabra.operator.record import OPERATORS

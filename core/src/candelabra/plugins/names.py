@@ -10,7 +10,8 @@ See docs/notes/0002-device-names.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+
+from candelabra._annotations import Final
 
 GROUP: Final = "candelabra.device_names"
 DISTRIBUTION: Final = "candelabra"

@@ -11,9 +11,9 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
 
 from candelabra import journal
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import device, forget_instances
 from candelabra.errors import BackendError
 from candelabra.plugins import names

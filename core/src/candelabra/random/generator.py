@@ -14,8 +14,8 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
 
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import Instance, device, open_device
 from candelabra.dtypes import uint8
 

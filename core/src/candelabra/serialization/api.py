@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, BinaryIO
 
+from candelabra._annotations import TYPE_CHECKING, Any, BinaryIO
 from candelabra.serialization.errors import FileFormatError, kind_of
 
 if TYPE_CHECKING:

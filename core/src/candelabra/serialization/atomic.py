@@ -6,7 +6,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+
+from candelabra._annotations import BinaryIO
 
 __all__ = ["replacing"]
 

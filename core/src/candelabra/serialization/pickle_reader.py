@@ -18,8 +18,8 @@ More that a file may try:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, NamedTuple
 
+from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra.serialization.errors import FileFormatError, kind_of
 
 __all__ = ["Builder", "PickleReader", "is_key"]

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any, BinaryIO, NamedTuple
 
+from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra.serialization import tree
 from candelabra.serialization.errors import FileFormatError, kind_of
 from candelabra.serialization.stored import ITEM_SIZE, StoredTensor, contiguous_strides, stored_tensor

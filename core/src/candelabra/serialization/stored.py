@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Literal, NamedTuple
 
+from candelabra._annotations import Literal, NamedTuple
 from candelabra.serialization.errors import FileFormatError
 
 __all__ = [

@@ -22,8 +22,8 @@ An object met twice comes back as one, also when it contains itself; nothing her
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import BinaryIO, NamedTuple
 
+from candelabra._annotations import BinaryIO, NamedTuple
 from candelabra.serialization.errors import FileFormatError
 from candelabra.serialization.stored import ITEM_SIZE, MAX_DIMENSIONS, StoredTensor, stored_tensor
 from candelabra.serialization.t7_numbers import AsciiNumbers, BinaryNumbers, Numbers

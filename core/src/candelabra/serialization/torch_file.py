@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import BinaryIO, TypeVar
 
+from candelabra._annotations import BinaryIO, TypeVar
 from candelabra.serialization.errors import FileFormatError, kind_of
 from candelabra.serialization.pickle_reader import PickleReader
 from candelabra.serialization.stored import ITEM_SIZE, Bytes, StoredTensor, stored_tensor, swap_bytes

@@ -9,8 +9,8 @@ not write.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
+from candelabra._annotations import Any, NamedTuple
 from candelabra.serialization.errors import kind_of
 from candelabra.serialization.pickle_reader import Builder, is_key
 from candelabra.serialization.stored import ITEM_SIZE, MAX_DIMENSIONS

@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import cast
 
+from candelabra._annotations import cast
 from candelabra.serialization.errors import kind_of
 
 __all__ = ["MAX_DEPTH", "decode", "encode"]
