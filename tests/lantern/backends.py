@@ -84,7 +84,7 @@ class LanternBackend(Backend):
     def synchronize(self, index: int) -> None:
         self.queues[index].drain()
 
-    def memory_stats(self, index: int) -> Mapping[str, int]:
+    def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         return {"allocated": 8 * len(self.queues[index].pending)}
 
     def layout(self, payload: Glow) -> tuple[tuple[int, ...], int]:

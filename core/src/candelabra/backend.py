@@ -49,7 +49,8 @@ class Capabilities:
     ``layout`` and ``restride``, so the core makes every view itself. ``mutable``: payloads can be written in place;
     without it an in-place operator rebinds the tensor's payload. ``asynchronous``: kernels return before they are
     done. ``host``: the memory is the host's, so the device may serve as the reference that others fall back to.
-    ``nondeterministic`` names operators whose result may differ from run to run.
+    ``nondeterministic`` names operators whose result may differ from run to run. ``dlpack`` is the DLPack device type
+    (its id is the device's index), None without.
     """
 
     storage: frozenset[dtype]
@@ -59,6 +60,7 @@ class Capabilities:
     asynchronous: bool = False
     host: bool = False
     nondeterministic: frozenset[str] = frozenset()
+    dlpack: int | None = None
 
 
 class Backend(ABC):
@@ -119,19 +121,15 @@ class Backend(ABC):
         """A new stream: an object with ``synchronize()``, ``record()`` and use as a context manager."""
         raise NotImplementedError(f"backend {self.name!r} has no streams: its devices run one call after another")
 
-    def memory_stats(self, index: int) -> Mapping[str, int]:
-        """``allocated``, ``reserved``, ``peak`` … in bytes, as far as the backend counts them."""
-        return {}
+    def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
+        """``allocated``, ``reserved``, ``peak`` … in bytes, as far as the backend counts them.
 
-    def empty_cache(self, index: int) -> None:
-        """Give unused pooled memory back."""
+        With ``release``, unused pooled memory is given back first.
+        """
+        return {}
 
     def to_dlpack(self, payload: Payload, index: int, **options: Any) -> Any:
         """A DLPack capsule over the payload's memory. Options are those of ``__dlpack__``."""
-        raise BufferError(f"device {self.name!r} does not export DLPack")
-
-    def dlpack_device(self, index: int) -> tuple[int, int]:
-        """(DLPack device type, id)."""
         raise BufferError(f"device {self.name!r} does not export DLPack")
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Payload | None:

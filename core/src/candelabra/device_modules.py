@@ -133,7 +133,7 @@ class DeviceModule(ModuleType):
         if not self.is_initialized():
             return {}
         instance = self._instance(device)
-        return dict(instance.backend.memory_stats(instance.index))
+        return dict(instance.backend.memory(instance.index))
 
     def memory_allocated(self, device: DeviceLike = None) -> int:
         """Bytes in tensors now; 0 where the backend does not count."""
@@ -151,7 +151,7 @@ class DeviceModule(ModuleType):
         """Give unused pooled memory of all used devices of this type back; nothing where none was used."""
         for instance in open_instances():
             if instance.device.type == self.type:
-                instance.backend.empty_cache(instance.index)
+                instance.backend.memory(instance.index, release=True)
 
     # -- random numbers -----------------------------------------------------------------------------------------------
     def manual_seed(self, seed: int) -> None:

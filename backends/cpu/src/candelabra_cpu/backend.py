@@ -25,7 +25,7 @@ class CpuBackend(Backend):
     """One device, the host."""
 
     name = "cpu"
-    capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), host=True)
+    capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), host=True, dlpack=1)
 
     def devices(self) -> Sequence[DeviceInfo]:
         facts = {"cores": str(os.cpu_count()), "numpy": np.__version__}
@@ -79,9 +79,6 @@ class CpuBackend(Backend):
             if not storage.size:
                 return np.empty(shape, payload.dtype)
             return as_strided(as_strided(first, (offset + 1,), (size,))[offset:], shape, steps)
-
-    def dlpack_device(self, index: int) -> tuple[int, int]:
-        return (1, 0)
 
     def to_dlpack(self, payload: np.ndarray, index: int, **options: Any) -> Any:
         from candelabra_cpu.dlpack import exported

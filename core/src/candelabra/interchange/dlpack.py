@@ -25,8 +25,10 @@ def export(tensor: Tensor, **options: Any) -> Any:
 def device_of(tensor: Tensor) -> tuple[int, int]:
     """(DLPack device type, id)."""
     instance = tensor._instance
-    kind, number = instance.backend.dlpack_device(instance.index)
-    return int(kind), int(number)
+    kind = instance.backend.capabilities.dlpack
+    if kind is None:
+        raise BufferError(f"device {str(instance.device)!r} does not export DLPack")
+    return kind, instance.index
 
 
 def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tensor:
