@@ -99,7 +99,7 @@ def key_lines(
 
     ``itself`` is the ``self`` of Python's operators: a tensor for sure.
     """
-    terms = ["state.bits"]
+    terms: list[str] = []
     lines: list[str] = []
     first_operand = next((p.name for p in parameters if p.kind == OPERAND), None)
     late: list[str] = []
@@ -136,7 +136,9 @@ def key_lines(
         elif p.kind == DEVICE and p.name == "device":
             late += ["device = as_device(device)", "key |= device.bit"]
     tensors = [p.name for p in parameters if p.kind in (TENSOR, OPTIONAL)]
-    lookup = [f"key = {' | '.join(terms)}", *late]
+    # An OR of big ints makes a new one: the mode, which is nearly always 0, is ORed only when it is not.
+    mode = ["_mode = state.bits", "if _mode: key |= _mode"] if terms else []
+    lookup = [f"key = {' | '.join(terms) or 'state.bits'}", *mode, *late]
     if tensors:
         rest = ", ".join(f"{n}={n}" for n in tensors)
         lookup = [
