@@ -13,6 +13,7 @@ from weakref import ref
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.node import Port, Spec
 from candelabra.dispatch.failure import fail
+from candelabra.dtypes import complex64, complex128
 from candelabra.keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state
 from candelabra.operator.nodes import Variant, forward_lines, node_class, refuse_inference
 from candelabra.operator.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from candelabra.operator.record import Operator
 
 new = object.__new__
+COMPLEX_BITS = complex64.bit | complex128.bit
 
 
 class Call:
@@ -42,7 +44,7 @@ class Call:
 
     @property
     def variant(self) -> Variant:
-        return Variant(self.scalar, bool(self.key & PACK), self.differentiable)
+        return Variant(self.scalar, bool(self.key & PACK), self.differentiable, not self.key & COMPLEX_BITS)
 
 
 def payload_argument(p: Parameter, call: Call) -> str:

@@ -28,6 +28,8 @@ class Variant(NamedTuple):
     """Saved tensors go through ``saved_tensors_hooks``."""
     differentiable: tuple[bool, ...] = (True,)
     """Which outputs carry a gradient."""
+    real: bool = False
+    """The call computes in a real dtype."""
 
 
 class Plan:
@@ -44,7 +46,8 @@ class Plan:
         for position, name in enumerate(singles):
             self.edges[name] = f"_e{position}"
         self.singles = singles
-        self.rules = list(operator.rules.values())
+        real = operator.real_rules if variant.real else {}
+        self.rules = [real.get(targets, rule) for targets, rule in operator.rules.items()]
         self.kinds = {p.name: p.kind for p in schema.parameters}
         self.multiple = schema.result is not None
 

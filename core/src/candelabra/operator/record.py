@@ -89,6 +89,7 @@ class Operator(Generic[P, R]):
         self.data_dependent: Final = data_dependent
         self.public: Final = public
         self.rules: dict[tuple[str, ...], Rule] = {}
+        self.real_rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None
         self.generation = 0
@@ -109,7 +110,13 @@ class Operator(Generic[P, R]):
         """
         added = checked_rules(self, joint, rules)
         self.rules.update(added)
+        self.node_classes.clear()
         self.not_differentiable = None
+        return self
+
+    def vjp_of_reals(self, **rules: Callable[..., Any]) -> Operator[P, R]:
+        """The same rules without their conjugations, for calls in a real dtype: on the hot path a call less each."""
+        self.real_rules.update(checked_rules(self, (), rules))
         return self
 
     def no_gradient(self, reason: str) -> Operator[P, R]:

@@ -38,6 +38,7 @@ def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 
 mul.vjp(input=lambda g, other: g * conj(other), other=lambda g, input: g * conj(input))
+mul.vjp_of_reals(input=lambda g, other: g * other, other=lambda g, input: g * input)
 
 
 @operator(pointwise, promote=to_float)
