@@ -161,13 +161,15 @@ class _Pass:
             if g is None:
                 self.skip(node)
                 continue
-            if node.kind or slow or node.hooks is not None:
-                results = r = present = None  # so that a gradient that nobody else holds is seen to be ours
+            if slow or node.hooks is not None:
+                results = None
+            else:
+                results = node.consume(g) if free else node.backward(g)
+            if results is None:  # a leaf, a port, or one that is watched
+                r = present = None  # so that a gradient that nobody else holds is seen to be ours
                 results = self.special(node, g)
                 if results is None:
                     continue
-            else:
-                results = node.consume(g) if free else node.backward(g)
             # What `deliver` does, written out: a call less per edge.
             edge = node.e0
             if edge is not None:

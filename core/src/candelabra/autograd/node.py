@@ -158,6 +158,11 @@ class Leaf(Node):
         """The tensor whose ``.grad`` this node fills, if it is still there."""
         return self.owner()
 
+    def consume(self, g: Any) -> Any:
+        """None: the engine accumulates."""
+
+    backward = consume
+
     def name(self) -> str:
         return "AccumulateGrad"
 
@@ -174,6 +179,11 @@ class Port(Node):
         self.index = index
         self.shape = shape
         self.keys = keys
+
+    def consume(self, g: Any) -> Any:
+        """None: the engine hands the gradient to the node."""
+
+    backward = consume
 
     def name(self) -> str:
         return self.e0.name() if self.e0 is not None else "Port"
