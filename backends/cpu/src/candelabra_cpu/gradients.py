@@ -8,10 +8,17 @@ import numpy as np
 
 from candelabra_cpu.quiet import quiet2
 
+_ONES = {char: np.ones((), char) for char in "efdFD"}
+"""An array of the dtype costs half of what a Python 1 costs beside a small array."""
+
 
 def _tanh_backward(grad: Any, out: Any) -> Any:
     slope = np.multiply(out, out)
-    slope = np.subtract(1, slope, out=slope) if slope.shape else np.subtract(1, slope)
+    one = _ONES.get(out.dtype.char)
+    if one is None or slope.__class__ is not np.ndarray:
+        slope = 1 - slope
+    else:
+        np.subtract(one, slope, slope)
     if slope.dtype.kind == "c":
         slope = np.conjugate(slope)
     return np.multiply(grad, slope)
