@@ -7,11 +7,14 @@ from candelabra import exports as _exports
 from candelabra import fronts as _fronts  # noqa: F401 - to import it is to declare
 from candelabra import namespace as _namespace
 from candelabra import ops as _ops  # noqa: F401 - likewise
-from candelabra._annotations import Any
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._version import __version__ as __version__
 from candelabra.creation import tensor as tensor  # after the module of that name, whose place it takes
 from candelabra.device import device as device
 from candelabra.tensor import Tensor as Tensor
+
+if TYPE_CHECKING:  # what __getattr__ finds, as the stub that is generated from records and fronts says it
+    from candelabra._functions import *  # noqa: F403
 
 _companions.extend_path(__path__)
 _namespace.install_methods()
