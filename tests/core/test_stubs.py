@@ -33,7 +33,7 @@ def test_every_function_is_in_the_stub_with_its_documentation() -> None:
 
 
 def test_every_method_is_in_the_stub_with_its_documentation() -> None:
-    """Methods of records and fronts, and Python's operators, stand in the class that type checkers see Tensor inherit."""
+    """Methods of records and fronts, and Python's operators, stand in the class that Tensor inherits from, typed."""
     (methods,) = (n for n in ast.parse((ROOT / "_methods.pyi").read_text()).body if isinstance(n, ast.ClassDef))
     stub = names(methods.body)
     wanted = {f.method for f in FRONTS.values() if f.method} | set(data_model())
