@@ -13,7 +13,7 @@ from functools import wraps
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import DeviceUnavailable, UnsupportedDType
-from candelabra.keys import DEVICE_SHIFT, state
+from candelabra.keys import DEVICE_SHIFT
 
 if TYPE_CHECKING:
     from candelabra.backend import Backend, Kernel
@@ -222,12 +222,3 @@ def forget_instances(device_type: str) -> None:
             del _instances[name]
         if _process_default[0] is not None and _process_default[0].type == device_type:
             _process_default[0] = None
-
-
-def reset_for_tests() -> None:
-    """Forget the default device, so that a test can begin with other plugins."""
-    _process_default[0] = None
-    _default.device = None
-
-
-__all__ = ["Instance", "device", "get_default_device", "instance_of_key", "open_device", "set_default_device", "state"]

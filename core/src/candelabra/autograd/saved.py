@@ -12,7 +12,6 @@ from contextlib import contextmanager
 
 from candelabra._annotations import Any, Final
 from candelabra.autograd.node import Node, Port, changed
-from candelabra.errors import VersionMismatch
 from candelabra.keys import AUTOGRAD, PACK, VIEW, state
 from candelabra.tensor import Tensor, wrap
 
@@ -164,6 +163,3 @@ class save_on_cpu:
 
     def __exit__(self, *error: Any) -> None:
         self._context.__exit__(*error)
-
-
-__all__ = ["VersionMismatch", "pack_saved", "save_on_cpu", "saved_tensors_hooks"]

@@ -286,6 +286,3 @@ def set_data(tensor: Tensor, value: Any) -> None:
     if node is not None and node.is_leaf:
         node.shape = tuple(value._payload.shape)
         node.keys = tensor._keys
-
-
-__all__ = ["Overwrite", "check_writable", "detached", "map_tensors", "refresh", "refreshed", "write", "write_recorded"]

@@ -17,7 +17,6 @@ from candelabra.dispatch.layers import layer_for
 from candelabra.dispatch.promote import promoting
 from candelabra.dispatch.viewing import strided_view_kernel
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
-from candelabra.errors import BackendError, UnsupportedDType, UnsupportedOperator
 from candelabra.keys import (
     AUTOGRAD,
     DEVICE_SHIFT,
@@ -29,14 +28,12 @@ from candelabra.keys import (
     SCALAR_MASK,
     SCALAR_SHIFT,
 )
-from candelabra.operator.adapters import Call, compile_adapter, guard_lines
+from candelabra.operator.adapters import Call, compile_adapter
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
-
-ROUTES = ("cross-device", "layer", "promotion", "native", "strided", "composite", "fallback")
 
 
 class Resolution(NamedTuple):
@@ -184,14 +181,3 @@ def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:
     if not any(p.keyword_only for p in op.schema.parameters):
         return op.body  # type: ignore[return-value]
     return build(op.name, ", ".join(names), [f"return body({passed})"], {"body": op.body}, f"{op.name} composite")
-
-
-__all__ = [
-    "BackendError",
-    "Resolution",
-    "UnsupportedDType",
-    "UnsupportedOperator",
-    "guard_lines",
-    "resolution",
-    "resolve",
-]

@@ -15,7 +15,7 @@ from candelabra.autograd.node import Port, Spec
 from candelabra.dispatch.failure import fail
 from candelabra.dtypes import complex64, complex128
 from candelabra.keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state
-from candelabra.operator.nodes import Variant, forward_lines, node_class, refuse_inference
+from candelabra.operator.nodes import Variant, forward_lines, refuse_inference
 from candelabra.operator.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
 from candelabra.operator.source import build, indent
 
@@ -122,6 +122,7 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
 
 
 def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
+    """Wrap the one payload in a tensor; ``dynamic`` is the parameter that may change its dtype at each call."""
     if call.on_tensors:
         return ["_p = _o0._payload", *(["_k = _o0._keys"] if dynamic else [])]
     recorded = call.recording and not dynamic
@@ -145,6 +146,7 @@ def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
 
 
 def several_outputs_lines(call: Call) -> list[str]:
+    """Wrap each payload of a tuple in a tensor."""
     if call.on_tensors:
         return [f"{', '.join(f'_o{i}' for i in range(len(call.keys)))} = _o0"]
     lines = []
@@ -220,4 +222,3 @@ def _floating_bits() -> int:
 
 
 FLOATING_BITS = _floating_bits()
-__all__ = ["Call", "compile_adapter", "guard_lines", "node_class", "payload_argument"]

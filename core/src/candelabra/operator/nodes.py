@@ -12,7 +12,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.autograd.node import RELEASED, Node, Spec, changed
 from candelabra.operator.derivative import Rule
-from candelabra.operator.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, PLAIN, TENSOR
+from candelabra.operator.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
 from candelabra.operator.source import build, indent
 
 if TYPE_CHECKING:
@@ -332,6 +332,3 @@ def forward_lines(operator: Operator[..., Any], variant: Variant) -> tuple[Plan,
     plan = Plan(operator, variant)
     lines = ["_node = NodeClass()", *plan.store_edges(), "_node.hooks = None", *plan.save_lines()]
     return plan, lines, lambda: node_class(operator, variant)
-
-
-__all__ = ["PLAIN", "Plan", "Variant", "forward_lines", "node_class", "refuse_inference"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import int64
-from candelabra.layout import contiguous_strides, infer_shape, view_strides
-from candelabra.operator.promotion import real_part, same, unpromoted
+from candelabra.layout import infer_shape, view_strides
+from candelabra.operator.promotion import real_part
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, shape_of
 from candelabra.ops import placing
@@ -435,5 +435,3 @@ view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous())).scattered(
     lambda base, source: view_as_complex(source.contiguous())
 )
 view_as_complex.vjp(input=lambda g: view_as_real(g)).scattered(lambda base, source: view_as_real(source))
-
-__all__ = ["contiguous_strides", "same", "unpromoted"]
