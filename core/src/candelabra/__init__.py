@@ -20,6 +20,29 @@ _companions.extend_path(__path__)
 _namespace.install_methods()
 
 
+def _declare_everything() -> None:
+    # For the time being: soon an index says which module to import for a name.
+    import importlib
+    import pkgutil
+    import sys
+    import traceback
+
+    for family in ("families", "linalg", "fft", "special", "signal", "masked"):
+        try:
+            package = importlib.import_module(f"candelabra.{family}")
+            found = [m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+        except ModuleNotFoundError:
+            continue
+        for module in found:
+            try:
+                importlib.import_module(module)
+            except Exception:
+                traceback.print_exc(file=sys.stderr)
+
+
+_declare_everything()
+
+
 def __getattr__(name: str) -> Any:
     if name in _companions.COMPANIONS:
         return _companions.companion(name, __path__)

@@ -13,12 +13,15 @@ from types import ModuleType
 
 from candelabra._annotations import Final
 
-COMPANIONS: Final[dict[str, str]] = {
-    "nn": "candelabra.nn",
-    "optim": "candelabra.optim",
-    "utils": "candelabra.utils.data",
-}
-"""Attributes of ``candelabra`` that are packages of the distribution ``candelabra-nn``, and what to import for each."""
+COMPANIONS: Final[dict[str, tuple[str, str]]] = {
+    "nn": ("candelabra.nn", "nn"),
+    "optim": ("candelabra.optim", "nn"),
+    "utils": ("candelabra.utils.data", "nn"),
+    **{name: (f"candelabra.{name}", "operators") for name in (
+        "array_api", "fft", "linalg", "masked", "signal", "special",
+    )},
+}  # fmt: skip
+"""Attributes of ``candelabra`` that other distributions bring: what to import for each, and the extra that has it."""
 
 
 def extend_path(path: list[str]) -> None:
@@ -37,13 +40,13 @@ def companion(name: str, path: list[str]) -> ModuleType:
     Raises ``ModuleNotFoundError`` when the distribution is not installed.
     """
     extend_path(path)
-    whole = COMPANIONS[name]
+    whole, extra = COMPANIONS[name]
     try:
         import_module(whole)
     except ModuleNotFoundError as error:
         if error.name is None or not whole.startswith(error.name):
             raise  # the package is there, something that it needs is not
         raise ModuleNotFoundError(
-            f'candelabra.{name} is not installed: pip install "candelabra[nn]"', name=f"candelabra.{name}"
+            f'candelabra.{name} is not installed: pip install "candelabra[{extra}]"', name=f"candelabra.{name}"
         ) from None
     return sys.modules[f"candelabra.{name}"]

@@ -6,6 +6,7 @@ its place; a function of the module is found by ``candelabra.__getattr__`` and s
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final
@@ -21,6 +22,10 @@ BINARY: Final[dict[str, str]] = {
 """Python's operators with a reflected and an in-place form, and the records that serve them."""
 COMPARISONS: Final[dict[str, str]] = {name: name for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 UNARY: Final[dict[str, str]] = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
+
+
+ALIASES: Final[dict[str, Operator[..., Any]]] = {}
+"""Operators by their further public names."""
 
 
 class LazyMethod:
@@ -70,6 +75,13 @@ def install_operator(record: Operator[..., Any]) -> None:
         setattr(Tensor, name, LazyMethod(name, _former(record.name, "function")))
     if record.inplace and record.public and not hasattr(Tensor, record.name + "_"):
         setattr(Tensor, record.name + "_", LazyMethod(record.name + "_", _former(record.name, "inplace")))
+    for alias in record.aliases:
+        ALIASES[alias] = record
+        if "." not in alias:
+            if record.method:
+                setattr(Tensor, alias, LazyMethod(alias, _former(record.name, "function")))
+            if record.inplace:
+                setattr(Tensor, alias + "_", LazyMethod(alias + "_", _former(record.name, "inplace")))
 
 
 def publish(record: Operator[..., Any]) -> Callable[[], None]:
@@ -108,16 +120,43 @@ def public_function(name: str) -> Any:
     front = FRONTS.get(name)
     if front is not None:
         return front.function if front.is_function else None
-    record = OPERATORS.get(name)
-    if record is not None and record.public:
+    record = _by_public_name(name)
+    if record is not None:
         return record.function
-    if name.endswith("_") and (record := OPERATORS.get(name[:-1])) is not None and record.inplace and record.public:
+    if name.endswith("_") and (record := _by_public_name(name[:-1])) is not None and record.inplace:
         return record.form("inplace")
     return None
 
 
+def _by_public_name(name: str) -> Operator[..., Any] | None:
+    namespace, dot, last = name.rpartition(".")
+    record = OPERATORS.get(f"{namespace.replace('.', '_')}_{last}" if dot else name)
+    if record is not None and record.public and record.public_name == name:
+        return record
+    return ALIASES.get(name)
+
+
 def public_names() -> list[str]:
-    """Every function that the module offers."""
+    """Every function that the module and its namespaces offer: ``exp``, ``linalg.inv``."""
     names = {n for n, f in FRONTS.items() if f.is_function}
-    names |= {n for n, r in OPERATORS.items() if r.public}
-    return sorted(names)
+    names |= {r.public_name for r in OPERATORS.values() if r.public}
+    return sorted(names | ALIASES.keys())
+
+
+def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package such as ``candelabra.linalg``: its operators and fronts."""
+    module = sys.modules[f"candelabra.{namespace}"]
+
+    def find(name: str) -> Any:
+        found = public_function(f"{namespace}.{name}")
+        if found is None:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        setattr(module, name, found)
+        return found
+
+    def names() -> list[str]:
+        start = namespace + "."
+        ours = {n.removeprefix(start) for n in public_names() if n.startswith(start)}
+        return sorted({*vars(module), *(n for n in ours if "." not in n)})
+
+    return find, names

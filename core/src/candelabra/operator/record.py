@@ -67,6 +67,8 @@ class Operator(Generic[P, R]):
         random: bool = False,
         data_dependent: bool = False,
         public: bool = True,
+        namespace: str = "",
+        aliases: tuple[str, ...] = (),
     ) -> None:
         self.name: Final = function.__name__.rstrip("_") if function.__name__.endswith("_") else function.__name__
         self.doc: Final = function.__doc__ or ""
@@ -84,10 +86,14 @@ class Operator(Generic[P, R]):
         self.inplace: Final = pointwise if inplace is None else inplace
         has_out = self.schema.named("out") is None and self.schema.result is None and not view
         self.out: Final = has_out if out is None else out
-        self.method: Final = method
+        self.method: Final = method if not namespace or isinstance(method, str) else False
         self.random: Final = random
         self.data_dependent: Final = data_dependent
         self.public: Final = public
+        self.namespace: Final = namespace
+        self.public_name: Final = dotted(self.name, namespace)
+        self.aliases: Final = aliases
+        """Further public names, ``"arccos"`` or ``"special.expit"``; one without a dot is a method's name too."""
         self.rules: dict[tuple[str, ...], Rule] = {}
         self.real_rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
@@ -159,6 +165,11 @@ class Operator(Generic[P, R]):
         self.generation += 1
         self.table.clear()
         self.inplace_table.clear()
+
+
+def dotted(name: str, namespace: str) -> str:
+    """``linalg.inv`` of ``linalg_inv`` in the namespace ``linalg``; the name itself where there is no namespace."""
+    return f"{namespace}.{name.removeprefix(namespace.replace('.', '_') + '_')}" if namespace else name
 
 
 def _nothing() -> None:

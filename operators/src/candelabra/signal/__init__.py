@@ -1,0 +1,3 @@
+"""Signal processing: :mod:`candelabra.signal.windows`."""
+
+from candelabra.signal import windows as windows
