@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import candelabra as cd
@@ -116,6 +118,11 @@ BY_KEYWORD: dict[str, Callable[[Samples], tuple[tuple[Any, ...], dict[str, Any]]
     "cast": lambda t: ((t(2, 3),), {"dtype": C}),
     "moved": lambda t: ((t(2, 3),), {"target": t(1).device, "dtype": F}),
 }
+for path in sorted((Path(__file__).parents[2] / "operators" / "samples").glob("*.py")):
+    family = importlib.import_module(f"tests.operators.samples.{path.stem}")
+    SAMPLES.update(getattr(family, "SAMPLES", {}))
+    BY_KEYWORD.update(getattr(family, "BY_KEYWORD", {}))
+    DOMAINS.update(getattr(family, "DOMAINS", {}))
 NEEDS_COMPLEX = ("view_as_real",)
 ELSEWHERE = ("moved",)
 """Between devices and dtypes at once: its tests are those of ``Tensor.to``."""
