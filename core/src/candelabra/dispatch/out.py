@@ -18,20 +18,42 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], kwargs: d
 
     ``out`` may have a wider dtype of the same or a higher category. Neither it nor the arguments may require grad.
     """
+    if not state.bits & NO_GRAD and any(getattr(a, "_keys", 0) & AUTOGRAD for a in args):
+        raise _undifferentiable(op.name)
+    return store(op.name, op.function(*args, **kwargs), out)
+
+
+def store(name: str, value: Any, out: Any) -> Any:
+    """Write what was computed, a tensor or a NamedTuple of tensors, into ``out``, by :func:`write_out`'s rules.
+
+    Without ``out`` the value is handed back.
+    """
     from candelabra.tensor import Tensor
 
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if not state.bits & NO_GRAD and (out._keys & AUTOGRAD or any(getattr(a, "_keys", 0) & AUTOGRAD for a in args)):
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
-    value = op.function(*args, **kwargs)
+    if out is None:
+        return value
+    if isinstance(value, Tensor):
+        if not isinstance(out, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        if not state.bits & NO_GRAD and (out._keys | value._keys) & AUTOGRAD:
+            raise _undifferentiable(name)
+        _place(name, value, out)
+        return out
+    if not isinstance(out, (tuple, list)) or len(out) != len(value):
+        raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(value)} Tensors")
+    return type(value)(*[store(name, v, o) for v, o in zip(value, out, strict=True)])
+
+
+def _undifferentiable(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad."
+    )
+
+
+def _place(name: str, value: Any, out: Any) -> None:
     if value.device != out.device:
-        raise RuntimeError(
-            f"{op.name}(): Expected out tensor to have device {value.device}, but got {out.device} instead"
-        )
+        raise RuntimeError(f"{name}(): Expected out tensor to have device {value.device}, but got {out.device} instead")
     if not can_cast(value.dtype, out.dtype):
         raise RuntimeError(
             f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}"
@@ -43,10 +65,10 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], kwargs: d
                 f"match the required output shape {list(value.shape)}. This behavior is deprecated: resize it "
                 "yourself, or pass an empty tensor.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         from candelabra.autograd.views import rebind
 
         rebind(out, value.to(out.dtype)._payload)
-        return out
-    return out.copy_(value)
+    else:
+        out.copy_(value)
