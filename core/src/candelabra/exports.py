@@ -34,6 +34,9 @@ EXPORTS: Final[dict[str, str]] = {
     "newaxis": "candelabra.size:newaxis",
     # shapes, devices
     "Size": "candelabra.size:Size",
+    **{name: f"candelabra.layout:{name}" for name in (
+        "channels_last", "channels_last_3d", "contiguous_format", "memory_format", "preserve_format", "strided",
+    )},
     "get_default_device": "candelabra.device:get_default_device",
     "set_default_device": "candelabra.device:set_default_device",
     "transfers": "candelabra.dispatch.crossing:transfers",

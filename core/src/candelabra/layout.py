@@ -8,6 +8,42 @@ from math import prod
 Shape = tuple[int, ...]
 
 
+class layout:
+    """How elements are kept. There is one: :data:`strided`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"candelabra.{self.name}"
+
+
+class memory_format(layout):
+    """In which order the dims of a dense tensor lie in memory."""
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+
+def physical_order(rank: int, format: object) -> Shape | None:
+    """The dims from the outermost to the innermost in memory; None for formats that ask for C order.
+
+    Raises ``RuntimeError`` for a channels-last format and another rank, ``TypeError`` for what is no format.
+    """
+    if format is channels_last or format is channels_last_3d:
+        wanted = 4 if format is channels_last else 5
+        if rank != wanted:
+            raise RuntimeError(f"required rank {wanted} tensor to use {format!r} format")
+        return (0, *range(2, rank), 1)
+    if format is not None and not isinstance(format, memory_format):
+        raise TypeError(f"memory_format must be a candelabra.memory_format, not {type(format).__name__}")
+    return None
+
+
 def contiguous_strides(shape: Sequence[int]) -> Shape:
     """C-order strides in elements. Sizes of 0 count as 1, as PyTorch reports them."""
     strides = []

@@ -15,18 +15,29 @@ from candelabra.autograd.node import Leaf, Node
 from candelabra.device import Instance, device, instance_of_key
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, VIEW, state
-from candelabra.layout import contiguous_strides, is_contiguous_layout
+from candelabra.layout import (
+    contiguous_format,
+    contiguous_strides,
+    is_contiguous_layout,
+    physical_order,
+    strided,
+)
+from candelabra.layout import layout as layout_type
 from candelabra.size import Size
 
 if TYPE_CHECKING:
     from candelabra._methods import OperatorMethods
+    from candelabra._methods_operators import OperatorsMethods
+
+    class Methods(OperatorMethods, OperatorsMethods):
+        """The methods that are computed from records and fronts."""
 else:
-    OperatorMethods = object
+    Methods = object
 
 new = object.__new__
 
 
-class Tensor(OperatorMethods):
+class Tensor(Methods):
     """A multi-dimensional array on one device, with one dtype, that remembers how it was computed.
 
     Make one with :func:`candelabra.tensor`, :func:`candelabra.zeros` and the like. ``_base``, ``_parent``, ``_replay``
@@ -116,8 +127,9 @@ class Tensor(OperatorMethods):
         return instance_of_key(self._keys).index
 
     @property
-    def layout(self) -> str:
-        return "strided"
+    def layout(self) -> layout_type:
+        """How the elements are kept: always ``candelabra.strided``."""
+        return strided
 
     @property
     def itemsize(self) -> int:
@@ -163,9 +175,13 @@ class Tensor(OperatorMethods):
         """Where the first element lies in the storage, in elements."""
         return self._layout()[1]
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in C order without gaps."""
-        return is_contiguous_layout(self._payload.shape, self._layout()[0])
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie in C order without gaps, or in the order of a channels-last format."""
+        shape, strides = self._payload.shape, self._layout()[0]
+        order = None if memory_format is contiguous_format else physical_order(len(shape), memory_format)
+        if order is not None:
+            shape, strides = [shape[d] for d in order], tuple([strides[d] for d in order])
+        return is_contiguous_layout(shape, strides)
 
     # -- autograd -----------------------------------------------------------------------------------------------------
     def _fresh(self) -> Tensor:

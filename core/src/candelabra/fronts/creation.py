@@ -7,6 +7,7 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
 from candelabra.dtypes import dtype, get_default_dtype, int64
+from candelabra.fronts.forms import factory
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import sizes
 from candelabra.operator.arguments import as_dtype
@@ -26,18 +27,21 @@ def _filled(shape: tuple[int, ...], value: Any, d: dtype | None, device: Any, re
 
 
 @front(method=False)
+@factory
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the given shape."""
     return _filled(sizes(size), 0, dtype, device, requires_grad)
 
 
 @front(method=False)
+@factory
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in the given shape."""
     return _filled(sizes(size), 1, dtype, device, requires_grad)
 
 
 @front(method=False)
+@factory
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of unspecified content in the given shape."""
     from candelabra.tensor import wrap
@@ -51,6 +55,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
 
 
 @front(method=False)
+@factory
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``fill_value`` in the given shape; the dtype is that of the value unless given."""
     if hasattr(fill_value, "_payload"):
@@ -63,6 +68,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
 
 
 @front(method=False)
+@factory
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -83,6 +89,7 @@ def arange(
 
 
 @front(method=False)
+@factory
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -95,6 +102,7 @@ def linspace(
 
 
 @front(method=False)
+@factory
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal of an ``n`` × ``m`` matrix (``m`` = ``n`` unless given), zeros elsewhere."""
     if n < 0 or (m is not None and m < 0):
@@ -108,18 +116,21 @@ def _like(input: Tensor, value: Any, d: Any, device: Any, requires_grad: bool) -
 
 
 @front(method=False)
+@factory
 def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the shape, dtype and device of ``input``."""
     return _like(input, 0, dtype, device, requires_grad)
 
 
 @front(method=False)
+@factory
 def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in the shape, dtype and device of ``input``."""
     return _like(input, 1, dtype, device, requires_grad)
 
 
 @front(method=False)
+@factory
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of unspecified content in the shape, dtype and device of ``input``."""
     return empty(
@@ -128,6 +139,7 @@ def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
 
 
 @front(method=False)
+@factory
 def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
