@@ -28,7 +28,7 @@ test: .venv/.test ## all tests
 lint: .venv/.lint ## style, types, and whether the stubs are those of the code
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
-	.venv/bin/mypy --strict core/src
+	.venv/bin/mypy --strict
 	.venv/bin/python tools/stubs.py --check
 
 bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run

@@ -4,48 +4,29 @@ from __future__ import annotations
 
 from candelabra import _companions
 from candelabra import exports as _exports
-from candelabra import fronts as _fronts  # noqa: F401 - to import it is to declare
 from candelabra import namespace as _namespace
-from candelabra import ops as _ops  # noqa: F401 - likewise
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._version import __version__ as __version__
 from candelabra.creation import tensor as tensor  # after the module of that name, whose place it takes
 from candelabra.device import device as device
+from candelabra.index import read as _read_index
 from candelabra.tensor import Tensor as Tensor
 
 if TYPE_CHECKING:  # what __getattr__ finds, as the stub that is generated from records and fronts says it
     from candelabra._functions import *  # noqa: F403
+    from candelabra._functions_operators import *  # noqa: F403
 
 _companions.extend_path(__path__)
+_read_index(__path__)
 _namespace.install_methods()
-
-
-def _declare_everything() -> None:
-    # For the time being: soon an index says which module to import for a name.
-    import importlib
-    import pkgutil
-    import sys
-    import traceback
-
-    for family in ("families", "linalg", "fft", "special", "signal", "masked"):
-        try:
-            package = importlib.import_module(f"candelabra.{family}")
-            found = [m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
-        except ModuleNotFoundError:
-            continue
-        for module in found:
-            try:
-                importlib.import_module(module)
-            except Exception:
-                traceback.print_exc(file=sys.stderr)
-
-
-_declare_everything()
 
 
 def __getattr__(name: str) -> Any:
     if name in _companions.COMPANIONS:
-        return _companions.companion(name, __path__)
+        package = _companions.companion(name, __path__)
+        if _read_index(__path__):
+            _namespace.install_indexed()
+        return package
     found = _exports.exported(name) if name in _exports.EXPORTS else _namespace.public_function(name)
     if found is None and name not in _exports.EXPORTS and name[0] != "_":
         from candelabra.device_modules import device_module

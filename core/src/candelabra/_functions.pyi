@@ -12,9 +12,6 @@ from candelabra.random.generator import Generator
 from candelabra.size import Size
 from candelabra.tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
-from candelabra.ops.normalization import Normalized as Normalized
-from candelabra.ops.pooling import Pooled as Pooled
-from candelabra.ops.reductions import Extreme as Extreme
 from candelabra.ops.sorting import Sorted as Sorted
 from candelabra.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from candelabra.autograd.modes import enable_grad as enable_grad
@@ -55,12 +52,23 @@ from candelabra.dtypes import uint32 as uint32
 from candelabra.dtypes import uint64 as uint64
 from candelabra.dtypes import uint8 as uint8
 from candelabra.errors import OutOfMemoryError as OutOfMemoryError
+from candelabra.layout import channels_last as channels_last
+from candelabra.layout import channels_last_3d as channels_last_3d
+from candelabra.layout import contiguous_format as contiguous_format
+from candelabra.layout import memory_format as memory_format
+from candelabra.layout import preserve_format as preserve_format
+from candelabra.layout import strided as strided
 from candelabra.plugins.kernels import get_kernel as get_kernel
 from candelabra.plugins.kernels import register_kernel as register_kernel
 from candelabra.printing import get_printoptions as get_printoptions
 from candelabra.printing import printoptions as printoptions
 from candelabra.printing import set_printoptions as set_printoptions
 from candelabra.random.generator import Generator as Generator
+from candelabra.random.generator import get_rng_state as get_rng_state
+from candelabra.random.generator import initial_seed as initial_seed
+from candelabra.random.generator import manual_seed as manual_seed
+from candelabra.random.generator import seed as seed
+from candelabra.random.generator import set_rng_state as set_rng_state
 from candelabra.serialization.api import load as load
 from candelabra.serialization.api import save as save
 from candelabra.size import Size as Size
@@ -213,7 +221,6 @@ def gather(input: Tensor, dim: Dim, index: Index, *, out: Tensor | None = None, 
     """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
 def ge(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input >= other``, element by element."""
-from candelabra.random.generator import get_rng_state as get_rng_state
 def gt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
 from candelabra.fronts.activations import hardshrink as hardshrink
@@ -229,7 +236,6 @@ from candelabra.fronts.scattering import index_put as index_put
 from candelabra.fronts.scattering import index_put_ as index_put_
 def index_select(input: Tensor, dim: Dim, index: Index, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
     """The slices of ``input`` along ``dim`` that the 1-d ``index`` names, in its order."""
-from candelabra.random.generator import initial_seed as initial_seed
 from candelabra.fronts.comparison import is_complex as is_complex
 from candelabra.fronts.comparison import is_floating_point as is_floating_point
 from candelabra.fronts.comparison import is_nonzero as is_nonzero
@@ -269,7 +275,6 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: builtins.bool = False, *, out: 
     """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
 def lt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input < other``, element by element."""
-from candelabra.random.generator import manual_seed as manual_seed
 from candelabra.fronts.scattering import masked_fill as masked_fill
 from candelabra.fronts.scattering import masked_fill_ as masked_fill_
 from candelabra.fronts.scattering import masked_scatter as masked_scatter
@@ -347,11 +352,9 @@ from candelabra.fronts.scattering import scatter as scatter
 from candelabra.fronts.scattering import scatter_ as scatter_
 from candelabra.fronts.scattering import scatter_add as scatter_add
 from candelabra.fronts.scattering import scatter_add_ as scatter_add_
-from candelabra.random.generator import seed as seed
 from candelabra.fronts.shaping import select as select
 from candelabra.fronts.scattering import select_scatter as select_scatter
 from candelabra.fronts.activations import selu as selu
-from candelabra.random.generator import set_rng_state as set_rng_state
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input / abs(input)``, 0 where the input is 0: :func:`sign` for complex numbers."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -12,9 +12,6 @@ from candelabra.random.generator import Generator
 from candelabra.size import Size
 from candelabra.tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
-from candelabra.ops.normalization import Normalized as Normalized
-from candelabra.ops.pooling import Pooled as Pooled
-from candelabra.ops.reductions import Extreme as Extreme
 from candelabra.ops.sorting import Sorted as Sorted
 from candelabra.fronts.arranging import Tensors as Tensors
 from candelabra.fronts.convolution import Sizes as Sizes

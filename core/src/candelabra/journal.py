@@ -27,6 +27,17 @@ def note(undo: Undo) -> None:
         _journal.entries.append(undo)
 
 
+class unrecorded:
+    """``with unrecorded():`` what happens inside is not the plugin's, though its loading caused it."""
+
+    def __enter__(self) -> None:
+        self._outer = _journal.entries
+        _journal.entries = None
+
+    def __exit__(self, *_: object) -> None:
+        _journal.entries = self._outer
+
+
 class Recording:
     """``with Recording() as recording:`` notes what happens inside; ``recording.undo()`` takes it back, newest first.
 

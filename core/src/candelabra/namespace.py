@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from candelabra import index
 from candelabra._annotations import Any, Final
-from candelabra.fronts.registry import FRONTS
+from candelabra.fronts.registry import FRONTS, METHODS
 from candelabra.operator.record import OPERATORS, PUBLISHERS, Operator
 from candelabra.tensor import Tensor
 
@@ -25,11 +26,11 @@ UNARY: Final[dict[str, str]] = {"neg": "neg", "pos": "positive", "abs": "abs", "
 
 
 ALIASES: Final[dict[str, Operator[..., Any]]] = {}
-"""Operators by their further public names."""
+"""Operators by their further public names, of the modules that are imported so far."""
 
 
 class LazyMethod:
-    """A method that is compiled when it is first looked up, and then replaces this descriptor in its class."""
+    """A method that is made when it is first looked up, and then replaces this descriptor in its class."""
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
         self.name = name
@@ -39,6 +40,14 @@ class LazyMethod:
         made = self.make()
         setattr(Tensor, self.name, made)
         return made.__get__(instance, owner)
+
+
+class LazyProperty(LazyMethod):
+    """Likewise for a property: assigning to it must reach the property, not the tensor's own attributes."""
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self.__get__(None, Tensor)
+        setattr(instance, self.name, value)
 
 
 def data_model() -> dict[str, tuple[str, str]]:
@@ -61,39 +70,70 @@ def install_methods() -> None:
     PUBLISHERS.append(publish)
     for name, (operator, form) in data_model().items():
         setattr(Tensor, name, LazyMethod(name, _former(operator, form)))
-    for record in OPERATORS.values():
-        install_operator(record)
-    for front in FRONTS.values():
-        if front.method is not None:
-            setattr(Tensor, front.method, property(front.function) if front.is_property else front.function)
+    install_indexed()
+
+
+def install_indexed() -> None:
+    """Attach the methods that the index knows."""
+    there = vars(Tensor)
+    for name, module in index.METHODS_IN.items():
+        if name in there:
+            continue
+        lazy = LazyProperty if name in index.PROPERTIES else LazyMethod
+        setattr(Tensor, name, lazy(name, _finder(name, module)))
+
+
+def _finder(name: str, module: str) -> Callable[[], Any]:
+    def find() -> Any:
+        index.load(module)
+        front = METHODS.get(name)
+        if front is not None:
+            return property(front.function) if front.is_property else front.function
+        for operator, place in index.OPERATORS_IN.items():
+            if place == module and (form := methods_of(OPERATORS[operator]).get(name)) is not None:
+                return OPERATORS[operator].form(form)
+        raise AttributeError(f"the index says that {module} declares Tensor.{name}, but it does not")
+
+    return find
+
+
+def methods_of(record: Operator[..., Any]) -> dict[str, str]:
+    """``{method: form}`` of an operator."""
+    found: dict[str, str] = {}
+    if not record.public:
+        return found
+    if record.method:
+        found[record.method if isinstance(record.method, str) else record.name] = "function"
+    if record.inplace and not record.namespace:
+        found[record.name + "_"] = "inplace"
+    for alias in record.aliases:
+        if "." not in alias:
+            if record.method or record.namespace:
+                found[alias] = "function"
+            if record.inplace:
+                found[alias + "_"] = "inplace"
+    return found
 
 
 def install_operator(record: Operator[..., Any]) -> None:
-    """Attach one operator's methods; for operators that plugins bring, too."""
-    if record.method and record.public:
-        name = record.method if isinstance(record.method, str) else record.name
-        setattr(Tensor, name, LazyMethod(name, _former(record.name, "function")))
-    if record.inplace and record.public and not hasattr(Tensor, record.name + "_"):
-        setattr(Tensor, record.name + "_", LazyMethod(record.name + "_", _former(record.name, "inplace")))
-    for alias in record.aliases:
-        ALIASES[alias] = record
-        if "." not in alias:
-            if record.method:
-                setattr(Tensor, alias, LazyMethod(alias, _former(record.name, "function")))
-            if record.inplace:
-                setattr(Tensor, alias + "_", LazyMethod(alias + "_", _former(record.name, "inplace")))
+    """Attach one operator's methods; what a front has taken stays the front's."""
+    for name, form in methods_of(record).items():
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, LazyMethod(name, _former(record.name, form)))
 
 
 def publish(record: Operator[..., Any]) -> Callable[[], None]:
-    """Attach the methods of an operator that came late (a plugin's, a user's), and return how to detach them.
+    """Attach the methods of an operator that the index does not know (a plugin's, a user's); returns how to detach them.
 
     ValueError when Tensor has an attribute of that name already: nothing that was there is hidden.
     """
+    ALIASES.update(dict.fromkeys(record.aliases, record))
+    if record.declared.__module__.startswith("candelabra."):  # an overloaded front stands before its own record
+        if record.name not in index.OPERATORS_IN:
+            install_operator(record)
+        return lambda: None
     before = set(vars(Tensor))
     name = record.method if isinstance(record.method, str) else record.name
-    ours = record.declared.__module__.startswith("candelabra.")  # an overloaded front stands before its own record
-    if ours and any(front.method == name for front in FRONTS.values()):
-        return lambda: None
     if record.method and record.public and hasattr(Tensor, name):
         OPERATORS.pop(record.name, None)
         raise ValueError(f"operator {record.name!r} would hide Tensor.{name}: give it method=False or another name")
@@ -105,7 +145,9 @@ def publish(record: Operator[..., Any]) -> Callable[[], None]:
 
         for method in added:
             delattr(Tensor, method)
-        for function in (record.name, record.name + "_"):
+        for alias in record.aliases:
+            ALIASES.pop(alias, None)
+        for function in (record.name, record.name + "_", *record.aliases):
             vars(candelabra).pop(function, None)
 
     return withdraw
@@ -117,6 +159,9 @@ def _former(operator: str, form: str) -> Callable[[], Any]:
 
 def public_function(name: str) -> Any:
     """The function ``candelabra.<name>``, or None."""
+    for places in (index.FUNCTIONS_IN, index.METHODS_IN):  # a front that is a method only hides a record's function
+        if name in places:
+            index.load(places[name])
     front = FRONTS.get(name)
     if front is not None:
         return front.function if front.is_function else None
@@ -129,8 +174,10 @@ def public_function(name: str) -> Any:
 
 
 def _by_public_name(name: str) -> Operator[..., Any] | None:
+    if name in index.FUNCTIONS_IN:
+        index.load(index.FUNCTIONS_IN[name])
     namespace, dot, last = name.rpartition(".")
-    record = OPERATORS.get(f"{namespace.replace('.', '_')}_{last}" if dot else name)
+    record: Operator[..., Any] | None = OPERATORS.get(f"{namespace.replace('.', '_')}_{last}" if dot else name)
     if record is not None and record.public and record.public_name == name:
         return record
     return ALIASES.get(name)
@@ -139,8 +186,8 @@ def _by_public_name(name: str) -> Operator[..., Any] | None:
 def public_names() -> list[str]:
     """Every function that the module and its namespaces offer: ``exp``, ``linalg.inv``."""
     names = {n for n, f in FRONTS.items() if f.is_function}
-    names |= {r.public_name for r in OPERATORS.values() if r.public}
-    return sorted(names | ALIASES.keys())
+    names |= {r.public_name for r in OPERATORS.present().values() if r.public}
+    return sorted({*names, *ALIASES, *index.FUNCTIONS_IN})
 
 
 def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

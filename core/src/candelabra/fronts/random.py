@@ -11,7 +11,6 @@ from candelabra.fronts.shaping import sizes
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.arguments import as_dtype, as_size
 from candelabra.ops import creation, random
-from candelabra.random import generator as generators
 from candelabra.random.counters import counters_used
 from candelabra.random.drawing import (
     EXACT,
@@ -296,11 +295,3 @@ def multinomial(
     seed, offset = source.take(counters_used("multinomial", count, "int64"))
     result: Tensor = random.random_multinomial.function(input.detach(), num_samples, bool(replacement), seed, offset)
     return result
-
-
-# -- generators, as PyTorch publishes them ----------------------------------------------------------------------------
-for _function in (
-    generators.manual_seed, generators.seed, generators.initial_seed, generators.get_rng_state,
-    generators.set_rng_state,
-):  # fmt: skip
-    front(method=False)(_function)

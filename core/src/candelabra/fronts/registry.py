@@ -21,7 +21,9 @@ class Front(NamedTuple):
 
 
 FRONTS: Final[dict[str, Front]] = {}
-"""Functions and methods by public name."""
+"""Functions and methods by public name, of the modules that are imported so far."""
+METHODS: Final[dict[str, Front]] = {}
+"""Those with a method, by its name."""
 
 
 @overload
@@ -69,4 +71,12 @@ def _enter(name: str, entry: Front) -> None:
     if name in FRONTS:
         raise ValueError(f"front {name!r} is declared twice")
     FRONTS[name] = entry
-    journal.note(lambda: FRONTS.pop(name, None) and None)
+    if entry.method is not None:
+        METHODS[entry.method] = entry
+    journal.note(lambda: _withdraw(name))
+
+
+def _withdraw(name: str) -> None:
+    entry = FRONTS.pop(name, None)
+    if entry is not None and entry.method is not None:
+        METHODS.pop(entry.method, None)

@@ -13,6 +13,7 @@ from functools import cached_property
 from candelabra import journal
 from candelabra._annotations import Any, Final, Generic, ParamSpec, TypeVar
 from candelabra.dtypes import dtype
+from candelabra.index import OPERATORS_IN, Declared
 from candelabra.operator.derivative import Rule, checked_rules
 from candelabra.operator.promotion import Promotion, common, same
 from candelabra.operator.schema import Schema, read_schema
@@ -20,10 +21,10 @@ from candelabra.operator.schema import Schema, read_schema
 P = ParamSpec("P")
 R = TypeVar("R")
 
-OPERATORS: Final[dict[str, Operator[..., Any]]] = {}
-"""Every operator by name. Filled by the declarations and by plugins."""
+OPERATORS: Final[Declared[Operator[..., Any]]] = Declared()
+"""Every operator by name. Filled by the declarations, when a name of theirs is asked for, and by plugins."""
 PUBLISHERS: Final[list[Callable[[Operator[..., Any]], Callable[[], None]]]] = []
-"""Told of each operator that is declared after the namespaces were made; each returns how to withdraw it."""
+"""Told of each operator that is declared; each returns how to withdraw it."""
 
 ShapeRule = Callable[..., Any]
 """Called with the operator's arguments when a kernel failed; raises what is wrong in the user's words, or returns the
@@ -190,7 +191,7 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Oper
 
     def declare(function: Callable[P, R]) -> Operator[P, R]:
         record: Operator[P, R] = Operator(function, rule, **options)
-        if record.name in OPERATORS:
+        if dict.__contains__(OPERATORS, record.name) or elsewhere(record.name, function.__module__):
             first = OPERATORS[record.name].declared.__module__
             raise ValueError(
                 f"operator {record.name!r} is declared twice: first in {first}, now in {function.__module__}"
@@ -209,7 +210,12 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Oper
     return declare
 
 
+def elsewhere(name: str, module: str) -> bool:
+    """Whether the index has the operator in another module, which is not imported yet maybe."""
+    return OPERATORS_IN.get(name, module) != module
+
+
 def clear_dispatch_tables(operators: Iterable[Operator[..., Any]] | None = None) -> None:
     """Forget resolved calls, of all operators unless some are named."""
-    for record in list(OPERATORS.values()) if operators is None else operators:
+    for record in list(OPERATORS.present().values()) if operators is None else operators:
         record.clear()

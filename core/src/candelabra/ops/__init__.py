@@ -1,18 +1,1 @@
-"""The operators, declared family by family. Importing this package fills the registry."""
-
-from candelabra.ops import (  # noqa: F401 - to declare is the point
-    arithmetic,
-    convolution,
-    creation,
-    indexing,
-    joining,
-    network,
-    normalization,
-    pointwise,
-    pooling,
-    random,
-    reductions,
-    sorting,
-    transfer,
-    views,
-)
+"""The operators, declared family by family. A module is imported when one of its names is asked for: see the index."""
