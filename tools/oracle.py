@@ -1,0 +1,86 @@
+"""Hold candelabra against PyTorch, operator by operator, with the samples that PyTorch ships in its own wheel.
+
+``python tools/oracle.py [NAME...]`` (a Python that has both: ``make oracle`` makes one) runs every OpInfo of
+``torch.testing._internal`` outside ``nn.functional`` through both and compares values, dtypes, shapes, gradients,
+in-place and ``out=`` forms, aliases and the classes of errors. An operator is wholly right when nothing differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fnmatch
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from oracle_checks import DTYPES, Limits, Verdict, full_name, judge
+from oracle_report import markdown, summary
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these: add, 'linalg.*', norm.nuc (a variant)")
+    parser.add_argument("--nn", action="store_true", help="nn.functional too")
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, metavar="DTYPE", help="only these")
+    parser.add_argument("--samples", type=int, default=40, help="at most so many per operator and dtype (40)")
+    parser.add_argument("--seconds", type=float, default=30.0, help="at most so long per operator (30)")
+    parser.add_argument("--differences", type=int, default=8, help="at most so many reported per operator (8)")
+    parser.add_argument("--summary", action="store_true", help="only the totals")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write them there for people, as Markdown")
+    return parser.parse_args()
+
+
+def selected(names: list[str], nn: bool) -> list[Any]:
+    """The OpInfos of these names (patterns); all outside nn.functional where none is given."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    if not names:
+        return [op for op in op_db if nn or not op.name.startswith("nn.functional.")]
+    found = [op for op in op_db if any(fnmatch.fnmatch(n, p) for p in names for n in (op.name, full_name(op)))]
+    aliased = [op for op in op_db if any(alias.name in names for alias in op.aliases) and op not in found]
+    if not found + aliased:
+        sys.exit(f"oracle: PyTorch has no samples of {' '.join(names)}")
+    return found + aliased
+
+
+def verdicts(operators: Iterable[Any], limits: Limits, console: Console) -> list[Verdict]:
+    """Judge one operator after the other, and say where we are."""
+    columns = TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    made = []
+    with Progress(*columns, console=console, transient=True) as progress:
+        chosen = list(operators)
+        task = progress.add_task("", total=len(chosen))
+        for op in chosen:
+            progress.update(task, description=full_name(op))
+            made.append(judge(op, limits))
+            progress.advance(task)
+    return made
+
+
+def main() -> int:
+    """Run, print, write; 1 when something differs."""
+    options = arguments()
+    limits = Limits(tuple(options.dtypes), options.samples, options.seconds, options.differences)
+    made = verdicts(selected(options.names, options.nn), limits, Console(stderr=True))
+    if options.json:
+        options.json.write_text(json.dumps([dataclasses.asdict(v) for v in made], indent=1) + "\n")
+    if options.report:
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.write_text(markdown(made, limits))
+    if not options.summary:
+        for verdict in made:
+            print(f"{verdict.name}: {verdict.status} ({verdict.samples} samples, {verdict.seconds:.1f} s)")
+            print("".join(f"    {difference}\n" for difference in verdict.differences), end="")
+    print(summary(made))
+    return int(any(v.status in ("wrong", "missing") for v in made))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,390 @@
+"""What is compared of one operator: results, gradients, in-place and ``out=`` forms, aliases, errors.
+
+PyTorch's own answer is the standard. Where values differ by more than PyTorch's tolerance in a narrow dtype, both are
+held against PyTorch's answer in double precision: candelabra is right when no further from it than PyTorch (twice).
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import candelabra as cd
+import torch
+from oracle_peer import UNSUPPORTED, Missing, counterpart, each, leaves, lookup, to_torch, translate
+
+DTYPES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16", "int64", "int32", "int16", "int8",
+          "uint8", "bool")  # fmt: skip
+"""The dtypes of both, the telling ones first."""
+WIDE = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64,
+        torch.complex64: torch.complex128}  # fmt: skip
+GRADIENTS = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+"""Gradients in half precision are only noise in another order."""
+RANDOM = frozenset({
+    "bernoulli", "multinomial", "normal", "randn", "rand", "randint", "randperm", "randn_like", "rand_like",
+    "randint_like", "uniform", "cauchy", "exponential", "geometric", "log_normal", "poisson", "binomial",
+    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.alpha_dropout",
+    "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d",
+})  # fmt: skip
+"""Drawn from another generator: only dtype and shape are compared, and whether it is finite."""
+UNINITIALISED = frozenset({
+    "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_"
+})  # fmt: skip
+"""Only dtype and shape are compared."""
+
+TIED = frozenset({"sort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian"})
+"""Which of several equal elements an index means is left open unless ``stable=True``: what it picks is compared."""
+
+
+class Slow(Exception):
+    """The time of an operator is over."""
+
+
+@dataclass
+class Limits:
+    """How much is compared of each operator."""
+
+    dtypes: tuple[str, ...] = DTYPES
+    samples: int = 40
+    seconds: float = 30.0
+    differences: int = 8
+
+
+@dataclass
+class Verdict:
+    """What came out for one OpInfo."""
+
+    name: str
+    operator: str
+    status: str = "right"
+    """``right``, ``wrong``, ``missing``, ``unsupported``, or ``peer`` (PyTorch itself gives no answer)."""
+    samples: int = 0
+    differences: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def full_name(op: Any) -> str:
+    """``norm.nuc``: the name and the variant of the test."""
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else str(op.name)
+
+
+def judge(op: Any, limits: Limits) -> Verdict:
+    """Compare one operator, within its time."""
+    verdict = Verdict(full_name(op), op.name)
+    if op.name.startswith(UNSUPPORTED):
+        verdict.status = "unsupported"
+        return verdict
+    started = time.monotonic()
+
+    def ring(*_: object) -> None:
+        raise Slow
+
+    found: dict[str, tuple[dict[str, None], str]] = {}
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, limits.seconds)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for dtype, difference, sample in differences(op, limits, verdict):
+                known = found.get(difference)
+                if known is None and len(found) >= limits.differences:
+                    break
+                found[difference] = (known[0] | {dtype: None}, known[1]) if known else ({dtype: None}, sample)
+    except Missing as error:
+        verdict.status = "missing"
+        verdict.differences.append(f"no candelabra.{error}")
+    except Slow:
+        verdict.differences.append(f"not done within {limits.seconds:g} s")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    verdict.differences[:0] = [
+        f"{', '.join(filter(None, dtypes))}: {difference}{sample and '; '}{sample}".removeprefix(": ")
+        for difference, (dtypes, sample) in found.items()
+    ]
+    verdict.seconds = time.monotonic() - started
+    if verdict.status == "right":
+        verdict.status = "wrong" if verdict.differences else "right" if verdict.samples else "peer"
+    return verdict
+
+
+def differences(op: Any, limits: Limits, verdict: Verdict) -> Iterator[tuple[str, str, str]]:
+    """Every difference of one operator, in words: the dtype, the difference, the sample."""
+    ours = counterpart(op.op, op.name)
+    yield from (("", text, "") for text in missing_names(op))
+    method = op.method_variant and counterpart(op.method_variant, f"Tensor.{op.name}")
+    inplace = op.inplace_variant and counterpart(op.inplace_variant, f"Tensor.{op.name}_")
+    backward = op.supported_backward_dtypes("cpu") if op.supports_autograd else ()
+    for name in limits.dtypes:
+        dtype = getattr(torch, name)
+        if dtype not in op.supported_dtypes("cpu"):
+            continue
+        differentiable = dtype in backward and dtype in GRADIENTS
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=differentiable))
+        for number, sample in enumerate(samples[:: max(1, -(-len(samples) // limits.samples))]):
+            wanted, error = attempt(lambda: op.op(sample.input, *sample.args, **sample.kwargs))  # noqa: B023
+            if error is not None:  # PyTorch has no answer either
+                continue
+            verdict.samples += 1
+            checks = [lambda: result_differs(op, ours, sample, wanted)]  # noqa: B023
+            if differentiable:
+                checks.append(lambda: gradient_differs(op, ours, sample))  # noqa: B023
+            if number < 3 and method:
+                checks.append(lambda: result_differs(op, method, sample, wanted, "method: "))  # noqa: B023
+            if number < 12 and inplace:
+                checks.append(lambda: inplace_differs(op, inplace, sample))  # noqa: B023
+            if number < 6 and op.supports_out:
+                checks.append(lambda: out_differs(op, ours, sample, wanted))  # noqa: B023
+            found = next(filter(None, (check() for check in checks)), None)
+            if found is not None:
+                yield name, found, described(sample)
+    yield from error_differs(op, ours)
+
+
+def missing_names(op: Any) -> Iterator[str]:
+    """Aliases, methods and in-place methods that candelabra lacks."""
+    for form in (op, *op.aliases):
+        for theirs, path in ((form.method_variant, form.name), (form.inplace_variant, form.name + "_")):
+            if theirs is not None and lookup(torch.Tensor, path) is not None and lookup(cd.Tensor, path) is None:
+                yield f"Tensor.{path} is missing"
+        if form is not op and lookup(cd, form.name) is None:
+            yield f"alias {form.name} is missing"
+
+
+def attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """The result of a call, or its error."""
+    try:
+        return call(), None
+    except (Slow, Missing):
+        raise
+    except Exception as error:
+        return None, error
+
+
+def words(error: Exception) -> str:
+    """An error on one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def described(sample: Any) -> str:
+    """A sample on one line."""
+    return " ".join(str(sample.summary()).split())[:300]
+
+
+def result_differs(op: Any, ours: Any, sample: Any, wanted: Any, form: str = "") -> str | None:
+    """Compare the result of the function or the method."""
+    got, error = attempt(lambda: ours(*translate((sample.input, *sample.args)), **translate(sample.kwargs)))
+    if error is not None:
+        return form + words(error)
+    found = structure_differs(got, wanted)
+    if found is None and op.name not in RANDOM | UNINITIALISED:
+        process = sample.output_process_fn_grad
+
+        def reference() -> Any:
+            return leaves(
+                process(op.op(*widened((sample.input, *sample.args)), **widened(sample.kwargs))), torch.Tensor
+            )
+
+        found = values_differ(counterpart(process)(got), process(wanted), reference, tied(op, sample))
+    return None if found is None else form + found
+
+
+def tied(op: Any, sample: Any) -> torch.Tensor | None:
+    """The input whose equal elements may be exchanged, None where the order is documented."""
+    return sample.input if op.name in TIED and not sample.kwargs.get("stable") else None
+
+
+def structure_differs(got: Any, wanted: Any) -> str | None:
+    """Compare types, dtypes, shapes, lengths, names of fields, and plain numbers."""
+    if isinstance(wanted, torch.Tensor):
+        if not isinstance(got, cd.Tensor):
+            return f"gives {type(got).__name__}, not a tensor"
+        dtype, shape = str(got.dtype).rpartition(".")[2], tuple(got.shape)
+        if dtype != str(wanted.dtype).rpartition(".")[2]:
+            return f"dtype {dtype}, PyTorch's is {str(wanted.dtype).rpartition('.')[2]}"
+        return None if shape == tuple(wanted.shape) else f"shape {shape}, PyTorch's is {tuple(wanted.shape)}"
+    if isinstance(wanted, (list, tuple)):
+        if not isinstance(got, (list, tuple)) or len(got) != len(wanted):
+            return f"gives {type(got).__name__}, PyTorch {type(wanted).__name__} of {len(wanted)}"
+        for name in [n for n in dir(wanted) if n[0] != "_" and n not in dir(tuple) and not n.startswith("n_")]:
+            if isinstance(getattr(wanted, name), torch.Tensor) and not hasattr(got, name):
+                return f"result has no field {name}"
+        return next(filter(None, map(structure_differs, got, wanted)), None)
+    if isinstance(wanted, (float, complex)) and type(got) is type(wanted):
+        near = got == wanted or (got != got and wanted != wanted) or abs(got - wanted) <= 1e-5 * abs(wanted) + 1e-7
+        return None if near else f"gives {got}, PyTorch {wanted}"
+    got = to_torch(got)
+    return None if type(got) is type(wanted) and got == wanted else f"gives {got!r}, PyTorch {wanted!r}"
+
+
+def torch_leaves(value: Any) -> list[torch.Tensor]:
+    """All of PyTorch's tensors in a nest."""
+    return leaves(value, torch.Tensor)
+
+
+def values_differ(
+    got: Any, wanted: Any, reference: Callable[[], Any], source: torch.Tensor | None = None
+) -> str | None:
+    """Compare all tensors of two results of one structure; None stands for a gradient of zeros."""
+    ours, theirs = leaves(got, cd.Tensor), leaves(wanted, torch.Tensor)
+    wide: Any = None
+    for position, (tensor, standard) in enumerate(zip(ours, theirs)):
+        mine, standard = to_torch(tensor), standard.detach().resolve_conj().resolve_neg()
+        try:
+            torch.testing.assert_close(mine, standard, equal_nan=True, check_stride=False)
+        except AssertionError as error:
+            if source is not None and mine.dtype is torch.int64 and picks_equal(source, mine, standard):
+                continue
+            if mine.dtype in WIDE and mine.shape == standard.shape:
+                wide = (attempt(reference)[0] or []) if wide is None else wide
+                if position < len(wide) and as_near(mine, standard, wide[position].detach()):
+                    continue
+            return "values: " + " ".join(str(error).split())[:200]
+    return None
+
+
+def picks_equal(source: torch.Tensor, mine: torch.Tensor, standard: torch.Tensor) -> bool:
+    """Whether both indices, along some dim, pick equal elements."""
+    for dim in range(source.ndim):
+        keepers = (mine, standard) if mine.ndim == source.ndim else (mine.unsqueeze(dim), standard.unsqueeze(dim))
+        picked, _ = attempt(lambda: [source.detach().gather(dim, index) for index in keepers])  # noqa: B023
+        if picked and torch.equal(*(p.nan_to_num() for p in picked)):
+            return True
+    return False
+
+
+def as_near(mine: torch.Tensor, standard: torch.Tensor, truth: torch.Tensor) -> bool:
+    """Whether ``mine`` is as near to the truth as twice PyTorch's own distance."""
+    truth = truth.resolve_conj().resolve_neg()
+    if truth.shape != mine.shape or not torch.equal(mine.isfinite(), standard.isfinite()):
+        return False
+    finite = standard.isfinite() & truth.isfinite()
+    near, far = ((t.to(truth.dtype) - truth)[finite].abs() for t in (standard, mine))
+    scale = torch.finfo(mine.dtype).eps * truth[finite].abs()
+    return bool((far <= 2 * near.max() + 4 * scale).all()) if far.numel() else True
+
+
+def widened(value: Any) -> Any:
+    """Arguments in double precision."""
+    return each(value, lambda t: t.detach().to(WIDE.get(t.dtype, t.dtype)).requires_grad_(t.requires_grad))
+
+
+def weights(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A gradient of the result that no symmetry hides behind."""
+    count = torch.arange(torch.Size(shape).numel(), dtype=torch.float64).reshape(shape)
+    return (torch.polar(1 + 0 * count, count) if dtype.is_complex else count.cos()).to(dtype)
+
+
+def gradient_differs(op: Any, ours: Any, sample: Any) -> str | None:
+    """Compare the gradients of a weighted sum of the result with respect to all inputs that ask for one."""
+
+    def theirs(arguments: Any, keywords: Any) -> Any:
+        inputs = [t for t in leaves((arguments, keywords), torch.Tensor) if t.requires_grad]
+        out = sample.output_process_fn_grad(op.gradcheck_wrapper(op.op, *arguments, **keywords))
+        outs = [t for t in leaves(out, torch.Tensor) if t.requires_grad]
+        seeds = [weights(tuple(t.shape), t.dtype) for t in outs]
+        grads = torch.autograd.grad(outs, inputs, seeds, allow_unused=True) if outs else [None] * len(inputs)
+        return [torch.zeros_like(t) if g is None else g for g, t in zip(grads, inputs)]
+
+    def mine() -> Any:
+        arguments, keywords = translate((sample.input, *sample.args)), translate(sample.kwargs)
+        inputs = [t for t in leaves((arguments, keywords), cd.Tensor) if t.requires_grad]
+        out = counterpart(sample.output_process_fn_grad)(
+            counterpart(op.gradcheck_wrapper)(ours, *arguments, **keywords)
+        )
+        outs = [t for t in leaves(out, cd.Tensor) if t.requires_grad]
+        seeds = [translate(weights(tuple(t.shape), to_torch(t.dtype))) for t in outs]
+        grads = cd.autograd.grad(outs, inputs, seeds, allow_unused=True) if outs else [None] * len(inputs)
+        return [cd.zeros_like(t) if g is None else g for g, t in zip(grads, inputs)]
+
+    wanted, error = attempt(lambda: theirs((sample.input, *sample.args), sample.kwargs))
+    if error is not None:
+        return None
+    got, error = attempt(mine)
+    if error is not None:
+        return "gradient: " + words(error)
+    found = structure_differs(got, wanted)
+    if found is None and op.name not in RANDOM | UNINITIALISED:
+        found = values_differ(
+            got, wanted, lambda: theirs(widened((sample.input, *sample.args)), widened(sample.kwargs))
+        )
+    return None if found is None else "gradient: " + found
+
+
+def plain(value: Any) -> Any:
+    """Arguments that do not ask for a gradient, in memory of their own."""
+    return each(value, lambda t: t.detach().clone())
+
+
+def inplace_differs(op: Any, inplace: Any, sample: Any) -> str | None:
+    """Compare what the in-place method leaves in its tensor, or that it refuses where PyTorch's does."""
+    arguments, keywords = (sample.input, *sample.args), sample.kwargs
+    wanted, refusal = attempt(lambda: op.inplace_variant(*plain(arguments), **plain(keywords)))
+    mine = translate(plain(arguments))
+    got, error = attempt(lambda: inplace(*mine, **translate(plain(keywords))))
+    if refusal is not None:
+        return None if error is not None else f"in-place: PyTorch refuses: {words(refusal)}"
+    if error is not None:
+        return "in-place: " + words(error)
+    if got is not mine[0]:
+        return "in-place: does not return its tensor"
+    found = structure_differs(got, wanted)
+    if found is None and op.name not in RANDOM | UNINITIALISED:
+        found = values_differ(
+            got, wanted, lambda: leaves(op.op(*widened(arguments), **widened(keywords)), torch.Tensor)
+        )
+    return None if found is None else "in-place: " + found
+
+
+def out_differs(op: Any, ours: Any, sample: Any, wanted: Any) -> str | None:
+    """Compare what ``out=`` holds: of the right shape, of none yet, and that a wrong dtype is refused."""
+    arguments, keywords = plain((sample.input, *sample.args)), plain(sample.kwargs)
+    forms = [lambda t: torch.zeros_like(t), lambda t: t.new_empty(0)]
+    if all(t.is_floating_point() for t in leaves(wanted, torch.Tensor)):
+        forms.append(lambda t: torch.zeros_like(t, dtype=torch.int64))
+    for form in forms:
+        theirs = each(plain(wanted), form)
+        mine = translate(theirs)
+        _, refusal = attempt(lambda: op.op(*arguments, **keywords, out=theirs))  # noqa: B023
+        got, error = attempt(lambda: ours(*translate(arguments), **translate(keywords), out=mine))  # noqa: B023
+        if refusal is not None:
+            if isinstance(refusal, RuntimeError) and error is None:
+                return f"out=: PyTorch refuses: {words(refusal)}"
+            continue
+        if error is not None:
+            return "out=: " + words(error)
+        if isinstance(mine, cd.Tensor) and got is not mine:
+            return "out=: does not return its tensor"
+        found = structure_differs(mine, theirs)
+        if found is None and op.name not in UNINITIALISED | RANDOM:
+            process = sample.output_process_fn_grad
+            found = values_differ(
+                counterpart(process)(mine),
+                process(theirs),
+                lambda: torch_leaves(sample.output_process_fn_grad(op.op(*widened(arguments), **widened(keywords)))),
+                tied(op, sample),
+            )
+        if found is not None:
+            return "out=: " + found
+    return None
+
+
+def error_differs(op: Any, ours: Any) -> Iterator[tuple[str, str, str]]:
+    """Compare the class of the error that wrong arguments give."""
+    if op.error_inputs_func is None:
+        return
+    for case in op.error_inputs("cpu"):
+        sample, wanted = case.sample_input, case.error_type
+        wanted = wanted if wanted.__module__ == "builtins" else RuntimeError
+        arguments, unknown = attempt(lambda: (translate((sample.input, *sample.args)), translate(sample.kwargs)))  # noqa: B023
+        _, refusal = attempt(lambda: op.op(sample.input, *sample.args, **sample.kwargs))  # noqa: B023
+        if unknown is not None or refusal is None:
+            continue
+        _, error = attempt(lambda: ours(*arguments[0], **arguments[1]))  # noqa: B023
+        if not isinstance(error, wanted):
+            found = "no error" if error is None else words(error)
+            yield "errors", f"{found}, PyTorch: {words(refusal)}", described(sample)
