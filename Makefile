@@ -10,7 +10,7 @@ METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint bench dist changelog clean
+.PHONY: help demo test lint bench oracle dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -33,6 +33,9 @@ lint: .venv/.lint ## style, types, and whether the stubs are those of the code
 
 bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)
+
+oracle: .venv-peer/.packages ## hold the operators against PyTorch, with the samples in its own wheel
+	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
 
 dist: .venv/.dist ## wheels and sdists of every distribution, into dist/
 	@rm -rf dist
@@ -63,8 +66,15 @@ clean: ## remove both environments and what was built
 	@touch $@
 
 .venv-peer/.%: pyproject.toml
-	@echo "setup: .venv-peer, what the benchmarks compare with (a large download)"
+	@echo "setup: .venv-peer, what we are compared with (a large download)"
+	@if [ ! -d .venv-peer ] && [ -t 0 ]; then printf 'go on? [y/N] '; read answer; [ "$$answer" = y ]; fi
 	@$(PYTHON) -m venv .venv-peer
 	@.venv-peer/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@.venv-peer/bin/python -m pip install --quiet --group $*
+	@touch $@
+
+.venv-peer/.packages: .venv-peer/.peer $(METADATA)
+	@echo "setup: .venv-peer with $(DISTRIBUTIONS)"
+	@.venv-peer/bin/python -m pip install --quiet --editable './core[all]' \
+		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
 	@touch $@
