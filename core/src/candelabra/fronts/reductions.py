@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dispatch.out import store
+from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
 from candelabra.ops import arithmetic, reductions
 from candelabra.tensor import Tensor
@@ -12,50 +14,68 @@ if TYPE_CHECKING:
 
 
 @front
-def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+@numpy_names
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
     """The largest element; with a tensor as second argument :func:`maximum`; with ``dim`` a pair (values, indices)."""
-    if dim is None:
-        return reductions.amax(input)
-    return arithmetic.maximum(input, dim) if isinstance(dim, Tensor) else reductions.max_dim(input, dim, keepdim)
+    return _extreme(_LARGEST, input, dim if other is None else other, keepdim, out)
 
 
 @front
-def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+@numpy_names
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
     """The smallest element; with a tensor as second argument :func:`minimum`; with ``dim`` a pair (values, indices)."""
+    return _extreme(_SMALLEST, input, dim if other is None else other, keepdim, out)
+
+
+_LARGEST: tuple[Any, ...] = (reductions.amax, arithmetic.maximum, reductions.max_dim)
+_SMALLEST: tuple[Any, ...] = (reductions.amin, arithmetic.minimum, reductions.min_dim)
+
+
+def _extreme(records: tuple[Any, ...], input: Tensor, dim: Any, keepdim: bool, out: Any) -> Any:
+    of_all, of_two, along = records
     if dim is None:
-        return reductions.amin(input)
-    return arithmetic.minimum(input, dim) if isinstance(dim, Tensor) else reductions.min_dim(input, dim, keepdim)
+        return of_all.function(input, out=out)
+    if isinstance(dim, Tensor):
+        return of_two.function(input, dim, out=out)
+    found = along.function(input, dim, keepdim)
+    return found if out is None else store(along.name.removesuffix("_dim"), found, out)
 
 
-def _correction(dim: Any, unbiased: bool | None, correction: float) -> tuple[Any, float]:
+def _correction(dim: Any, unbiased: bool | None, correction: float | None) -> tuple[Any, float]:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    return dim, correction if unbiased is None else float(unbiased)
+    if unbiased is not None:
+        correction = float(unbiased)
+    return dim, 1 if correction is None else correction
 
 
 @front
+@numpy_names
 def var(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
-) -> Tensor:
-    """The variance over ``dim``; divides by ``n - correction`` (``unbiased``: the older name of correction 1 or 0)."""
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Any:
+    """The variance over ``dim``; divides by ``n - correction`` (1 when None; ``unbiased``: its older name)."""
     dim, correction = _correction(dim, unbiased, correction)
-    return reductions.var(input, dim, correction=correction, keepdim=keepdim)
+    return store("var", reductions.var(input, dim, correction=correction, keepdim=keepdim), out)
 
 
 @front
+@numpy_names
 def std(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
-) -> Tensor:
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Any:
     """The standard deviation over ``dim``; see :func:`var`."""
     dim, correction = _correction(dim, unbiased, correction)
-    return reductions.std(input, dim, correction=correction, keepdim=keepdim)
+    return store("std", reductions.std(input, dim, correction=correction, keepdim=keepdim), out)
