@@ -94,13 +94,16 @@ def _writing(op: Operator[..., Any]) -> Callable[..., Any]:
     from candelabra.autograd.views import check_writable, refresh_all, write, write_recorded
 
     first = op.schema.parameters[0].name
-    needs_input = any(first in rule.names for rule in op.rules.values())
+    # A composite without a derivative of its own: its operators are recorded, and they may save what is overwritten.
+    composite = op.body is not None and not op.differentiable and op.not_differentiable is None
+    needs_input = composite or any(first in rule.names for rule in op.rules.values())
+    recorded = composite or op.differentiable
 
     def inplace(*args: Any) -> Any:
         if refresh_all(op, args):
             return redispatch(op, args, inplace=True)
         target = args[0]
-        recording = not state.bits & NO_GRAD and op.differentiable and any(_requires_grad(a) for a in args)
+        recording = recorded and not state.bits & NO_GRAD and any(_requires_grad(a) for a in args)
         check_writable(target)
         if not recording:
             value = _cast(redispatch(op, args), target)
