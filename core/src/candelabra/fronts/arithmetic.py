@@ -24,13 +24,13 @@ def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return arithmetic.add.form("inplace")(input, other if alpha == 1 else other * alpha)
 
 
-@front
+@front(aliases=("subtract",))
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``."""
     return arithmetic.sub.function(input, other if alpha == 1 else other * alpha, out=out)
 
 
-@front(function=False)
+@front(function=False, aliases=("subtract_",))
 def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
     return arithmetic.sub.form("inplace")(input, other if alpha == 1 else other * alpha)
@@ -52,13 +52,13 @@ def _division(rounding_mode: str | None) -> Operator[..., Tensor]:
         ) from None
 
 
-@front
+@front(aliases=("divide", "true_divide"))
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
     return _division(rounding_mode).function(input, other, out=out)
 
 
-@front(function=False)
+@front(function=False, aliases=("divide_", "true_divide_"))
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place form of :func:`div`."""
     return _division(rounding_mode).form("inplace")(input, other)
@@ -75,7 +75,7 @@ def _bounds(input: Tensor, min: Any, max: Any) -> list[tuple[Any, Any]]:
     return steps
 
 
-@front
+@front(aliases=("clip",))
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN."""
     for limit, bound in _bounds(input, min, max):
@@ -83,7 +83,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return input
 
 
-@front(function=False)
+@front(aliases=("clip_",))
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of :func:`clamp`."""
     for limit, bound in _bounds(input, min, max):

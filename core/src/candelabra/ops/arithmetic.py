@@ -31,7 +31,7 @@ def sub(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 sub.vjp(input=lambda g: g, other=lambda g: -g)
 
 
-@operator(pointwise)
+@operator(pointwise, aliases=("multiply",))
 def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input * other``. Bools give their conjunction."""
     ...
@@ -150,7 +150,7 @@ minimum.vjp(
 )
 
 
-@operator(pointwise, accepts="real", promote=to_float)
+@operator(pointwise, accepts="real", promote=to_float, aliases=("arctan2",))
 def atan2(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The angle of the point (other, input) in (-pi, pi]."""
     ...
@@ -168,31 +168,31 @@ def eq(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     ...
 
 
-@operator(pointwise, result=boolean)
+@operator(pointwise, result=boolean, aliases=("not_equal",))
 def ne(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input != other``, element by element."""
     ...
 
 
-@operator(pointwise, result=boolean, accepts="real")
+@operator(pointwise, result=boolean, accepts="real", aliases=("less",))
 def lt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input < other``, element by element."""
     ...
 
 
-@operator(pointwise, result=boolean, accepts="real")
+@operator(pointwise, result=boolean, accepts="real", aliases=("less_equal",))
 def le(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input <= other``, element by element."""
     ...
 
 
-@operator(pointwise, result=boolean, accepts="real")
+@operator(pointwise, result=boolean, accepts="real", aliases=("greater",))
 def gt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input > other``, element by element."""
     ...
 
 
-@operator(pointwise, result=boolean, accepts="real")
+@operator(pointwise, result=boolean, accepts="real", aliases=("greater_equal",))
 def ge(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input >= other``, element by element."""
     ...

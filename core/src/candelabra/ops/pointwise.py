@@ -29,7 +29,7 @@ def conj(x: Any) -> Any:
         return x.conjugate()
 
 
-@operator(pointwise, accepts="numeric")
+@operator(pointwise, accepts="numeric", aliases=("negative",))
 def neg(input: Tensor) -> Tensor:
     """``-input``. Unsigned integers wrap; bools are refused."""
     ...
@@ -44,7 +44,7 @@ def positive(input: Tensor) -> Tensor:
     return input.clone()
 
 
-@operator(pointwise, result=real_part)
+@operator(pointwise, result=real_part, aliases=("absolute",))
 def abs(input: Tensor) -> Tensor:
     """The absolute value; of complex numbers the modulus, which is real."""
     ...
@@ -80,7 +80,7 @@ def exp(input: Tensor) -> Tensor:
 exp.vjp(input=lambda g, out: g * conj(out))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("special.exp2",))
 def exp2(input: Tensor) -> Tensor:
     """``2**input``."""
     ...
@@ -89,7 +89,7 @@ def exp2(input: Tensor) -> Tensor:
 exp2.vjp(input=lambda g, out: g * conj(out) * LN2)
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("special.expm1",))
 def expm1(input: Tensor) -> Tensor:
     """``exp(input) - 1`` without the cancellation near 0."""
     ...
@@ -125,7 +125,7 @@ def log10(input: Tensor) -> Tensor:
 log10.vjp(input=lambda g, input: g / (conj(input) * LN10))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("special.log1p",))
 def log1p(input: Tensor) -> Tensor:
     """``log(1 + input)`` without the cancellation near 0."""
     ...
@@ -197,7 +197,7 @@ def tan(input: Tensor) -> Tensor:
 tan.vjp(input=lambda g, out: g * (out * out + 1).conj())
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("arcsin",))
 def asin(input: Tensor) -> Tensor:
     """The arc sine, in radians; NaN outside [-1, 1]."""
     ...
@@ -206,7 +206,7 @@ def asin(input: Tensor) -> Tensor:
 asin.vjp(input=lambda g, input: g * rsqrt(1 - input * input).conj())
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("arccos",))
 def acos(input: Tensor) -> Tensor:
     """The arc cosine, in radians; NaN outside [-1, 1]."""
     ...
@@ -215,7 +215,7 @@ def acos(input: Tensor) -> Tensor:
 acos.vjp(input=lambda g, input: g * -rsqrt(1 - input * input).conj())
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("arctan",))
 def atan(input: Tensor) -> Tensor:
     """The arc tangent, in radians."""
     ...
@@ -261,7 +261,7 @@ tanh_backward.vjp(
 tanh.vjp(input=lambda g, out: tanh_backward.function(g, out))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("arcsinh",))
 def asinh(input: Tensor) -> Tensor:
     """The inverse hyperbolic sine."""
     ...
@@ -270,7 +270,7 @@ def asinh(input: Tensor) -> Tensor:
 asinh.vjp(input=lambda g, input: g * rsqrt(input * input + 1).conj())
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("arccosh",))
 def acosh(input: Tensor) -> Tensor:
     """The inverse hyperbolic cosine; NaN below 1."""
     ...
@@ -279,7 +279,7 @@ def acosh(input: Tensor) -> Tensor:
 acosh.vjp(input=lambda g, input: g * (rsqrt(input - 1) * rsqrt(input + 1)).conj())
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("arctanh",))
 def atanh(input: Tensor) -> Tensor:
     """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
     ...
@@ -288,7 +288,7 @@ def atanh(input: Tensor) -> Tensor:
 atanh.vjp(input=lambda g, input: g / (1 - input * input).conj())
 
 
-@operator(pointwise, promote=to_float, accepts="real")
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.erf",))
 def erf(input: Tensor) -> Tensor:
     """The error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
     ...
@@ -297,7 +297,7 @@ def erf(input: Tensor) -> Tensor:
 erf.vjp(input=lambda g, input: g * exp(-input * input) * (2 / math.sqrt(math.pi)))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, aliases=("special.expit",))
 def sigmoid(input: Tensor) -> Tensor:
     """``1 / (1 + exp(-input))``."""
     return 1 / (1 + exp(-input))
@@ -343,13 +343,13 @@ def ceil(input: Tensor) -> Tensor:
     ...
 
 
-@operator(pointwise, accepts="real numeric")
+@operator(pointwise, accepts="real numeric", aliases=("fix",))
 def trunc(input: Tensor) -> Tensor:
     """The integer part, towards 0."""
     ...
 
 
-@operator(pointwise, accepts="real numeric")
+@operator(pointwise, accepts="real numeric", aliases=("special.round",))
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest multiple of ``10**-decimals``, ties to even."""
     ...
