@@ -229,3 +229,11 @@ def test_bad_shapes_are_errors_in_pytorchs_words(call: Callable[[], Any], error:
     """Every mistake has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
+
+
+def test_a_view_splits_the_blocks_of_memory_from_the_innermost_on() -> None:
+    """A permuted tensor whose outer sizes would fit the inner ones, taken in the wrong order, is copied, not viewed."""
+    x = cd.arange(12).reshape(3, 2, 2).permute(2, 0, 1)
+    assert x.reshape(6, 2).tolist() == [[0, 2], [4, 6], [8, 10], [1, 3], [5, 7], [9, 11]]
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        x.view(6, 2)

@@ -85,7 +85,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[
             blocks.append((size, stride))
     result: list[int] = []
     remaining, stride = 1, 1
-    pending = list(reversed(blocks))
+    pending = blocks  # the innermost is last
     for size in reversed(wanted):
         if remaining == 1 and size != 1:
             if not pending:
