@@ -43,5 +43,9 @@ class FallbackWarning(UserWarning):
     """An operator ran on the reference device because the tensor's own device has no kernel for it."""
 
 
+class LinAlgError(RuntimeError):
+    """A matrix that cannot be factored or inverted, or an iteration that did not converge."""
+
+
 class IntegerDivisionByZero(RuntimeError, ZeroDivisionError):
     """An integer was divided by 0: PyTorch's RuntimeError and Python's ZeroDivisionError in one."""

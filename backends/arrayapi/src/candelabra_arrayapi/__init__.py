@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from candelabra_arrayapi import indexing, network, pointwise, reductions, shaping, sorting
+from candelabra_arrayapi import indexing, linalg, network, pointwise, reductions, shaping, sorting
 
 
 def kernels(
@@ -20,6 +20,7 @@ def kernels(
         **reductions.kernels(xp, dtypes),
         **shaping.kernels(xp, dtypes, device),
         **network.kernels(xp),
+        **linalg.kernels(xp, dtypes),
         **indexing.kernels(xp, dtypes),
         **sorting.kernels(xp, dtypes),
     }

@@ -16,10 +16,12 @@ Kernel = Callable[..., Any]
 def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
     from candelabra_cpu import (
+        arranging,
         convolution,
         creation,
         gradients,
         indexing,
+        linalg,
         network,
         pointwise,
         random,
@@ -41,9 +43,11 @@ def table() -> dict[str, Kernel]:
         **reductions.KERNELS,
         **random.KERNELS,
         **viewing.KERNELS,
+        **arranging.KERNELS,
         **creation.KERNELS,
         **gradients.KERNELS,
         **indexing.KERNELS,
+        **linalg.KERNELS,
         **sorting.KERNELS,
         **convolution.KERNELS,
         **network.KERNELS,
