@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.fronts.comparison import result_type
 from candelabra.fronts.registry import front
 from candelabra.interchange.nested import fitted
 from candelabra.ops import arithmetic, indexing
+from candelabra.ops.creation import full
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
@@ -64,39 +66,37 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
     return _division(rounding_mode).form("inplace")(input, other)
 
 
-def _bounds(input: Tensor, min: Any, max: Any) -> list[tuple[Any, Any]]:
+def _bounds(min: Any, max: Any) -> list[tuple[Any, Any]]:
     if min is None and max is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
-    steps: list[tuple[Any, Any]] = []
-    if min is not None:
-        steps.append((arithmetic.maximum if hasattr(min, "_payload") else arithmetic.clamp_min, min))
-    if max is not None:
-        steps.append((arithmetic.minimum if hasattr(max, "_payload") else arithmetic.clamp_max, max))
-    return steps
+    return [(o, b) for o, b in ((arithmetic.clamp_min, min), (arithmetic.clamp_max, max)) if b is not None]
 
 
 @front(aliases=("clip",))
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN."""
-    for limit, bound in _bounds(input, min, max):
-        input = limit.function(input, bound)
-    return input
+    *first, (last, bound) = _bounds(min, max)
+    for limit, other in first:
+        input = limit.function(input, other)
+    return last.function(input, bound, out=out)
 
 
 @front(aliases=("clip_",))
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of :func:`clamp`."""
-    for limit, bound in _bounds(input, min, max):
+    for limit, bound in _bounds(min, max):
         limit.form("inplace")(input, bound)
     return input
 
 
 @front(method=False)
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """``input`` where ``condition`` holds, else ``other``; alone, the indices of what is nonzero, a tensor per dim."""
     if input is None and other is None:
         return indexing.nonzero(condition).unbind(1)
-    return arithmetic.where.function(condition, input, other)
+    if not hasattr(input, "_payload") and not hasattr(other, "_payload"):
+        input = full((), input, dtype=result_type(input, other), device=condition.device)
+    return arithmetic.where.function(condition, input, other, out=out)
 
 
 @front(function=False, method="where")

@@ -272,28 +272,44 @@ def masked_fill(input: Tensor | Number, mask: Mask, value: Tensor | Number) -> T
     return where(mask, value, input)
 
 
-@operator(pointwise)
-def clamp_min(input: Tensor, min: Number) -> Tensor:
+@operator(pointwise, accepts="real")
+def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
     """``max(input, min)``; NaN stays NaN."""
     return maximum(input, min)
 
 
-clamp_min.vjp(input=lambda g, input, min: where(input >= min, g, 0))
+clamp_min.vjp(
+    input=lambda g, input, min: where(input >= min, g, 0),
+    min=lambda g, input, min: where(input < min, g, 0),
+)
 
 
-@operator(pointwise)
-def clamp_max(input: Tensor, max: Number) -> Tensor:
+@operator(pointwise, accepts="real")
+def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
     """``min(input, max)``; NaN stays NaN."""
     return minimum(input, max)
 
 
-clamp_max.vjp(input=lambda g, input, max: where(input <= max, g, 0))
+clamp_max.vjp(
+    input=lambda g, input, max: where(input <= max, g, 0),
+    max=lambda g, input, max: where(input > max, g, 0),
+)
 
 
-@operator(pointwise)
+@operator(pointwise, accepts="floating")
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
-    """``input + weight * (end - input)``."""
-    return input + weight * (end - input)
+    """``input + weight * (end - input)``, computed from the nearer end: a weight of 1 gives ``end`` exactly."""
+    span = end - input
+    if not hasattr(weight, "_payload"):
+        return input + span * weight if -0.5 < weight.real < 0.5 else end - span * (1 - weight)
+    return where(weight.abs() < 0.5, input + weight * span, end - span * (1 - weight))
+
+
+lerp.vjp(
+    input=lambda g, weight: g * (1 - conj(weight)),
+    end=lambda g, weight: g * conj(weight),
+    weight=lambda g, input, end: g * conj(end - input),
+)
 
 
 @operator(pointwise)
@@ -302,7 +318,21 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     return input + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
 
 
+addcmul.vjp(
+    input=lambda g: g,
+    tensor1=lambda g, tensor2, value: g * conj(tensor2) * conj(value),
+    tensor2=lambda g, tensor1, value: g * conj(tensor1) * conj(value),
+)
+
+
 @operator(pointwise, promote=to_float)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
     return input + (tensor1 / tensor2 if value == 1 else tensor1 * value / tensor2)
+
+
+addcdiv.vjp(
+    input=lambda g: g,
+    tensor1=lambda g, tensor2, value: g / conj(tensor2) * conj(value),
+    tensor2=lambda g, tensor1, tensor2, value: -g * conj(tensor1 / (tensor2 * tensor2)) * conj(value),
+)

@@ -161,7 +161,7 @@ def reciprocal(input: Tensor) -> Tensor:
 reciprocal.vjp(input=lambda g, out: -g * (out * out).conj())
 
 
-@operator(pointwise, accepts="numeric")
+@operator(pointwise)
 def square(input: Tensor) -> Tensor:
     """``input * input``."""
     return input * input
