@@ -123,6 +123,11 @@ def _rounding(function: Callable[..., Any]) -> Callable[..., Any]:
     return quiet1(lambda x: x.copy() if x.dtype.kind in "biu" else function(x))
 
 
+def _but_bools(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Bools, which NumPy refuses or makes int8, come back as a copy."""
+    return quiet1(lambda x: x.copy() if x.dtype.kind == "b" else function(x))
+
+
 def _round(x: Any, decimals: int) -> Any:
     if x.dtype.kind in "biu":
         if decimals:
@@ -145,5 +150,7 @@ KERNELS: dict[str, Any] = {
     "minimum_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
     "exp2": quiet1(np.exp2),
     "erf": quiet(_halves_in_float32(special.erf)),
-    "conj_physical": quiet1(np.conjugate),
+    "conj_physical": _but_bools(np.conjugate), "sign": _but_bools(np.sign),
+    # In the base they are ufuncs whose in-place forms refuse bools.
+    "conj_physical_": _written(_but_bools(np.conjugate)), "sign_": _written(_but_bools(np.sign)),
 }  # fmt: skip
