@@ -7,6 +7,7 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import int64
+from candelabra.fronts.forms import with_out
 from candelabra.fronts.joining import split
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import diagonal, flip, movedim, narrow, reshape, sizes, unsqueeze
@@ -135,6 +136,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 # -- diagonals --------------------------------------------------------------------------------------------------------
 @front
+@with_out
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
     if input.ndim == 1:
@@ -218,6 +220,7 @@ def atleast_3d(*tensors: Any) -> Any:
 
 
 @front(method=False)
+@with_out
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Side by side: along the second dim, vectors along their only one."""
     parts = _raised(tensors, atleast_1d, "hstack")
@@ -225,36 +228,42 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 @front(method=False)
+@with_out
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """One above the other: along the first dim, vectors as rows."""
     return cat(_raised(tensors, atleast_2d, "vstack"), 0)
 
 
 @front(method=False)
+@with_out
 def row_stack(tensors: Sequence[Tensor]) -> Tensor:
     """:func:`vstack` under another name."""
     return vstack(tensors)
 
 
 @front(method=False)
+@with_out
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """One behind the other: along the third dim."""
     return cat(_raised(tensors, atleast_3d, "dstack"), 2)
 
 
 @front(method=False)
+@with_out
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Side by side, vectors and numbers as columns."""
     return hstack(_raised(tensors, lambda t: reshape(t, (t.numel(), 1)) if t.ndim < 2 else t, "column_stack"))
 
 
 @front(method=False)
+@with_out
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """:func:`cat` under another name."""
     return cat(tensors, dim)
 
 
 @front(method=False)
+@with_out
 def concatenate(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """:func:`cat` under another name."""
     return cat(tensors, dim)
@@ -344,6 +353,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
 
 
 @front
+@with_out
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """:func:`narrow`, in a copy."""
     return creation.clone(narrow(input, dim, start, length))

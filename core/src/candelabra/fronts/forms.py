@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 
-from candelabra._annotations import Any, Final, NamedTuple, TypeVar, cast
-from candelabra.dispatch.out import write_out
+from candelabra._annotations import Any, Final, TypeVar, cast
+from candelabra.dispatch.out import store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,22 +18,13 @@ LIKE: Final = ("layout: Any = None", "pin_memory: bool = False", "memory_format:
 SERVED: Final = frozenset({"out", "layout", "pin_memory", "memory_format"})
 
 
-class Form(NamedTuple):
-    """Stands for an operator in ``write_out``, which wants its name and calls its function."""
-
-    name: str
-    function: Callable[..., Any]
-
-
 def with_out(function: F) -> F:
     """The front with ``out=``: the result is written into that tensor, as records do it."""
 
     @wraps(function)
     def form(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if kwargs else None
-        if out is None:
-            return function(*args, **kwargs)
-        return write_out(cast("Any", Form(function.__name__, function)), out, args, kwargs)
+        return store(function.__name__, function(*args, **kwargs), out)
 
     form.also = OUT  # type: ignore[attr-defined]
     return cast("F", form)
@@ -63,7 +54,7 @@ def factory(function: F) -> F:
                 f"{function.__name__}(): dtype {wanted} does not match dtype of out parameter ({out.dtype})"
             )
         kwargs["device"] = kwargs.get("device") or getattr(out, "device", None)
-        return write_out(cast("Any", Form(function.__name__, function)), out, args, kwargs)
+        return store(function.__name__, function(*args, **kwargs), out)
 
     made.also = (*OUT, *LIKE)  # type: ignore[attr-defined]
     return cast("F", made)

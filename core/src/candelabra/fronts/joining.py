@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import narrow, unsqueeze
 from candelabra.operator.arguments import wrap_dim
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @front(method=False)
+@with_out
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors, all of one shape, along a new dim."""
     first = tuple(tensors[0].shape) if tensors else ()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import bool_, dtype, int64
+from candelabra.fronts.forms import with_out
 from candelabra.fronts.indexing import number_for, per_dim
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import narrow, reshape, select
@@ -63,6 +64,7 @@ def index_put_(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate
 
 
 @front
+@with_out
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements, a row each; with ``as_tuple`` a 1-d tensor per dim (0-d: one)."""
     if not as_tuple:
@@ -77,6 +79,7 @@ def argwhere(input: Tensor) -> Tensor:
 
 
 @front
+@with_out
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements of ``input``, seen as 1-d, at the int64 ``index``, in its shape; negative indices count back."""
     if not index._keys & int64.bit:
@@ -92,6 +95,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 
 @front
+@with_out
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """:func:`gather` with all dims but ``dim`` broadcast; without ``dim`` both are seen as 1-d."""
     if not indices._keys & int64.bit:
@@ -116,6 +120,16 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
+@front
+@with_out
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape.
+
+    ``sparse_grad`` is a hint: the gradient is dense.
+    """
+    return indexing.gather.function(input, dim, index)
+
+
 def _value_at(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[tuple[Tensor | None, ...], Tensor]:
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
@@ -177,6 +191,7 @@ def _copied_slices(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tu
 
 
 @front
+@with_out
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices of ``source`` put at the places along ``dim`` that ``index`` names."""
     indices, source = _copied_slices(input, wrap_dim(dim, input.ndim), index, source)
@@ -202,6 +217,7 @@ def _scaled(input: Tensor, source: Tensor, alpha: Any) -> Tensor:
 
 
 @front
+@with_out
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """``input`` with ``alpha`` times the slices of ``source`` added along ``dim`` where ``index`` says, in order."""
     return indexing.index_add.function(input, dim, index, _scaled(input, source, alpha))
@@ -253,6 +269,7 @@ def _cut(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @front
+@with_out
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -273,6 +290,7 @@ def scatter_(
 
 
 @front
+@with_out
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with ``src`` added along ``dim`` where ``index`` says, in order."""
     return _scatter(input, dim, index, src, "add", "function")
@@ -294,6 +312,7 @@ def _fits(part: Tensor, src: Tensor) -> None:
 
 
 @front
+@with_out
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of ``input`` with ``src`` as the slice number ``index`` along ``dim``."""
     part = select(input.detach(), dim, index)
@@ -304,6 +323,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 @front
+@with_out
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -321,6 +341,7 @@ def _as(src: Tensor, d: dtype) -> Tensor:
 
 
 @front
+@with_out
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
     first, second = wrap_dim(dim1, input.ndim), wrap_dim(dim2, input.ndim)

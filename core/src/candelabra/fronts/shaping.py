@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dtypes import dtype as dtype_type
 from candelabra.fronts.registry import front
-from candelabra.layout import infer_shape, is_contiguous_layout, view_strides
+from candelabra.layout import (
+    contiguous_format,
+    infer_shape,
+    is_contiguous_layout,
+    physical_order,
+    preserve_format,
+    view_strides,
+)
 from candelabra.operator.arguments import as_shape, as_size, wrap_dim
+from candelabra.operator.record import OPERATORS
 from candelabra.ops import joining, placing, views
 from candelabra.ops.creation import clone
 
@@ -32,8 +41,15 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 
 
 @front(function=False)
-def view(input: Tensor, *shape: Any) -> Tensor:
-    """The same elements in another shape, over the same memory; RuntimeError where that takes a copy."""
+def view(input: Tensor, *shape: Any, dtype: Any = None, size: Any = None) -> Tensor:
+    """The same elements in another shape, over the same memory; RuntimeError where that takes a copy.
+
+    With a dtype, ``x.view(candelabra.int32)``, those bytes as another dtype: the last dim changes with its width.
+    """
+    if dtype is not None or (len(shape) == 1 and isinstance(shape[0], dtype_type)):
+        kind = dtype or shape[0]
+        return views.alias(input) if kind is input.dtype else OPERATORS["view_dtype"](input, dtype=kind)
+    shape = shape if size is None else (size,)
     wanted = infer_shape(sizes(shape), input.numel())
     return views.view(input, wanted)
 
@@ -288,8 +304,22 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
 
 
 @front(function=False)
-def contiguous(input: Tensor) -> Tensor:
-    """The tensor itself if its elements lie in C order, else a copy."""
+def contiguous(input: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+    """The tensor itself if its elements lie in the order that ``memory_format`` asks for (C order), else a copy."""
+    if memory_format is not contiguous_format:
+        return laid_out(input, memory_format)
     if is_contiguous_layout(input._payload.shape, input._layout()[0]):
         return input
     return clone(input)
+
+
+def laid_out(input: Tensor, format: Any) -> Tensor:
+    """The tensor in a memory format: itself, or a copy whose channels lie last."""
+    if format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    order = physical_order(input.ndim, format)
+    if input.is_contiguous(format):
+        return input
+    if order is None:
+        return clone(input)
+    return views.permute(clone(views.permute(input, order)), views._inverse(order))
