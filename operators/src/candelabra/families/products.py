@@ -1,0 +1,301 @@
+"""Products of vectors and matrices with their dims spelled out, and the fused ``add*`` forms.
+
+All of them are :func:`candelabra.matmul` with stricter arguments; the fused forms have derivatives of their own, so
+that nothing in between is kept alive.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, PYTHON_NAMES, category_of_scalar
+from candelabra.operator.promotion import unpromoted
+from candelabra.operator.record import operator
+from candelabra.operator.rules import by, shape_of
+from candelabra.ops.pointwise import conj
+from candelabra.ops.reductions import matmul
+
+if TYPE_CHECKING:
+    from candelabra.typing import Number, Tensor
+
+C_NAMES = {
+    "Float": "float", "Double": "double", "Int": "int", "Long": "long", "Short": "short", "Byte": "unsigned char",
+    "Char": "signed char", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Bool": "bool",
+    "ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>",
+}  # fmt: skip
+
+
+def alike(first: Tensor, second: Tensor) -> None:
+    """Refuse two dtypes: PyTorch's products of matrices don't promote."""
+    if first.dtype is not second.dtype:
+        a, b = (PYTHON_NAMES[t.dtype.name] for t in (first, second))
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {C_NAMES.get(a, a)} != {C_NAMES.get(b, b)}"
+        )
+
+
+def matrices(mat1: Tensor, mat2: Tensor, first: str = "mat1") -> tuple[int, int]:
+    """The shape of ``mat1 @ mat2``; both must be matrices that fit."""
+    a, b = shape_of(mat1), shape_of(mat2)
+    for name, shape in ((first, a), ("mat2", b)):
+        if len(shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {len(shape)}-D tensor")
+    if a[1] != b[0]:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})")
+    alike(mat1, mat2)
+    return a[0], b[1]
+
+
+def batches(batch1: Tensor, batch2: Tensor) -> tuple[int, int, int]:
+    """The shape of ``batch1 @ batch2``; both must be batches of matrices that fit."""
+    a, b = shape_of(batch1), shape_of(batch2)
+    for name, shape in (("batch1", a), ("batch2", b)):
+        if len(shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor, got {len(shape)}-D tensor")
+    if a[0] != b[0] or a[2] != b[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: "
+            f"[{b[0]}, {b[1]}]."
+        )
+    alike(batch1, batch2)
+    return a[0], a[1], b[2]
+
+
+def matrix_vector(input: Any, mat: Tensor, vec: Tensor) -> tuple[int]:
+    """The shape of ``mat @ vec``; what is wrong is said with the shape of ``input`` (``mv``: the result's)."""
+    a, b = shape_of(mat), shape_of(vec)
+    rank = 1 if input is None else len(shape_of(input))
+    if len(a) != 2 or len(b) != 1 or rank > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {rank}, {len(a)}, {len(b)}")
+    size = a[0] if input is None or not rank else shape_of(input)[0]
+    if a[1] != b[0] or size not in (a[0], 1):
+        raise RuntimeError(f"size mismatch, got input ({size}), mat ({a[0]}x{a[1]}), vec ({b[0]})")
+    alike(mat, vec)
+    return (a[0],)
+
+
+# -- products ---------------------------------------------------------------------------------------------------------
+@operator(by(lambda input, mat2: matrices(input, mat2, "self")), promote=unpromoted, accepts="numeric")
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of an (n, k) and a (k, m) matrix, of one dtype. ``RuntimeError`` where they do not fit."""
+    matrices(input, mat2, "self")
+    return matmul(input, mat2)
+
+
+@operator(by(batches), promote=unpromoted, accepts="numeric")
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two batches of matrices, (b, n, k) and (b, k, m), of one dtype; nothing broadcasts."""
+    batches(input, mat2)
+    return matmul(input, mat2)
+
+
+@operator(by(lambda input, vec: matrix_vector(None, input, vec)), promote=unpromoted, accepts="numeric")
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of an (n, k) matrix and a vector of k elements, of one dtype."""
+    matrix_vector(None, input, vec)
+    return matmul(input, vec)
+
+
+def _vectors(name: str, input: Tensor, other: Tensor) -> tuple[int, ...]:
+    a, b = shape_of(input), shape_of(other)
+    if len(a) != 1 or len(b) != 1:
+        raise RuntimeError(f"1D tensors expected, but got {len(a)}D and {len(b)}D tensors")
+    if input.dtype is not other.dtype:
+        first, second = (PYTHON_NAMES[t.dtype.name] for t in (input, other))
+        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {first} and {second}")
+    if a != b:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {list(a)} and src {list(b)} to have the same number of "
+            f"elements, but got {a[0]} and {b[0]} elements respectively"
+        )
+    return ()
+
+
+@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric")
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements; nothing is conjugated (:func:`vdot` does that)."""
+    _vectors("dot", input, tensor)
+    return matmul(input, tensor)
+
+
+@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric")
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The dot product of two vectors, the first one conjugated."""
+    _vectors("dot", input, other)
+    return matmul(conj(input), other)
+
+
+@by
+def _outer_shape(input: Tensor, vec2: Tensor) -> tuple[int, int]:
+    for name, vector in (("self", input), ("vec2", vec2)):
+        if len(shape_of(vector)) != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {len(shape_of(vector))}-D")
+    return shape_of(input)[0], shape_of(vec2)[0]
+
+
+@operator(_outer_shape, aliases=("ger",))
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Every product of elements of two vectors: ``out[i, j] = input[i] * vec2[j]``."""
+    _outer_shape(outer, (input, vec2))
+    return input.unsqueeze(1) * vec2
+
+
+@by
+def _inner_shape(input: Tensor, other: Tensor) -> tuple[int, ...]:
+    a, b = shape_of(input), shape_of(other)
+    if not a or not b:
+        return a or b
+    if a[-1] != b[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(a)} and {list(b)}"
+        )
+    return a[:-1] + b[:-1]
+
+
+@operator(_inner_shape, accepts="numeric")
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The dot products of all vectors along the last dims; beside a 0-d tensor, the plain product.
+
+    The shape is ``input.shape[:-1] + other.shape[:-1]``.
+    """
+    shape = _inner_shape(inner, (input, other))
+    a, b = shape_of(input), shape_of(other)
+    if not a or not b:
+        return input * other
+    rows, columns = (x.reshape((prod(shape_of(x)[:-1]), a[-1])) for x in (input, other))
+    return matmul(rows, columns.t()).reshape(shape)
+
+
+# -- fused forms ------------------------------------------------------------------------------------------------------
+def scaled(x: Tensor, factor: Number) -> Tensor:
+    """``x * factor``; ``x`` itself for 1."""
+    return x if factor == 1 and type(factor) is not bool else x * factor
+
+
+def unscaled(g: Tensor, factor: Number) -> Tensor:
+    """The adjoint of :func:`scaled`."""
+    return g if factor == 1 else g * conj(factor)
+
+
+def _check_factors(input: Tensor, beta: Number, alpha: Number) -> None:
+    category = input.dtype.category
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        kind = category_of_scalar(factor)
+        if kind == BOOL < category or kind == BOOL == category:
+            continue
+        if kind == COMPLEX and category < COMPLEX:
+            raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
+        if kind == FLOATING and category < FLOATING:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+
+
+def _fits(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    from candelabra.ops.views import expanded_shape
+
+    found: tuple[int, ...] = expanded_shape(shape_of(input), shape)
+    return found
+
+
+def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
+    """``beta * input + alpha * product``; at beta 0, ``input`` is not looked at, so that its NaN stays out."""
+    alike(input, product)
+    _check_factors(input, beta, alpha)
+    _fits(input, shape_of(product))
+    product = scaled(product, alpha)
+    return product if beta == 0 else scaled(input, beta) + product
+
+
+@operator(by(lambda input, mat1, mat2, **_: _fits(input, matrices(mat1, mat2))), promote=unpromoted,
+          accepts="numeric", inplace=True)  # fmt: skip
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored when beta is 0."""
+    matrices(mat1, mat2)
+    return combined(input, matmul(mat1, mat2), beta, alpha)
+
+
+addmm.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    mat1=lambda g, mat2, alpha: unscaled(matmul(g, mat2.mH), alpha),
+    mat2=lambda g, mat1, alpha: unscaled(matmul(mat1.mH, g), alpha),
+)
+
+
+@operator(by(lambda input, mat, vec, **_: _fits(input, matrix_vector(input, mat, vec))), promote=unpromoted,
+          accepts="numeric", inplace=True)  # fmt: skip
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored when beta is 0."""
+    matrix_vector(input, mat, vec)
+    return combined(input, matmul(mat, vec), beta, alpha)
+
+
+addmv.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    mat=lambda g, vec, alpha: unscaled(g.unsqueeze(1) * conj(vec), alpha),
+    vec=lambda g, mat, alpha: unscaled(matmul(mat.mH, g), alpha),
+)
+
+
+@by
+def _ranked(input: Tensor, vec1: Tensor, vec2: Tensor, **_: Any) -> tuple[int, ...]:
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if len(shape_of(vector)) != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(shape_of(vector))}-D")
+    return _fits(input, (*shape_of(vec1), *shape_of(vec2)))
+
+
+@operator(_ranked, inplace=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * outer(vec1, vec2)``; of bools the disjunction of conjunctions.
+
+    ``input`` broadcasts to (n, m), and is ignored when beta is 0. Dtypes promote.
+    """
+    _ranked(addr, (input, vec1, vec2))
+    if input.dtype.category == BOOL:
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if category_of_scalar(factor) > BOOL + 1:
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        beta, alpha = bool(beta), bool(alpha)
+    else:
+        _check_factors(input, beta, alpha)
+    return combined(input, vec1.unsqueeze(1) * vec2, beta, alpha)
+
+
+addr.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    vec1=lambda g, vec2, alpha: unscaled(matmul(g, conj(vec2)), alpha),
+    vec2=lambda g, vec1, alpha: unscaled(matmul(g.t(), conj(vec1)), alpha),
+)
+
+
+@operator(by(lambda input, batch1, batch2, **_: _fits(input, batches(batch1, batch2))), promote=unpromoted,
+          accepts="numeric", inplace=True)  # fmt: skip
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored at beta 0."""
+    batches(batch1, batch2)
+    return combined(input, matmul(batch1, batch2), beta, alpha)
+
+
+baddbmm.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    batch1=lambda g, batch2, alpha: unscaled(matmul(g, batch2.mH), alpha),
+    batch2=lambda g, batch1, alpha: unscaled(matmul(batch1.mH, g), alpha),
+)
+
+
+@operator(by(lambda input, batch1, batch2, **_: _fits(input, batches(batch1, batch2)[1:])), promote=unpromoted,
+          accepts="numeric", inplace=True)  # fmt: skip
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
+    count, n, m = batches(batch1, batch2)
+    # The sum over batches is one product of matrices laid side by side.
+    inside = count * shape_of(batch1)[2]
+    wide = batch1.transpose(0, 1).reshape((n, inside))
+    return combined(input, matmul(wide, batch2.reshape((inside, m))), beta, alpha)
+
+
+addbmm.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    batch1=lambda g, batch2, alpha: unscaled(matmul(g, batch2.mH), alpha),
+    batch2=lambda g, batch1, alpha: unscaled(matmul(batch1.mH, g), alpha),
+)
