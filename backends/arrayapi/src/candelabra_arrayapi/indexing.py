@@ -75,11 +75,15 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return xp.reshape(x, (-1,))
 
     def gather(x: Any, dim: int, index: Any) -> Any:
+        if 0 in index.shape:  # of whatever rank, as in PyTorch
+            return xp.empty(index.shape, dtype=x.dtype)
         x1, i1 = (x, index) if x.ndim and index.ndim else (flat(x), flat(index))
         return xp.reshape(xp.take(flat(x1), places(x1.shape, dim, i1)), index.shape)
 
     def scattering(write: Callable[..., None], widen: Callable[[Any], Any]) -> Callable[..., Any]:
         def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
+            if 0 in index.shape:
+                return xp.asarray(x, copy=True)
             x1, index, src = (
                 (x, index, src) if x.ndim and index.ndim and src.ndim else (flat(x), flat(index), flat(src))
             )

@@ -39,7 +39,7 @@ def _add_rows(work: Any, rows: Any, values: Any) -> None:
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    sums = np.add.reduceat(values[order].astype(work.dtype, copy=False), starts, axis=0)
+    sums = np.add.reduceat(values[order].astype(work.dtype, copy=False), starts, axis=0, dtype=work.dtype)
     work[ordered[starts]] += sums
 
 
@@ -50,7 +50,9 @@ def gather(x: Any, dim: int, index: Any) -> Any:
         _within(index, prod(x.shape))
         return x.reshape(-1).take(index.reshape(-1)).reshape(index.shape)
     _within(index, x.shape[dim])
-    if x.ndim == 1:
+    if not index.size:  # of whatever rank, as in PyTorch
+        return np.empty(index.shape, x.dtype)
+    if x.ndim == 1 == index.ndim:
         return x.take(index)
     return np.take_along_axis(_corner(x, dim, index), index, dim)
 
@@ -87,6 +89,8 @@ def _scatter_parts(x: Any, index: Any, src: Any) -> tuple[Any, Any, Any]:
 def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
     """Added in order, half types in float32."""
     shape = x.shape
+    if not index.size:
+        return x.copy(order="C")
     x, index, src = _scatter_parts(x, index, src)
     out = _accumulator(x)
     _add_rows(out.reshape(-1, 1), _places(x, dim, index).reshape(-1), src.reshape(-1, 1))
@@ -96,6 +100,8 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
 def scatter_src(x: Any, dim: int, index: Any, src: Any) -> Any:
     """Put; the last write wins."""
     shape = x.shape
+    if not index.size:
+        return x.copy(order="C")
     x, index, src = _scatter_parts(x, index, src)
     out = x.copy(order="C")
     out.reshape(-1)[_places(x, dim, index).reshape(-1)] = src.reshape(-1)

@@ -35,6 +35,8 @@ def _check_bounds(name: str, index: Any, dim: int, size: int) -> None:
 @by
 def _gathered(input: Tensor, dim: int, index: Tensor, *_: Any) -> tuple[int, ...]:
     shape, wanted = shape_of(input), shape_of(index)
+    if 0 in wanted:
+        return wanted
     if max(len(shape), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for d, (have, want) in enumerate(zip(shape, wanted, strict=False)):
@@ -66,6 +68,8 @@ def _zeros(spec: Any, like: Tensor) -> Tensor:
 @by
 def _scattered(input: Tensor, dim: int, index: Tensor, src: Any, *_: Any) -> tuple[int, ...]:
     shape, wanted = shape_of(input), shape_of(index)
+    if 0 in wanted:
+        return shape
     if max(len(shape), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
     source = shape_of(src)
@@ -245,6 +249,5 @@ def _masked(input: Tensor, mask: Tensor) -> None:
 @operator(_masked, data_dependent=True)
 def masked_select(input: Tensor, mask: Mask) -> Tensor:
     """The elements where ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
-    shape = broadcast_shapes(shape_of(input), shape_of(mask))
-    rows = nonzero(mask.expand(shape))
-    return index(input.expand(shape), tuple(rows.unbind(1)) if shape else (rows.reshape(-1),))
+    shape = broadcast_shapes(shape_of(input), shape_of(mask)) or (1,)
+    return index(input.expand(shape), tuple(nonzero(mask.expand(shape)).unbind(1)))
