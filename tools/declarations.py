@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import candelabra
+from candelabra import index
 from candelabra.fronts.registry import FRONTS
 from candelabra.namespace import methods_of
 from candelabra.operator.record import OPERATORS
 
 CORE = Path(candelabra.__file__).parent
 DECLARES = re.compile(r"from candelabra\.(fronts\.registry import .*\bfront\b|operator\.record import .*\boperator\b)")
+
+FAILURES: list[str] = []
+"""Modules that cannot be imported, and why."""
 
 
 @dataclass
@@ -32,13 +36,19 @@ class Distribution:
 
 def distributions() -> list[Distribution]:
     """Every distribution that declares, the core first; all their modules are imported."""
+    for table in (index.OPERATORS_IN, index.FUNCTIONS_IN, index.METHODS_IN):
+        table.clear()  # it may be stale
     found = []
     for root in map(Path, candelabra.__path__):
         files = [p for p in sorted(root.rglob("*.py")) if DECLARES.search(p.read_text())]
         modules = [".".join(("candelabra", *p.relative_to(root).with_suffix("").parts)) for p in files]
         made = Distribution(root.parents[1].name, root, [m.removesuffix(".__init__") for m in modules])
-        for module in made.modules:
-            importlib.import_module(module)
+        for module in list(made.modules):
+            try:
+                importlib.import_module(module)
+            except Exception as error:  # the others are written all the same
+                FAILURES.append(f"{module}: {type(error).__name__}: {error}")
+                made.modules.remove(module)
         if made.modules:
             found.append(made)
     return sorted(found, key=lambda d: d.root != CORE)

@@ -343,3 +343,10 @@ def test_samples_are_collected_from_plugins() -> None:
     finally:
         for remove in reversed(removals):
             remove()
+
+
+def test_kernels_for_operators_that_are_not_installed_can_be_left_out() -> None:
+    """``declared`` keeps the kernels, in-place ones too, whose operator this installation has."""
+    from candelabra.backend import declared
+
+    assert list(declared({"add": abs, "add_": abs, "frobnicate": abs, "frobnicate_": abs})) == ["add", "add_"]

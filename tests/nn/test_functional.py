@@ -13,7 +13,7 @@ from candelabra.autograd.api import grad
 from candelabra.nn import functional as F
 from scipy import special
 
-from tests.core.network_samples import array, check_gradients, normal, tensor
+from tests.nn.network_samples import array, check_gradients, normal, tensor
 
 # -- softmax ----------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from candelabra.tensor import Tensor as Tensor
 
 if TYPE_CHECKING:  # what __getattr__ finds, as the stub that is generated from records and fronts says it
     from candelabra._functions import *  # noqa: F403
+    from candelabra._functions_nn import *  # noqa: F403
     from candelabra._functions_operators import *  # noqa: F403
 
 _companions.extend_path(__path__)

@@ -84,11 +84,12 @@ import candelabra.random as random
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; of complex numbers the modulus, which is real."""
+def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The absolute value; of complex numbers the modulus, which is real."""
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The arc cosine, in radians; NaN outside [-1, 1]."""
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic cosine; NaN below 1."""
-from candelabra.fronts.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
 from candelabra.fronts.arithmetic import add as add
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1, out: Tensor | None = None) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
@@ -107,6 +108,20 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def any(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Whether any element over ``dim`` is nonzero; False for none."""
 from candelabra.fronts.creation import arange as arange
+def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The arc cosine, in radians; NaN outside [-1, 1]."""
+def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic cosine; NaN below 1."""
+def arcsin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The arc sine, in radians; NaN outside [-1, 1]."""
+def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic sine."""
+def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The arc tangent, in radians."""
+def arctan2(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """The angle of the point (other, input) in (-pi, pi]."""
+def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
 def argmax(input: Tensor, dim: Dim | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The index of the first largest element along ``dim`` (of the flattened tensor when None); NaN is largest."""
 def argmin(input: Tensor, dim: Dim | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
@@ -130,7 +145,6 @@ def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 from candelabra.fronts.arranging import atleast_1d as atleast_1d
 from candelabra.fronts.arranging import atleast_2d as atleast_2d
 from candelabra.fronts.arranging import atleast_3d as atleast_3d
-from candelabra.fronts.pooling import avg_pool1d as avg_pool1d
 from candelabra.fronts.random import bernoulli as bernoulli
 def bitwise_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input & other``."""
@@ -149,13 +163,15 @@ def cat(tensors: Sequence[Tensor], dim: Dim = 0, *, out: Tensor | None = None, a
     """The tensors one after another along ``dim``; all other sizes must agree."""
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer not below the input."""
-from candelabra.fronts.activations import celu as celu
 from candelabra.fronts.joining import chunk as chunk
 from candelabra.fronts.arithmetic import clamp as clamp
-def clamp_max(input: Tensor, max: Number, *, out: Tensor | None = None) -> Tensor:
+from candelabra.fronts.arithmetic import clamp_ as clamp_
+def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``min(input, max)``; NaN stays NaN."""
-def clamp_min(input: Tensor, min: Number, *, out: Tensor | None = None) -> Tensor:
+def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``max(input, min)``; NaN stays NaN."""
+from candelabra.fronts.arithmetic import clamp as clip
+from candelabra.fronts.arithmetic import clamp_ as clip_
 from candelabra.fronts.conversion import clone as clone
 from candelabra.fronts.arranging import column_stack as column_stack
 from candelabra.fronts.comparison import complex as complex
@@ -164,12 +180,6 @@ from candelabra.fronts.arranging import concatenate as concatenate
 from candelabra.fronts.shaping import conj as conj
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate, computed."""
-from candelabra.fronts.convolution import conv1d as conv1d
-from candelabra.fronts.convolution import conv2d as conv2d
-from candelabra.fronts.convolution import conv3d as conv3d
-from candelabra.fronts.convolution import conv_transpose1d as conv_transpose1d
-from candelabra.fronts.convolution import conv_transpose2d as conv_transpose2d
-from candelabra.fronts.convolution import conv_transpose3d as conv_transpose3d
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine, in radians."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -186,6 +196,7 @@ from candelabra.fronts.arranging import diagflat as diagflat
 from candelabra.fronts.shaping import diagonal as diagonal
 from candelabra.fronts.scattering import diagonal_scatter as diagonal_scatter
 from candelabra.fronts.arithmetic import div as div
+from candelabra.fronts.arithmetic import div as divide
 from candelabra.fronts.arranging import dsplit as dsplit
 from candelabra.fronts.arranging import dstack as dstack
 from candelabra.fronts.creation import empty as empty
@@ -202,6 +213,8 @@ def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``exp(input) - 1`` without the cancellation near 0."""
 from candelabra.fronts.creation import eye as eye
+def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The integer part, towards 0."""
 from candelabra.fronts.shaping import flatten as flatten
 from candelabra.fronts.shaping import flip as flip
 from candelabra.fronts.arranging import fliplr as fliplr
@@ -217,13 +230,15 @@ from candelabra.creation import from_numpy as from_numpy
 from candelabra.creation import frombuffer as frombuffer
 from candelabra.fronts.creation import full as full
 from candelabra.fronts.creation import full_like as full_like
-def gather(input: Tensor, dim: Dim, index: Index, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
-    """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
+from candelabra.fronts.scattering import gather as gather
 def ge(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """``input >= other``, element by element."""
+def greater(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """``input > other``, element by element."""
+def greater_equal(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input >= other``, element by element."""
 def gt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
-from candelabra.fronts.activations import hardshrink as hardshrink
 from candelabra.fronts.arranging import hsplit as hsplit
 from candelabra.fronts.arranging import hstack as hstack
 from candelabra.fronts.scattering import index_add as index_add
@@ -252,7 +267,11 @@ from candelabra.fronts.sorting import kthvalue as kthvalue
 def le(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input <= other``, element by element."""
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """``input + weight * (end - input)``."""
+    """``input + weight * (end - input)``, computed from the nearer end: a weight of 1 gives ``end`` exactly."""
+def less(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """``input < other``, element by element."""
+def less_equal(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """``input <= other``, element by element."""
 from candelabra.fronts.creation import linspace as linspace
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0, -inf at 0."""
@@ -262,7 +281,7 @@ def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``log(1 + input)`` without the cancellation near 0."""
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm to base 2."""
-from candelabra.fronts.activations import log_softmax as log_softmax
+from candelabra.fronts.softmax import log_softmax as log_softmax
 def logical_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Where both are nonzero."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -283,9 +302,6 @@ def masked_select(input: Tensor, mask: Mask, *, out: Tensor | None = None) -> Te
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column vectors."""
 from candelabra.fronts.reductions import max as max
-from candelabra.fronts.pooling import max_pool1d as max_pool1d
-from candelabra.fronts.pooling import max_pool2d as max_pool2d
-from candelabra.fronts.pooling import max_pool3d as max_pool3d
 def maximum(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The larger of the two; NaN where either is NaN."""
 def mean(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
@@ -301,6 +317,8 @@ from candelabra.fronts.sorting import msort as msort
 def mul(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input * other``. Bools give their conjunction."""
 from candelabra.fronts.random import multinomial as multinomial
+def multiply(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """``input * other``. Bools give their conjunction."""
 from candelabra.fronts.sorting import nanmedian as nanmedian
 from candelabra.fronts.shaping import narrow as narrow
 from candelabra.fronts.arranging import narrow_copy as narrow_copy
@@ -308,8 +326,12 @@ def ne(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = N
     """``input != other``, element by element."""
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``-input``. Unsigned integers wrap; bools are refused."""
+def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``-input``. Unsigned integers wrap; bools are refused."""
 from candelabra.fronts.scattering import nonzero as nonzero
 from candelabra.fronts.random import normal as normal
+def not_equal(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """``input != other``, element by element."""
 from candelabra.fronts.comparison import numel as numel
 from candelabra.fronts.creation import ones as ones
 from candelabra.fronts.creation import ones_like as ones_like
@@ -319,7 +341,6 @@ def positive(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``+input``: the values as they are, in a new tensor."""
 def pow(input: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``; integers to negative powers raise."""
-from candelabra.fronts.activations import prelu as prelu
 def prod(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The product over ``dim`` (all dims when None). Integers and bools give int64."""
 from candelabra.fronts.random import rand as rand
@@ -354,7 +375,6 @@ from candelabra.fronts.scattering import scatter_add as scatter_add
 from candelabra.fronts.scattering import scatter_add_ as scatter_add_
 from candelabra.fronts.shaping import select as select
 from candelabra.fronts.scattering import select_scatter as select_scatter
-from candelabra.fronts.activations import selu as selu
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input / abs(input)``, 0 where the input is 0: :func:`sign` for complex numbers."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -366,7 +386,7 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine."""
 from candelabra.fronts.scattering import slice_scatter as slice_scatter
-from candelabra.fronts.activations import softmax as softmax
+from candelabra.fronts.softmax import softmax as softmax
 def sort(input: Tensor, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Sorted:
     """``(values, indices)`` in order along ``dim``; NaN counts as the largest. Equal elements always keep their order.
 
@@ -381,6 +401,7 @@ from candelabra.fronts.shaping import squeeze as squeeze
 from candelabra.fronts.joining import stack as stack
 from candelabra.fronts.reductions import std as std
 from candelabra.fronts.arithmetic import sub as sub
+from candelabra.fronts.arithmetic import sub as subtract
 def sum(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The sum over ``dim`` (all dims when None), pairwise or in a wider type. Integers and bools sum to int64.
 
@@ -398,7 +419,6 @@ def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent."""
 from candelabra.creation import tensor as tensor
 from candelabra.fronts.arranging import tensor_split as tensor_split
-from candelabra.fronts.activations import threshold as threshold
 from candelabra.fronts.arranging import tile as tile
 from candelabra.fronts.sorting import topk as topk
 from candelabra.fronts.arranging import trace as trace
@@ -408,6 +428,7 @@ def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None
     """The lower triangle of the last two dims, up to ``diagonal`` above the main one; zeros elsewhere."""
 def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangle of the last two dims, from ``diagonal`` above the main one; zeros elsewhere."""
+from candelabra.fronts.arithmetic import div as true_divide
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The integer part, towards 0."""
 def trunc_divide(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:

@@ -14,8 +14,6 @@ from candelabra.tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
 from candelabra.ops.sorting import Sorted as Sorted
 from candelabra.fronts.arranging import Tensors as Tensors
-from candelabra.fronts.convolution import Sizes as Sizes
-from candelabra.fronts.pooling import Sizes as Sizes
 import candelabra.ops.sorting as sorting
 
 class OperatorMethods:
@@ -99,16 +97,20 @@ class OperatorMethods:
         """The tensor as ``int8``; itself where it has that dtype already."""
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """At most ``chunks`` views of equal size (but the last) along ``dim``."""
-    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+    def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
         """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN."""
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+        """In-place form of :func:`clamp`."""
+    def clip(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+        """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN."""
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """In-place form of :func:`clamp`."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in memory of its own, in C order whatever ``memory_format`` says. Recorded by autograd."""
     def conj(self) -> Tensor:
         """The complex conjugate; a real tensor is returned as it is."""
-    def contiguous(self) -> Tensor:
-        """The tensor itself if its elements lie in C order, else a copy."""
+    def contiguous(self, memory_format: Any = ...) -> Tensor:
+        """The tensor itself if its elements lie in the order that ``memory_format`` asks for (C order), else a copy."""
     def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Tensor:
         """Write ``src``, a tensor or a number, into this tensor: broadcast, cast and moved as needed. Recorded."""
     def data_ptr(self) -> builtins.int:
@@ -126,6 +128,10 @@ class OperatorMethods:
     def div(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
     def div_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
+        """In-place form of :func:`div`."""
+    def divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+        """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
+    def divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
         """In-place form of :func:`div`."""
     def double(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float64``; itself where it has that dtype already."""
@@ -151,12 +157,12 @@ class OperatorMethods:
         """The rows in reverse order, in a copy."""
     def float(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float32``; itself where it has that dtype already."""
+    def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False) -> Tensor:
+        """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
     def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
         """How many trials of probability ``p`` it takes to succeed once: 1, 2, …"""
     def half(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float16``; itself where it has that dtype already."""
-    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
-        """0 where ``abs(input) <= lambd``, else ``input``."""
     def hsplit(self, indices_or_sections: Any) -> Tensors:
         """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
     @property
@@ -212,11 +218,11 @@ class OperatorMethods:
         """``input`` with the elements of ``source``, in order, where ``mask`` holds."""
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         """In-place form of :func:`masked_scatter`."""
-    def max(self, dim: Any = None, keepdim: builtins.bool = False) -> Any:
+    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
         """The largest element; with a tensor as second argument :func:`maximum`; with ``dim`` a pair (values, indices)."""
     def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
         """The middle element, of two the lower; with ``dim`` a pair (values, indices). NaN where there is one."""
-    def min(self, dim: Any = None, keepdim: builtins.bool = False) -> Any:
+    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
         """The smallest element; with a tensor as second argument :func:`minimum`; with ``dim`` a pair (values, indices)."""
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """:func:`movedim` under NumPy's name."""
@@ -250,8 +256,6 @@ class OperatorMethods:
         """A NumPy array over the tensor's memory, with its strides; bfloat16 has ``ml_dtypes``' type."""
     def permute(self, *dims: Any) -> Tensor:
         """The dims in another order."""
-    def prelu(self, weight: Tensor) -> Tensor:
-        """:func:`leaky_relu` with a learnt slope: one number, or one per channel (dim 1)."""
     def random_(self, from_: Any = None, to: Any = None, *, generator: Generator | None = None) -> Tensor:
         """Integers: ``random_(from, to)`` in [from, to), ``random_(to)`` in [0, to), ``random_()`` in all that the dtype
         holds from 0 on (a floating dtype: up to where it holds every integer).
@@ -297,11 +301,15 @@ class OperatorMethods:
         """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
     def squeeze(self, dim: Any = None) -> Tensor:
         """Dims of size 1 dropped: all of them, or those named."""
-    def std(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1) -> Tensor:
+    def std(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, out: Tensor | None = None) -> Any:
         """The standard deviation over ``dim``; see :func:`var`."""
     def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """``input - alpha * other``."""
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """In-place form of :func:`sub`."""
+    def subtract(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """``input - alpha * other``."""
+    def subtract_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place form of :func:`sub`."""
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Two dims swapped."""
@@ -323,6 +331,10 @@ class OperatorMethods:
         """The ``k`` largest (or smallest) elements along ``dim`` and their indices, always in order."""
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
+    def true_divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+        """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
+    def true_divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
+        """In-place form of :func:`div`."""
     def type(self, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
         """Without ``dtype`` the name of the tensor's type, ``"candelabra.FloatTensor"``; with one, a cast."""
     def type_as(self, other: Tensor) -> Tensor:
@@ -339,9 +351,9 @@ class OperatorMethods:
         """As :func:`unique`, dropping only elements (or slices) equal to the one before."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """A dim of size 1 put in before ``dim``."""
-    def var(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1) -> Tensor:
-        """The variance over ``dim``; divides by ``n - correction`` (``unbiased``: the older name of correction 1 or 0)."""
-    def view(self, *shape: Any) -> Tensor:
+    def var(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, out: Tensor | None = None) -> Any:
+        """The variance over ``dim``; divides by ``n - correction`` (1 when None; ``unbiased``: its older name)."""
+    def view(self, *shape: Any, dtype: Any = None, size: Any = None) -> Tensor:
         """The same elements in another shape, over the same memory; RuntimeError where that takes a copy."""
     def view_as(self, other: Tensor) -> Tensor:
         """``input.view(other.shape)``."""
@@ -355,13 +367,25 @@ class OperatorMethods:
         """The absolute value; of complex numbers the modulus, which is real."""
     def abs_(self) -> Tensor:
         """In-place form of :func:`candelabra.abs`."""
+    def absolute(self, *, out: Tensor | None = None) -> Tensor:
+        """The absolute value; of complex numbers the modulus, which is real."""
+    def absolute_(self) -> Tensor:
+        """In-place form of :func:`candelabra.abs`."""
     def acos(self, *, out: Tensor | None = None) -> Tensor:
         """The arc cosine, in radians; NaN outside [-1, 1]."""
     def acos_(self) -> Tensor:
         """In-place form of :func:`candelabra.acos`."""
+    def arccos(self, *, out: Tensor | None = None) -> Tensor:
+        """The arc cosine, in radians; NaN outside [-1, 1]."""
+    def arccos_(self) -> Tensor:
+        """In-place form of :func:`candelabra.acos`."""
     def acosh(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse hyperbolic cosine; NaN below 1."""
     def acosh_(self) -> Tensor:
+        """In-place form of :func:`candelabra.acosh`."""
+    def arccosh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic cosine; NaN below 1."""
+    def arccosh_(self) -> Tensor:
         """In-place form of :func:`candelabra.acosh`."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1, out: Tensor | None = None) -> Tensor:
         """``input + value * tensor1 / tensor2``."""
@@ -393,21 +417,41 @@ class OperatorMethods:
         """The arc sine, in radians; NaN outside [-1, 1]."""
     def asin_(self) -> Tensor:
         """In-place form of :func:`candelabra.asin`."""
+    def arcsin(self, *, out: Tensor | None = None) -> Tensor:
+        """The arc sine, in radians; NaN outside [-1, 1]."""
+    def arcsin_(self) -> Tensor:
+        """In-place form of :func:`candelabra.asin`."""
     def asinh(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse hyperbolic sine."""
     def asinh_(self) -> Tensor:
+        """In-place form of :func:`candelabra.asinh`."""
+    def arcsinh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic sine."""
+    def arcsinh_(self) -> Tensor:
         """In-place form of :func:`candelabra.asinh`."""
     def atan(self, *, out: Tensor | None = None) -> Tensor:
         """The arc tangent, in radians."""
     def atan_(self) -> Tensor:
         """In-place form of :func:`candelabra.atan`."""
+    def arctan(self, *, out: Tensor | None = None) -> Tensor:
+        """The arc tangent, in radians."""
+    def arctan_(self) -> Tensor:
+        """In-place form of :func:`candelabra.atan`."""
     def atan2(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """The angle of the point (other, input) in (-pi, pi]."""
     def atan2_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.atan2`."""
+    def arctan2(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """The angle of the point (other, input) in (-pi, pi]."""
+    def arctan2_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.atan2`."""
     def atanh(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
     def atanh_(self) -> Tensor:
+        """In-place form of :func:`candelabra.atanh`."""
+    def arctanh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    def arctanh_(self) -> Tensor:
         """In-place form of :func:`candelabra.atanh`."""
     def bitwise_and(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input & other``."""
@@ -437,13 +481,13 @@ class OperatorMethods:
         """The smallest integer not below the input."""
     def ceil_(self) -> Tensor:
         """In-place form of :func:`candelabra.ceil`."""
-    def clamp_max(self, max: Number, *, out: Tensor | None = None) -> Tensor:
+    def clamp_max(self, max: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``min(input, max)``; NaN stays NaN."""
-    def clamp_max_(self, max: Number) -> Tensor:
+    def clamp_max_(self, max: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.clamp_max`."""
-    def clamp_min(self, min: Number, *, out: Tensor | None = None) -> Tensor:
+    def clamp_min(self, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``max(input, min)``; NaN stays NaN."""
-    def clamp_min_(self, min: Number) -> Tensor:
+    def clamp_min_(self, min: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.clamp_min`."""
     def conj_physical(self, *, out: Tensor | None = None) -> Tensor:
         """The complex conjugate, computed."""
@@ -493,15 +537,21 @@ class OperatorMethods:
         """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
     def fmod_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.fmod`."""
-    def gather(self, dim: Dim, index: Index, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
-        """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
     def ge(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input >= other``, element by element."""
     def ge_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.ge`."""
+    def greater_equal(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input >= other``, element by element."""
+    def greater_equal_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.ge`."""
     def gt(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input > other``, element by element."""
     def gt_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.gt`."""
+    def greater(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input > other``, element by element."""
+    def greater_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.gt`."""
     def index_select(self, dim: Dim, index: Index, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
         """The slices of ``input`` along ``dim`` that the 1-d ``index`` names, in its order."""
@@ -521,8 +571,12 @@ class OperatorMethods:
         """``input <= other``, element by element."""
     def le_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.le`."""
+    def less_equal(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input <= other``, element by element."""
+    def less_equal_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.le`."""
     def lerp(self, end: Tensor, weight: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-        """``input + weight * (end - input)``."""
+        """``input + weight * (end - input)``, computed from the nearer end: a weight of 1 gives ``end`` exactly."""
     def lerp_(self, end: Tensor, weight: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.lerp`."""
     def log(self, *, out: Tensor | None = None) -> Tensor:
@@ -563,6 +617,10 @@ class OperatorMethods:
         """``input < other``, element by element."""
     def lt_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.lt`."""
+    def less(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input < other``, element by element."""
+    def less_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.lt`."""
     def masked_select(self, mask: Mask, *, out: Tensor | None = None) -> Tensor:
         """The elements where ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -581,13 +639,25 @@ class OperatorMethods:
         """``input * other``. Bools give their conjunction."""
     def mul_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.mul`."""
+    def multiply(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input * other``. Bools give their conjunction."""
+    def multiply_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.mul`."""
     def ne(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input != other``, element by element."""
     def ne_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.ne`."""
+    def not_equal(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input != other``, element by element."""
+    def not_equal_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.ne`."""
     def neg(self, *, out: Tensor | None = None) -> Tensor:
         """``-input``. Unsigned integers wrap; bools are refused."""
     def neg_(self) -> Tensor:
+        """In-place form of :func:`candelabra.neg`."""
+    def negative(self, *, out: Tensor | None = None) -> Tensor:
+        """``-input``. Unsigned integers wrap; bools are refused."""
+    def negative_(self) -> Tensor:
         """In-place form of :func:`candelabra.neg`."""
     def positive(self, *, out: Tensor | None = None) -> Tensor:
         """``+input``: the values as they are, in a new tensor."""
@@ -676,6 +746,10 @@ class OperatorMethods:
     def trunc(self, *, out: Tensor | None = None) -> Tensor:
         """The integer part, towards 0."""
     def trunc_(self) -> Tensor:
+        """In-place form of :func:`candelabra.trunc`."""
+    def fix(self, *, out: Tensor | None = None) -> Tensor:
+        """The integer part, towards 0."""
+    def fix_(self) -> Tensor:
         """In-place form of :func:`candelabra.trunc`."""
     def trunc_divide(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``trunc(input / other)`` as C's ``/`` on integers; integer division by 0 raises."""

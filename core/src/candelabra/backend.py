@@ -33,6 +33,16 @@ Payload = Any
 Kernel = Callable[..., Any]
 
 
+def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
+    """Those of the kernels whose operator is installed, for a backend that serves more than every installation has.
+
+    (A name that no operator has is refused when the backend is loaded: it is nearly always a typing error.)
+    """
+    from candelabra.operator.record import OPERATORS
+
+    return {name: kernel for name, kernel in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
+
+
 @dataclass(frozen=True)
 class DeviceInfo:
     """One device that a backend offers: its name for people, and facts for ``candelabra devices``."""

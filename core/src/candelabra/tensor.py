@@ -27,9 +27,10 @@ from candelabra.size import Size
 
 if TYPE_CHECKING:
     from candelabra._methods import OperatorMethods
+    from candelabra._methods_nn import NnMethods
     from candelabra._methods_operators import OperatorsMethods
 
-    class Methods(OperatorMethods, OperatorsMethods):
+    class Methods(OperatorMethods, OperatorsMethods, NnMethods):
         """The methods that are computed from records and fronts."""
 else:
     Methods = object

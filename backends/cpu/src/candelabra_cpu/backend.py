@@ -9,7 +9,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel
+from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, declared
 from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.errors import OutOfMemoryError
 from candelabra.layout import contiguous_strides
@@ -34,7 +34,7 @@ class CpuBackend(Backend):
     def kernels(self) -> Mapping[str, Kernel]:
         from candelabra_cpu.kernels import table
 
-        return table()
+        return declared(table())  # candelabra-operators may not be installed
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
         return allocate(shape, dtype)

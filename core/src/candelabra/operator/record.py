@@ -211,8 +211,8 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Oper
 
 
 def elsewhere(name: str, module: str) -> bool:
-    """Whether the index has the operator in another module, which is not imported yet maybe."""
-    return OPERATORS_IN.get(name, module) != module
+    """Whether the index has the operator, not imported yet maybe, and a stranger's module wants its name."""
+    return name in OPERATORS_IN and not module.startswith("candelabra.")
 
 
 def clear_dispatch_tables(operators: Iterable[Operator[..., Any]] | None = None) -> None:

@@ -6,7 +6,8 @@ normalisation are here.
 
 from __future__ import annotations
 
-from candelabra.fronts.activations import (
+from candelabra.fronts.softmax import log_softmax, softmax, softmin
+from candelabra.nn.functional.activations import (
     celu,
     elu,
     gelu,
@@ -16,7 +17,6 @@ from candelabra.fronts.activations import (
     hardswish,
     hardtanh,
     leaky_relu,
-    log_softmax,
     logsigmoid,
     mish,
     prelu,
@@ -25,8 +25,6 @@ from candelabra.fronts.activations import (
     selu,
     sigmoid,
     silu,
-    softmax,
-    softmin,
     softplus,
     softshrink,
     softsign,
@@ -34,24 +32,13 @@ from candelabra.fronts.activations import (
     tanhshrink,
     threshold,
 )
-from candelabra.fronts.convolution import (
+from candelabra.nn.functional.convolution import (
     conv1d,
     conv2d,
     conv3d,
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
-)
-from candelabra.fronts.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
 )
 from candelabra.nn.functional.losses import (
     binary_cross_entropy,
@@ -79,6 +66,17 @@ from candelabra.nn.functional.normalizing import (
     linear,
     masked_dropout,
     rms_norm,
+)
+from candelabra.nn.functional.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
 )
 from candelabra.nn.padding import pad
 

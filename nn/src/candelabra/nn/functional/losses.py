@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.fronts.shaping import unsqueeze
 from candelabra.layout import broadcast_shapes
+from candelabra.nn.operators.activations import log_sigmoid
 from candelabra.ops.arithmetic import where
 from candelabra.ops.creation import cast
-from candelabra.ops.network import log_sigmoid, log_softmax
+from candelabra.ops.softmax import log_softmax
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor

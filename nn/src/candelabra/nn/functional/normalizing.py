@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from candelabra.dtypes import PYTHON_NAMES
 from candelabra.keys import NO_GRAD, mode
-from candelabra.ops import network
+from candelabra.nn.operators import embedding as lookup
+from candelabra.nn.operators.normalization import normalize
 from candelabra.ops.creation import cast, copied
-from candelabra.ops.normalization import normalize
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -75,7 +75,7 @@ def embedding(
     if max_norm is not None:
         _shrink_rows(weight, input, max_norm, norm_type)
     row = -1 if padding_idx is None else padding_idx % weight.shape[0]
-    out: Tensor = network.embedding(weight, input, row, bool(scale_grad_by_freq))
+    out: Tensor = lookup.embedding(weight, input, row, bool(scale_grad_by_freq))
     return out
 
 
@@ -83,7 +83,7 @@ def _shrink_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
     """Scale the rows that are looked up down to ``max_norm``, in place and unseen by autograd."""
     with mode(include=NO_GRAD):
         picked = input.reshape((-1 if input.numel() else 0,))
-        rows = network.embedding(weight, picked)
+        rows = lookup.embedding(weight, picked)
         if norm_type == float("inf"):
             norms = rows.abs().amax(1, True)
         else:

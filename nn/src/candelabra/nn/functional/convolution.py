@@ -8,7 +8,8 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import PYTHON_NAMES
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import unsqueeze
-from candelabra.ops import convolution, views
+from candelabra.nn.operators import convolution
+from candelabra.ops import views
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor

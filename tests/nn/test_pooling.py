@@ -11,7 +11,7 @@ import pytest
 from candelabra.autograd.api import grad
 from candelabra.nn import functional as F
 
-from tests.core.network_samples import array, check_gradients, normal, tensor
+from tests.nn.network_samples import array, check_gradients, normal, tensor
 
 GEOMETRIES = [
     (2, 2, 0, 1, False),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.registry import front
 from candelabra.keys import AUTOGRAD, NO_GRAD, state
-from candelabra.ops import pooling
+from candelabra.nn.operators import pooling
 from candelabra.ops.creation import full
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Activations and softmax, as in ``torch.nn.functional``. ``inplace=True`` writes into the input, as PyTorch does."""
+"""Activations, as in ``torch.nn.functional``. ``inplace=True`` writes into the input, as PyTorch does."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.registry import front
+from candelabra.nn.operators import activations as network
 from candelabra.operator.arguments import wrap_dim
-from candelabra.ops import network, pointwise
+from candelabra.ops import pointwise
 from candelabra.ops.arithmetic import where
 from candelabra.ops.creation import clone, copied
 
@@ -24,34 +25,6 @@ def _applied(function: Callable[..., Tensor], inplace: bool, input: Tensor, *arg
         return function(input, *arguments)
     written: Tensor = copied.form("inplace")(input, function(clone(input), *arguments))
     return written
-
-
-# -- softmax ----------------------------------------------------------------------------------------------------------
-def _implicit_dim(rank: int) -> int:
-    return 0 if rank in (0, 1, 3) else 1
-
-
-@front
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
-    if dtype is not None:
-        input = input.to(dtype)
-    out: Tensor = network.softmax.function(input, _implicit_dim(input.ndim) if dim is None else dim)
-    return out
-
-
-@front
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
-    if dtype is not None:
-        input = input.to(dtype)
-    out: Tensor = network.log_softmax.function(input, _implicit_dim(input.ndim) if dim is None else dim)
-    return out
-
-
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``softmax(-input)`` along ``dim``."""
-    return softmax(-input, dim, dtype=dtype)
 
 
 # -- rectifiers -------------------------------------------------------------------------------------------------------

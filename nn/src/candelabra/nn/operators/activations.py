@@ -1,4 +1,4 @@
-"""What networks are made of: softmax, activations, lookup. Each is composed of other operators and has a derivative.
+"""Activations: each is composed of other operators and has a derivative.
 
 The derivatives that are worth a kernel of their own are composites too, named ``…_backward``. They have no derivative
 and so run above autograd: their operators are recorded when a second derivative is asked for, and a backend's override
@@ -9,56 +9,15 @@ from __future__ import annotations
 
 import math
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING
 from candelabra.operator.record import operator
-from candelabra.operator.rules import by, like_input, pointwise, shape_of
+from candelabra.operator.rules import pointwise
 from candelabra.ops.arithmetic import where
 
 if TYPE_CHECKING:
-    from candelabra.typing import Dim, Index, Tensor
+    from candelabra.typing import Tensor
 
 FLOATS = "real floating"
-
-
-# -- softmax ----------------------------------------------------------------------------------------------------------
-@operator(like_input, accepts=FLOATS, public=False, out=False)
-def softmax(input: Tensor, dim: Dim) -> Tensor:
-    """``exp(input) / sum(exp(input))`` along ``dim``, shifted by the maximum so that nothing overflows."""
-    if not input.numel():
-        return input.clone()
-    powers = (input - input.amax(dim, True)).exp()
-    return powers / powers.sum(dim, True)
-
-
-@operator(like_input, accepts=FLOATS, public=False, method=False, out=False)
-def softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
-    """The gradient of softmax's input: ``output * (grad - sum(grad * output))``."""
-    weighted = grad * output
-    return weighted - output * weighted.sum(dim, True)
-
-
-softmax.vjp(input=lambda g, out, dim: softmax_backward(g, out, dim))
-
-
-@operator(like_input, accepts=FLOATS, public=False, out=False)
-def log_softmax(input: Tensor, dim: Dim) -> Tensor:
-    """``log(softmax(input))`` along ``dim``, without the rounding of the detour."""
-    if not input.numel():
-        return input.clone()
-    shifted = input - input.amax(dim, True)
-    return shifted - shifted.exp().sum(dim, True).log()
-
-
-@operator(like_input, accepts=FLOATS, public=False, method=False, out=False)
-def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
-    """The gradient of log_softmax's input: ``grad - exp(output) * sum(grad)``."""
-    return grad - output.exp() * grad.sum(dim, True)
-
-
-log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward(g, out, dim))
-
-
-# -- activations ------------------------------------------------------------------------------------------------------
 HALF_PI = math.sqrt(0.5)
 TANH_SCALE = math.sqrt(2 / math.pi)
 TANH_CUBIC = 0.044715
@@ -158,44 +117,3 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
 
 
 hardtanh.vjp(input=lambda g, input, min_val, max_val: g.masked_fill((input <= min_val) | (input >= max_val), 0))
-
-
-# -- lookup -----------------------------------------------------------------------------------------------------------
-@by
-def _looked_up(weight: Tensor, indices: Tensor, *_: Any) -> tuple[int, ...]:
-    rows = shape_of(weight)
-    if len(rows) != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    if indices.numel():
-        low, high = int(indices.amin().item()), int(indices.amax().item())
-        if low < 0 or high >= rows[0]:
-            raise IndexError("index out of range in self")
-    return (*shape_of(indices), rows[1])
-
-
-@operator(_looked_up, public=False, method=False, out=False)
-def embedding(weight: Tensor, indices: Index, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Tensor:
-    """The rows of ``weight`` that ``indices`` name: shape (*indices.shape, weight.shape[1]).
-
-    The row ``padding_idx`` (-1: none) gets no gradient; ``scale_grad_by_freq`` divides each row's by how often it was
-    looked up.
-    """
-    ...
-
-
-def _embedding_back(g: Tensor, weight_spec: Any, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    from candelabra.ops.creation import full
-    from candelabra.ops.indexing import index_add
-
-    rows, width = weight_spec.shape
-    flat, picked = g.reshape((indices.numel(), width)), indices.reshape((indices.numel(),))
-    if padding_idx >= 0:
-        flat = flat.masked_fill((picked == padding_idx).unsqueeze(1), 0)
-    if scale_grad_by_freq:
-        none = full((rows,), 0, dtype=g.dtype, device=g.device)
-        ones = full(picked.shape, 1, dtype=g.dtype, device=g.device)
-        flat = flat / index_add(none, 0, picked, ones).index_select(0, picked).unsqueeze(1)
-    return index_add(full((rows, width), 0, dtype=g.dtype, device=g.device), 0, picked, flat)
-
-
-embedding.vjp(weight=_embedding_back)

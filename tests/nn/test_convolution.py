@@ -9,9 +9,9 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.autograd.api import grad
-from candelabra.ops import convolution
+from candelabra.nn.operators import convolution
 
-from tests.core.network_samples import array, check_gradients, correlate, normal, tensor
+from tests.nn.network_samples import array, check_gradients, correlate, normal, tensor
 
 GEOMETRIES = [
     (stride, padding, dilation, groups)
