@@ -105,7 +105,7 @@ def self_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     return arithmetic.where.function(condition, input, other)
 
 
-@front(function=False)
+@front
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Every element set to ``value``, a number or a 0-d tensor, cast to the tensor's dtype.
 
@@ -122,7 +122,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return filled.form("inplace")(input, value)
 
 
-@front(function=False)
+@front
 def zero_(input: Tensor) -> Tensor:
     """Every element set to 0."""
     return fill_(input, 0)

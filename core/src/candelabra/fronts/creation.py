@@ -6,11 +6,11 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
-from candelabra.dtypes import dtype, get_default_dtype, int64
+from candelabra.dtypes import BOOL, dtype, get_default_dtype, int64
 from candelabra.fronts.forms import factory
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import sizes
-from candelabra.operator.arguments import as_dtype
+from candelabra.operator.arguments import as_dtype, as_size
 from candelabra.ops import creation
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def arange(
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     length = -((start - end) // step) if whole else math.ceil((end - start) / step)
     d = as_dtype(dtype) if dtype is not None else int64 if whole else get_default_dtype()
+    if d.category == BOOL:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
     return _made(creation.arange(start, step, length, dtype=d, device=open_device(device)), requires_grad)
 
 
@@ -96,8 +98,19 @@ def linspace(
     """``steps`` evenly spaced values from ``start`` to ``end``, both included."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    for name, v in (("start", start), ("end", end)):
+        if getattr(v, "ndim", 0):
+            raise RuntimeError(
+                "linspace only supports 0-dimensional start and end tensors, but got "
+                f"{name} with {v.ndim} dimension(s)."
+            )
     start, end = (v.item() if hasattr(v, "item") else v for v in (start, end))
-    d = as_dtype(dtype) if dtype is not None else get_default_dtype()
+    default = get_default_dtype()
+    if isinstance(start, complex) or isinstance(end, complex):
+        default = default.to_complex()
+    d = as_dtype(dtype) if dtype is not None else default
+    if d.category == BOOL:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     return _made(creation.linspace(start, end, steps, dtype=d, device=open_device(device)), requires_grad)
 
 
@@ -105,6 +118,7 @@ def linspace(
 @factory
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal of an ``n`` × ``m`` matrix (``m`` = ``n`` unless given), zeros elsewhere."""
+    n, m = as_size(n), m if m is None else as_size(m)
     if n < 0 or (m is not None and m < 0):
         raise RuntimeError(f"n must be greater or equal to 0, got {n if n < 0 else m}")
     d = as_dtype(dtype) if dtype is not None else get_default_dtype()
