@@ -19,6 +19,7 @@ def table() -> dict[str, Kernel]:
         arranging,
         convolution,
         creation,
+        elementwise,
         gradients,
         indexing,
         linalg,
@@ -26,7 +27,9 @@ def table() -> dict[str, Kernel]:
         pointwise,
         random,
         reductions,
+        scattering,
         sorting,
+        special,
         viewing,
     )
     from candelabra_cpu.backend import TO_NUMPY
@@ -40,6 +43,8 @@ def table() -> dict[str, Kernel]:
             if isinstance(kernel, np.ufunc) and _same_dtype(kernel)
         },
         **pointwise.KERNELS,
+        **special.KERNELS,
+        **elementwise.KERNELS,
         **reductions.KERNELS,
         **random.KERNELS,
         **viewing.KERNELS,
@@ -47,6 +52,7 @@ def table() -> dict[str, Kernel]:
         **creation.KERNELS,
         **gradients.KERNELS,
         **indexing.KERNELS,
+        **scattering.KERNELS,
         **linalg.KERNELS,
         **sorting.KERNELS,
         **convolution.KERNELS,
