@@ -97,9 +97,7 @@ class Array(Tensor):
         """``self @ other`` written into this array, whose shape and dtype stay."""
         product = self @ other
         if product.shape != self.shape:
-            raise ValueError(
-                f"@= may not change the shape: the product's is {tuple(product.shape)}, not {tuple(self.shape)}"
-            )
+            raise ValueError(f"@= may not change the shape from {tuple(self.shape)} to {tuple(product.shape)}")
         self.copy_(product)
         return self
 

@@ -22,7 +22,7 @@ def asarray(obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy
     ``copy=True`` always copies; with ``copy=False`` a ``ValueError`` where it takes a copy. ``OverflowError`` for
     an int that no integer dtype here holds.
     """
-    if isinstance(obj, (bool, int, float, complex)):
+    if type(obj) in (bool, int, float, complex):
         if copy is False:
             raise ValueError("asarray(): a Python number becomes an array by a copy, which copy=False forbids")
         return full((), obj, dtype=dtype, device=device)

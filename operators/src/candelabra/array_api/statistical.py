@@ -77,7 +77,7 @@ def _cumulative(name: str, of: str, start: int, doc: str) -> Reduction:
     ) -> Array:
         d = _one_axis(x, axis, name)
         kept = _accumulator(x, dtype)
-        out = public_function(of)(x.to(kept), d)
+        out = public_function(of)(x, d, dtype=kept)
         if include_initial:
             edge = list(x.shape)
             edge[d] = 1
@@ -113,6 +113,8 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, appen
     """
     if n < 0:
         raise ValueError(f"diff(): the order n of the difference may not be negative, got {n}")
+    if n == 0:
+        return arrayed(x, x)
     (d,) = axes_of(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]
     out: Tensor = public_function("cat")(parts, d) if len(parts) > 1 else x

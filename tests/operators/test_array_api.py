@@ -1,0 +1,477 @@
+"""The functions of candelabra.array_api against NumPy's of the same names, and where the standard asks for more."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra as cd
+import candelabra.array_api as xp
+import numpy as np
+import pytest
+from candelabra.array_api import Array
+
+DTYPES = {
+    "bool": ["bool"],
+    "integer": ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"],
+    "real": ["float32", "float64"],
+    "complex": ["complex64", "complex128"],
+}
+FLOATING = [*DTYPES["real"], *DTYPES["complex"]]
+NUMERIC = [*DTYPES["integer"], *FLOATING]
+REAL_NUMERIC = [*DTYPES["integer"], *DTYPES["real"]]
+RNG = np.random.default_rng(20251)
+
+
+def sample(dtype: str, *shape: int, low: float = -3, high: float = 9) -> Any:
+    """A NumPy array of small numbers that every dtype holds (unsigned ones from 0)."""
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return RNG.random(shape) > 0.5
+    if kind in "iu":
+        return RNG.integers(max(low, 0) if kind == "u" else low, high, shape).astype(dtype)
+    values = RNG.uniform(low, high, shape)
+    return (values + 1j * RNG.uniform(low, high, shape) if kind == "c" else values).astype(dtype)
+
+
+def check(got: Any, want: Any) -> None:
+    """Same dtype, shape and (to the dtype's precision) values, and an Array."""
+    assert isinstance(got, Array)
+    array, want = got.detach().numpy(), np.asarray(want)
+    assert array.dtype == want.dtype
+    assert array.shape == want.shape
+    tolerance = 1e-5 if want.dtype.itemsize // (1 + (want.dtype.kind == "c")) == 4 else 1e-12
+    np.testing.assert_allclose(array, want, rtol=tolerance, atol=tolerance)
+
+
+# -- elementwise ------------------------------------------------------------------------------------------------------
+UNARY = {
+    "abs": NUMERIC, "acos": FLOATING, "acosh": FLOATING, "asin": FLOATING, "asinh": FLOATING, "atan": FLOATING,
+    "atanh": FLOATING, "bitwise_invert": [*DTYPES["bool"], *DTYPES["integer"]], "ceil": REAL_NUMERIC, "conj": NUMERIC,
+    "cos": FLOATING, "cosh": FLOATING, "exp": FLOATING, "expm1": FLOATING, "floor": REAL_NUMERIC, "imag": FLOATING,
+    "isfinite": NUMERIC, "isinf": NUMERIC, "isnan": NUMERIC, "log": FLOATING, "log1p": FLOATING, "log2": FLOATING,
+    "log10": FLOATING, "logical_not": DTYPES["bool"], "negative": NUMERIC, "positive": NUMERIC, "real": NUMERIC,
+    "reciprocal": FLOATING, "round": NUMERIC, "sign": NUMERIC, "signbit": DTYPES["real"], "sin": FLOATING,
+    "sinh": FLOATING, "sqrt": FLOATING, "square": NUMERIC, "tan": FLOATING, "tanh": FLOATING, "trunc": REAL_NUMERIC,
+}  # fmt: skip
+BINARY = {
+    "add": NUMERIC, "atan2": DTYPES["real"], "bitwise_and": DTYPES["integer"], "bitwise_or": DTYPES["integer"],
+    "bitwise_xor": DTYPES["integer"], "copysign": DTYPES["real"], "divide": FLOATING, "equal": NUMERIC,
+    "floor_divide": REAL_NUMERIC, "greater": REAL_NUMERIC, "greater_equal": REAL_NUMERIC, "hypot": DTYPES["real"],
+    "less": REAL_NUMERIC, "less_equal": REAL_NUMERIC, "logaddexp": DTYPES["real"], "logical_and": DTYPES["bool"],
+    "logical_or": DTYPES["bool"], "logical_xor": DTYPES["bool"], "maximum": REAL_NUMERIC, "minimum": REAL_NUMERIC,
+    "multiply": NUMERIC, "nextafter": DTYPES["real"], "not_equal": NUMERIC, "pow": FLOATING, "remainder": REAL_NUMERIC,
+    "subtract": NUMERIC,
+}  # fmt: skip
+UNIT = {"acos", "asin", "atanh"}
+POSITIVE = {"acosh", "log", "log1p", "log2", "log10", "sqrt", "pow", "floor_divide", "remainder", "divide"}
+
+
+def interval(name: str) -> dict[str, float]:
+    """Where a function is real and finite."""
+    return {"low": -1, "high": 1} if name in UNIT else {"low": 1} if name in POSITIVE else {}
+
+
+@pytest.mark.parametrize(("name", "dtype"), [(n, d) for n, dtypes in UNARY.items() for d in dtypes])
+def test_function_of_one_array_is_numpys(name: str, dtype: str) -> None:
+    """Functions of one array give NumPy's values in the standard's dtype, for arrays of any rank."""
+    for shape in ((4, 5), (), (0, 3)):
+        x = sample(dtype, *shape, **interval(name))
+        check(getattr(xp, name)(xp.asarray(x)), getattr(np, name)(x))
+
+
+@pytest.mark.parametrize(("name", "dtype"), [(n, d) for n, dtypes in BINARY.items() for d in dtypes])
+def test_function_of_two_arrays_is_numpys(name: str, dtype: str) -> None:
+    """Functions of two arrays broadcast and give NumPy's values in the standard's dtype."""
+    for shapes in (((4, 1), (5,)), ((), (3,)), ((0, 1), (2,))):
+        x1, x2 = (sample(dtype, *shape, **interval(name)) for shape in shapes)
+        check(getattr(xp, name)(xp.asarray(x1), xp.asarray(x2)), getattr(np, name)(x1, x2))
+
+
+@pytest.mark.parametrize("name", ["bitwise_left_shift", "bitwise_right_shift"])
+@pytest.mark.parametrize("dtype", DTYPES["integer"])
+def test_shifts_are_numpys(name: str, dtype: str) -> None:
+    """Shifts by less than the width keep the dtype, and the sign on the way right."""
+    x, by = sample(dtype, 6), np.array([0, 1, 2, 3, 1, 0], dtype)
+    check(getattr(xp, name)(xp.asarray(x), xp.asarray(by)), getattr(np, name)(x, by))
+
+
+MIXED = [
+    ("int8", "int32"), ("uint8", "int8"), ("uint16", "int8"), ("uint32", "int32"), ("float32", "float64"),
+    ("float32", "complex64"), ("float64", "complex64"), ("complex64", "complex128"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second"), MIXED)
+def test_rank_has_no_say_in_promotion(first: str, second: str) -> None:
+    """An array without dims takes part in promotion as any other, in functions and in operators, on either side."""
+    flat, single = sample(first, 3), sample(second)
+    want = np.add(flat, single[None])
+    check(xp.add(xp.asarray(flat), xp.asarray(single)), want)
+    check(xp.asarray(flat) + xp.asarray(single), want)
+    check(xp.asarray(single) + xp.asarray(flat), want)
+    assert xp.result_type(xp.asarray(flat), xp.asarray(single)).name == want.dtype.name
+
+
+@pytest.mark.parametrize("dtype", NUMERIC)
+def test_number_takes_the_arrays_dtype(dtype: str) -> None:
+    """A Python number of the array's kind does not change its dtype, on either side, with dims or without."""
+    for shape in ((3,), ()):
+        x = xp.asarray(sample(dtype, *shape))
+        assert (x + 2).dtype is (2 + x).dtype is xp.multiply(x, 2).dtype is xp.subtract(5, x).dtype is x.dtype
+
+
+def test_functions_of_two_want_an_array() -> None:
+    """Two numbers are no operands, and a list is no array."""
+    with pytest.raises(TypeError, match=r"add\(\) takes at least one array, got int, int"):
+        xp.add(1, 2)
+    with pytest.raises(TypeError, match=r"exp\(\) takes an array, not list"):
+        xp.exp([1.0])
+    with pytest.raises(TypeError, match=r"where\(\) takes at least one array, got int, int"):
+        xp.where(xp.asarray([True]), 1, 2)
+
+
+@pytest.mark.parametrize("dtype", REAL_NUMERIC)
+def test_clip_keeps_the_dtype(dtype: str) -> None:
+    """Bounds may be numbers, arrays that broadcast, or absent; numbers that the dtype does not hold limit nothing."""
+    x = sample(dtype, 3, 4)
+    low, high = sample(dtype, 4, high=2), sample(dtype, 3, 1, low=3)
+    check(xp.clip(xp.asarray(x), 1, 4), np.clip(x, 1, 4))
+    check(xp.clip(xp.asarray(x), xp.asarray(low), xp.asarray(high)), np.clip(x, low, high))
+    check(xp.clip(xp.asarray(x), max=3), np.minimum(x, np.asarray(3, dtype)))
+    check(xp.clip(xp.asarray(x), -(1 << 70), 1 << 70), x)
+    assert xp.clip(y := xp.asarray(x)) is not y
+
+
+# -- creation ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "arguments", [(5,), (2, 9), (2, 9, 3), (9, 2, -2), (0, 1, 0.25), (3, 1), (1.5,), (0,), (5, 0, -1.5), (-3, 3, 2)]
+)
+def test_arange_is_numpys(arguments: tuple[float, ...]) -> None:
+    """Ranges of ints are int64, others the default floating dtype; a step that leads away gives nothing."""
+    want = np.arange(*arguments)
+    check(xp.arange(*arguments), want if want.dtype.kind == "i" else want.astype(np.float32))
+
+
+def test_arange_wants_a_step() -> None:
+    """A step of 0 leads nowhere."""
+    with pytest.raises(ValueError, match="the step may not be 0"):
+        xp.arange(1, 2, 0)
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("num", [0, 1, 2, 7])
+def test_linspace_is_numpys(num: int, endpoint: bool) -> None:
+    """With or without the end, real or complex."""
+    got = xp.linspace(-2.0, 5.0, num, endpoint=endpoint, dtype=xp.float64)
+    check(got, np.linspace(-2.0, 5.0, num, endpoint=endpoint))
+    check(xp.linspace(1, 2 - 3j, num, endpoint=endpoint), np.linspace(1, 2 - 3j, num, endpoint=endpoint).astype("c8"))
+
+
+@pytest.mark.parametrize("k", [-9, -2, -1, 0, 1, 3, 9])
+def test_eye_has_any_diagonal(k: int) -> None:
+    """The ones stand on the k-th diagonal, which may lie outside."""
+    check(xp.eye(3, 4, k=k), np.eye(3, 4, k=k, dtype=np.float32))
+    check(xp.eye(3, k=k, dtype=xp.int8), np.eye(3, k=k, dtype=np.int8))
+
+
+def test_filled_arrays() -> None:
+    """zeros, ones, full, empty and their likes take shapes as ints and tuples, dtypes and devices."""
+    check(xp.zeros(3), np.zeros(3, np.float32))
+    check(xp.ones((2, 0)), np.ones((2, 0), np.float32))
+    check(xp.full((2,), 7), np.full((2,), 7))
+    check(xp.full((), 1j), np.full((), 1j, np.complex64))
+    check(xp.full((1,), True), np.full((1,), True))
+    x = xp.zeros((2, 3), dtype=xp.int16)
+    assert xp.empty((2, 3), dtype=xp.uint8).shape == xp.empty_like(x).shape == (2, 3)
+    check(xp.ones_like(x), np.ones((2, 3), np.int16))
+    check(xp.zeros_like(x, dtype=xp.float64, device=x.device), np.zeros((2, 3)))
+    check(xp.full_like(x, 4), np.full((2, 3), 4, np.int16))
+    with pytest.raises(OverflowError, match="does not fit the default integer dtype int64"):
+        xp.asarray(1 << 63)
+    check(xp.asarray(1 << 63, dtype=xp.uint64), np.asarray(1 << 63, np.uint64))
+
+
+def test_asarray_shares_unless_told() -> None:
+    """Arrays are shared where possible, copied on demand, and refused where copy=False forbids what it takes."""
+    x = xp.asarray([[1, 2], [3, 4]])
+    assert xp.asarray(x) is x
+    assert xp.asarray(x, copy=False) is x
+    copied = xp.asarray(x, copy=True)
+    copied[0, 0] = 9
+    assert int(x[0, 0]) == 1
+    plain = cd.ones(2)
+    shared = xp.asarray(plain)
+    shared[0] = 5
+    assert type(plain) is cd.Tensor
+    assert plain.tolist() == [5, 1]
+    host = np.zeros(2)
+    xp.asarray(host)[1] = 3
+    assert host.tolist() == [0, 3]
+    assert xp.asarray(np.float64(0.1)).dtype is xp.float64
+    with pytest.raises(ValueError, match="which copy=False forbids"):
+        xp.asarray(3, copy=False)
+    with pytest.raises(ValueError, match="can't alias tensor with dtype"):
+        xp.asarray(x, dtype=xp.float32, copy=False)
+
+
+def test_from_dlpack_shares_memory() -> None:
+    """An exporter's memory is shared, or copied on demand."""
+    host = np.arange(3.0)
+    shared, copied = xp.from_dlpack(host), xp.from_dlpack(host, copy=True)
+    host[0] = 8
+    check(shared, host)
+    check(copied, np.arange(3.0))
+    check(xp.from_dlpack(shared), host)
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_meshgrid_is_numpys(indexing: str, count: int) -> None:
+    """Cartesian order by default, matrix order on demand."""
+    vectors = [np.arange(2 + i) for i in range(count)]
+    got = xp.meshgrid(*map(xp.asarray, vectors), indexing=indexing)
+    for one, want in zip(got, np.meshgrid(*vectors, indexing=indexing), strict=True):
+        check(one, want)
+
+
+def test_meshgrid_refuses() -> None:
+    """Another order, several dtypes, and arrays that are no vectors."""
+    with pytest.raises(ValueError, match="indexing is 'xy' or 'ij', not 'yx'"):
+        xp.meshgrid(xp.arange(2), indexing="yx")
+    with pytest.raises(ValueError, match="one-dimensional arrays of one dtype"):
+        xp.meshgrid(xp.arange(2), xp.ones(2))
+
+
+@pytest.mark.parametrize("k", [-2, 0, 1])
+def test_triangles_are_numpys(k: int) -> None:
+    """tril and triu of stacks of matrices, from the k-th diagonal on."""
+    x = sample("float64", 2, 3, 4)
+    check(xp.tril(xp.asarray(x), k=k), np.tril(x, k=k))
+    check(xp.triu(xp.asarray(x), k=k), np.triu(x, k=k))
+
+
+# -- statistics -------------------------------------------------------------------------------------------------------
+AXES = [None, 0, -1, (0, 2), (1,)]
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("keepdims", [True, False])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "std", "var", "all", "any", "count_nonzero"])
+def test_reductions_are_numpys(name: str, axis: Any, keepdims: bool) -> None:
+    """Over one axis, several or all, which stay with size 1 on demand."""
+    x = sample("float64", 2, 3, 4)
+    check(
+        getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims),
+        getattr(np, name)(x, axis=axis, keepdims=keepdims),
+    )
+
+
+@pytest.mark.parametrize("dtype", NUMERIC)
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+def test_accumulations_have_the_standards_dtypes(name: str, dtype: str) -> None:
+    """64 bits for integers, with or without a sign as theirs; the floating dtype itself; another on demand."""
+    x = sample(dtype, 4)
+    want = {"i": "int64", "u": "uint64"}.get(np.dtype(dtype).kind, dtype)
+    check(getattr(xp, name)(xp.asarray(x)), getattr(np, name)(x, dtype=want))
+    if np.dtype(dtype).kind in "iuf":
+        check(getattr(xp, name)(xp.asarray(x), dtype=xp.float64), getattr(np, name)(x, dtype="float64"))
+
+
+@pytest.mark.parametrize("correction", [0, 1, 0.5])
+def test_corrections_of_moments(correction: float) -> None:
+    """std and var divide by n - correction, which is 0 unless given."""
+    x = sample("float64", 5, 4)
+    check(xp.var(xp.asarray(x), axis=0, correction=correction), np.var(x, axis=0, correction=correction))
+    check(xp.std(xp.asarray(x), correction=correction), np.std(x, correction=correction))
+
+
+@pytest.mark.parametrize("initial", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_cumulative_along_an_axis(axis: int, initial: bool) -> None:
+    """Running sums and products, with the neutral element first on demand."""
+    x = sample("float64", 3, 4)
+    for name in ("cumulative_sum", "cumulative_prod"):
+        got = getattr(xp, name)(xp.asarray(x), axis=axis, include_initial=initial)
+        check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
+    with pytest.raises(ValueError, match=r"cumulative_sum\(\): name the axis"):
+        xp.cumulative_sum(xp.asarray(x))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_diff_is_numpys(n: int, axis: int) -> None:
+    """Differences of any order along an axis, with edges put on, of bools by exclusive or."""
+    x, edge = sample("int32", 3, 3), sample("int32", 3, 3)
+    check(xp.diff(xp.asarray(x), axis=axis, n=n), np.diff(x, axis=axis, n=n))
+    got = xp.diff(xp.asarray(x), axis=axis, n=n, prepend=xp.asarray(edge), append=xp.asarray(edge))
+    check(got, np.diff(x, axis=axis, n=n, prepend=edge, append=edge))
+    check(xp.diff(xp.asarray(x > 2), axis=axis), np.diff(x > 2, axis=axis))
+    with pytest.raises(ValueError, match="may not be negative, got -1"):
+        xp.diff(xp.asarray(x), n=-1)
+
+
+# -- manipulation -----------------------------------------------------------------------------------------------------
+CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "broadcast_to": [(((5, 2, 3, 4),), {})],
+    "expand_dims": [((0,), {}), ((-1,), {}), (((0, -1),), {})],
+    "flip": [((), {}), ((), {"axis": 1}), ((), {"axis": (0, -1)})],
+    "moveaxis": [((0, 2), {}), (((0, 1), (-1, 0)), {})],
+    "permute_dims": [(((2, 0, 1),), {}), (((-1, 0, 1),), {})],
+    "repeat": [((2,), {}), ((2,), {"axis": 1}), ((np.array([1, 0, 2]),), {"axis": 1})],
+    "reshape": [(((4, 6),), {}), (((-1,),), {}), (((3, -1),), {"copy": True})],
+    "roll": [((2,), {}), ((-1,), {"axis": 1}), (((1, 2),), {"axis": (0, 2)}), ((1,), {"axis": (0, 1)})],
+    "tile": [(((2,),), {}), (((2, 1, 3),), {}), (((2, 1, 1, 2),), {})],
+    "matrix_transpose": [((), {})],
+    "unstack": [((), {}), ((), {"axis": -1})],
+    "squeeze": [],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_manipulations_are_numpys(name: str) -> None:
+    """Elements are moved, repeated and reshaped as NumPy does it, for the standard's names and arguments."""
+    x = sample("float64", 2, 3, 4)
+    for arguments, keywords in CALLS[name]:
+        given = [xp.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        got, want = getattr(xp, name)(xp.asarray(x), *given, **keywords), getattr(np, name)(x, *arguments, **keywords)
+        for one, expected in zip(got, want, strict=True) if isinstance(got, tuple) else ((got, want),):
+            check(one, expected)
+
+
+def test_squeeze_takes_axes_of_size_one() -> None:
+    """One or several axes go; those of another size are refused."""
+    x = sample("int8", 1, 3, 1)
+    check(xp.squeeze(xp.asarray(x), 0), x[0])
+    check(xp.squeeze(xp.asarray(x), (0, -1)), x[0, :, 0])
+    with pytest.raises(ValueError, match="axis 1 has size 3, not 1"):
+        xp.squeeze(xp.asarray(x), 1)
+    with pytest.raises(ValueError, match="an axis is named twice"):
+        xp.expand_dims(xp.asarray(x), (1, 1))
+    with pytest.raises(ValueError, match="at least 2 dims, not 1"):
+        xp.matrix_transpose(xp.ones(2))
+
+
+def test_reshape_copies_as_told() -> None:
+    """A view unless a copy is asked for; a refusal where the layout takes a copy that is forbidden."""
+    x = xp.reshape(xp.arange(6), (2, 3))
+    xp.reshape(x, (6,), copy=False)[0] = 7
+    xp.reshape(x, (6,), copy=True)[1] = 8
+    assert x.tolist() == [[7, 1, 2], [3, 4, 5]]
+    with pytest.raises(ValueError, match=r"reshape\(\): copy=False, but the shape takes one"):
+        xp.reshape(x.mT, (6,), copy=False)
+
+
+def test_joining_promotes_and_flattens() -> None:
+    """concat and stack promote whatever the ranks; concat flattens on demand."""
+    a, b = sample("int8", 2, 3), sample("float32", 1, 3)
+    check(xp.concat([xp.asarray(a), xp.asarray(b)]), np.concatenate([a, b], dtype="float32"))
+    check(xp.concat((xp.asarray(a), xp.asarray(b)), axis=None), np.concatenate([a, b], axis=None, dtype="float32"))
+    check(xp.stack([xp.asarray(b), xp.asarray(a[:1])], axis=-1), np.stack([b, a[:1].astype("float32")], axis=-1))
+
+
+def test_broadcasting_shapes_and_arrays() -> None:
+    """Shapes broadcast without arrays, arrays to the shape of all, and what does not fit is a ValueError."""
+    assert xp.broadcast_shapes() == ()
+    assert xp.broadcast_shapes((3, 1), (4,), ()) == (3, 4)
+    one, other = xp.broadcast_arrays(xp.ones((2, 1)), xp.zeros(3))
+    assert one.shape == other.shape == (2, 3)
+    with pytest.raises(ValueError, match=r"size of tensor a \(2\) must match the size of tensor b \(3\)"):
+        xp.broadcast_shapes((2,), (3,))
+
+
+# -- searching, sorting, sets -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_extremes_have_places(name: str) -> None:
+    """The first place of the extreme, along an axis or of all, with the axes kept on demand."""
+    x = sample("int32", 3, 4)
+    for axis in (None, 0, -1):
+        for keepdims in (True, False):
+            got = getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims)
+            check(got, getattr(np, name)(x, axis=axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("dtype", REAL_NUMERIC)
+@pytest.mark.parametrize("descending", [True, False])
+def test_sorting_is_stable(dtype: str, descending: bool) -> None:
+    """Equal elements keep their order in either direction."""
+    x = sample(dtype, 40, high=3)
+    got = xp.argsort(xp.asarray(x), descending=descending)
+    key = -x.astype("float64") if descending else x
+    check(got, np.argsort(key, kind="stable"))
+    check(xp.sort(xp.asarray(x), descending=descending), x[np.argsort(key, kind="stable")])
+    y = sample(dtype, 3, 4)
+    check(xp.sort(xp.asarray(y), axis=0), np.sort(y, axis=0))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searchsorted_promotes_and_takes_numbers(side: Any) -> None:
+    """Values of another dtype, numbers, and an order of the vector given by indices."""
+    x, values = sample("int32", 9), sample("float64", 3, 2)
+    order = np.argsort(x)
+    got = xp.searchsorted(xp.asarray(x), xp.asarray(values), side=side, sorter=xp.asarray(order))
+    check(got, np.searchsorted(x, values, side=side, sorter=order))
+    check(xp.searchsorted(xp.sort(xp.asarray(x)), 2, side=side), np.searchsorted(np.sort(x), 2, side=side))
+    with pytest.raises(ValueError, match="side is 'left' or 'right', not 'middle'"):
+        xp.searchsorted(xp.arange(2), 1, side="middle")
+
+
+def test_where_and_nonzero() -> None:
+    """where promotes its arrays and takes a number; nonzero gives a vector per dim and wants dims."""
+    mask, x = sample("bool", 3, 4), sample("float32", 4)
+    check(xp.where(xp.asarray(mask), xp.asarray(x), xp.asarray(np.float64(2.5))), np.where(mask, x, np.float64(2.5)))
+    check(xp.where(xp.asarray(mask), xp.asarray(x), 1), np.where(mask, x, np.float32(1)))
+    for got, want in zip(xp.nonzero(xp.asarray(mask)), np.nonzero(mask), strict=True):
+        check(got, want)
+    with pytest.raises(ValueError, match="takes an array with dims"):
+        xp.nonzero(xp.asarray(1))
+
+
+def test_isin_is_numpys() -> None:
+    """Membership of arrays and numbers, negated on demand; NaN is in nothing."""
+    x, y = sample("int16", 3, 4), sample("int16", 3)
+    check(xp.isin(xp.asarray(x), xp.asarray(y)), np.isin(x, y))
+    check(xp.isin(xp.asarray(x), xp.asarray(y), invert=True), np.isin(x, y, invert=True))
+    check(xp.isin(xp.asarray(x), 2), np.isin(x, 2))
+    check(xp.isin(2, xp.asarray(x)), np.isin(2, x))
+    nan = xp.asarray([math.nan])
+    assert not bool(xp.isin(nan, nan)[0])
+
+
+def test_taking() -> None:
+    """take follows indices of any integer dtype, from the end too; take_along_axis broadcasts."""
+    x = sample("float64", 3, 4)
+    for dtype in ("int8", "uint16", "int64"):
+        indices = np.array([2, 0, 1, 2], dtype)
+        check(xp.take(xp.asarray(x), xp.asarray(indices), axis=1), np.take(x, indices, axis=1))
+    check(xp.take(xp.asarray(x), xp.asarray([-1, 0]), axis=0), np.take(x, [-1, 0], axis=0))
+    check(xp.take(xp.asarray(x[0]), xp.asarray([1, 1])), np.take(x[0], [1, 1]))
+    check(xp.take(xp.asarray(x), xp.asarray([[1, 0], [2, 2]]), axis=0), np.take(x, [[1, 0], [2, 2]], axis=0))
+    order = np.argsort(x, axis=0)
+    check(xp.take_along_axis(xp.asarray(x), xp.asarray(order), axis=0), np.take_along_axis(x, order, axis=0))
+    with pytest.raises(ValueError, match=r"take\(\): name the axis"):
+        xp.take(xp.asarray(x), xp.asarray([0]))
+    with pytest.raises(IndexError, match="indices are of an integer dtype, not float32"):
+        xp.take(xp.asarray(x), xp.ones(2), axis=0)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES["bool"], *NUMERIC])
+def test_unique_is_numpys(dtype: str) -> None:
+    """Values in order, first places, inverse in the array's shape, counts; named tuples with the standard's fields."""
+    for shape in ((3, 5), (), (0,), (2, 0)):
+        x = sample(dtype, *shape, high=3).round()
+        found, want = xp.unique_all(xp.asarray(x)), np.unique_all(x)
+        assert found._fields == ("values", "indices", "inverse_indices", "counts")
+        for got, expected in zip(found, want, strict=True):
+            check(got, expected)
+        check(xp.unique_values(xp.asarray(x)), np.sort(np.unique_values(x)))
+        assert xp.unique_counts(xp.asarray(x))._fields == ("values", "counts")
+        values, inverse = xp.unique_inverse(xp.asarray(x))
+        check(xp.reshape(xp.take(values, inverse, axis=0), x.shape), x)
+
+
+def test_every_nan_is_unique() -> None:
+    """NaN equals nothing, itself neither; the two zeros are equal."""
+    found = xp.unique_all(xp.asarray([math.nan, 0.0, math.nan, -0.0]))
+    assert found.counts.tolist() == [2, 1, 1]
+    assert found.indices.tolist() == [1, 0, 2]

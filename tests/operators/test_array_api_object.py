@@ -1,0 +1,213 @@
+"""The array of candelabra.array_api: operators, indexing, attributes, numbers, and its life as a tensor."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import candelabra as cd
+import candelabra.array_api as xp
+import numpy as np
+import pytest
+from candelabra.array_api import Array
+
+A = np.arange(24.0).reshape(2, 3, 4)
+
+
+def equal(got: Any, want: Any) -> None:
+    """An Array of the same dtype, shape and values."""
+    assert isinstance(got, Array)
+    np.testing.assert_array_equal(got.detach().numpy(), want, strict=True)
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+BINARY = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+]  # fmt: skip
+BITWISE = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
+
+
+@pytest.mark.parametrize("op", BINARY)
+def test_operators_promote_by_the_standards_table(op: Any) -> None:
+    """float32 with dims beside float64 without is float64, on either side, and beside a plain tensor too."""
+    x, y = np.array([1.5, 2.0, 3.0], np.float32), np.array(2.0)
+    equal(op(xp.asarray(x), xp.asarray(y)), op(x, y))
+    equal(op(xp.asarray(y), xp.asarray(x)), op(y, x))
+    equal(op(cd.tensor(2.0, dtype=cd.float64), xp.asarray(x)), op(y, x))
+    equal(op(xp.asarray(x), cd.tensor(2.0, dtype=cd.float64)), op(x, y))
+
+
+@pytest.mark.parametrize("op", [*BINARY, *BITWISE])
+def test_operators_take_numbers_on_either_side(op: Any) -> None:
+    """A Python number has the array's dtype."""
+    if op is operator.truediv:
+        x = np.array([1, 2, 4], np.float32)
+    else:
+        x = np.array([1, 2, 4], np.int16)
+    equal(op(xp.asarray(x), 2), op(x, 2))
+    equal(op(2, xp.asarray(x)), op(2, x))
+
+
+@pytest.mark.parametrize("op", [operator.neg, operator.pos, operator.abs, operator.invert])
+def test_operators_of_one_array(op: Any) -> None:
+    """Minus, plus, absolute value and inversion give arrays; the operand stays what it was."""
+    x = np.array([1, -2, 3], np.int8)
+    equal(op(xp.asarray(x)), op(x))
+    plain = cd.tensor([1, 2])
+    assert xp.positive(plain) is not plain
+    assert type(plain) is cd.Tensor
+
+
+def test_operators_leave_strangers_to_the_other_side() -> None:
+    """What is neither array nor number is asked whether it knows; equality is then that of objects."""
+    with pytest.raises(TypeError, match="unsupported operand"):
+        xp.ones(2) + "two"
+    assert (xp.ones(2) == "two") is False
+
+
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "ipow", "imod"])
+def test_inplace_operators_keep_the_dtype(name: str) -> None:
+    """The array written to keeps its identity and dtype whatever lower dtype or number is on the right."""
+    x = np.array([5.0, 7.0])
+    for other in (np.array([2.0, 3.0], np.float32), np.array(2.0, np.float32), 3):
+        array = mine = xp.asarray(x, copy=True)
+        array = getattr(operator, name)(array, xp.asarray(other) if isinstance(other, np.ndarray) else other)
+        assert array is mine
+        equal(array, getattr(operator, name)(x.copy(), other))
+
+
+def test_matrix_products() -> None:
+    """@ promotes and gives an array; @= writes where the shape stays and refuses where it does not."""
+    a, b = np.arange(4, dtype=np.float32).reshape(2, 2), np.arange(4.0).reshape(2, 2)
+    equal(xp.asarray(a) @ xp.asarray(b), a @ b)
+    x = mine = xp.asarray(b, copy=True)
+    x @= xp.asarray(a)
+    assert x is mine
+    equal(x, b @ a)
+    with pytest.raises(ValueError, match=r"@= may not change the shape from \(2, 2\) to \(2,\)"):
+        x @= xp.ones(2)
+
+
+def test_arrays_hash_by_identity() -> None:
+    """Arrays may be keys, as tensors may."""
+    x = xp.ones(2)
+    assert {x: 1}[x] == 1
+
+
+# -- indexing ---------------------------------------------------------------------------------------------------------
+KEYS = [
+    slice(None, None, -1), slice(-1, None, -2), slice(0, 5, -1), (slice(None), slice(None, None, -1)),
+    (0, slice(2, None, -1)), (..., slice(None, None, -3)), (slice(None, None, -1), None, slice(None, 0, -1)),
+    (slice(None, None, -1), ..., slice(3, 0, -2)), (0, 1, 2), ..., (), None, (slice(0, 2), 1), (1, ..., 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_indexing_is_numpys(key: Any) -> None:
+    """Ints, slices of either direction, Ellipsis and None, read and written."""
+    equal(xp.asarray(A)[key], A[key])
+    x, want = xp.asarray(A, copy=True), A.copy()
+    x[key] = -1
+    want[key] = -1
+    equal(x, want)
+    value = np.arange(A[key].size, dtype=np.float64).reshape(A[key].shape)
+    x[key] = xp.asarray(value)
+    want[key] = value
+    equal(x, want)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint16", "uint64"])
+def test_integer_arrays_of_any_dtype_are_indices(dtype: str) -> None:
+    """Index arrays of every integer dtype, without dims too, beside ints and negative steps."""
+    rows, columns = np.array([1, 0, 1], dtype), np.array([[2], [0]], dtype)
+    x = xp.asarray(A)
+    equal(x[xp.asarray(rows)], A[rows])
+    equal(x[xp.asarray(rows), xp.asarray(columns)], A[rows, columns])
+    equal(x[xp.asarray(rows), xp.asarray(columns), 1], A[rows, columns, 1])
+    equal(x[xp.asarray(rows[0])], A[rows[0]])
+    equal(x[xp.asarray(rows), ::-1], A[rows, ::-1])
+    written = xp.asarray(A, copy=True)
+    written[xp.asarray(rows)[:2], ..., ::-1] = xp.asarray(A[:2])
+    want = A.copy()
+    want[rows[:2], ..., ::-1] = A[:2]
+    equal(written, want)
+
+
+def test_masks_are_indices() -> None:
+    """A boolean array of as many dims as the array, or fewer, or none."""
+    x = xp.asarray(A, copy=True)
+    equal(x[x > 5], A[A > 5])
+    equal(x[xp.asarray(A[:, :, 0] > 5)], A[A[:, :, 0] > 5])
+    equal(xp.asarray(3.0)[xp.asarray(True)].reshape((1,)) + xp.zeros(1, dtype=xp.float64), np.array([3.0]))
+    x[x > 5] = 0
+    assert float(xp.max(x)) == 5
+
+
+# -- attributes -------------------------------------------------------------------------------------------------------
+def test_size_is_a_number_and_may_be_called() -> None:
+    """The standard's attribute and PyTorch's method under one name."""
+    x = xp.asarray(A)
+    assert x.size == 24
+    assert isinstance(x.size, int)
+    assert x.size() == (2, 3, 4)
+    assert x.size(-1) == 4
+
+
+def test_transposes() -> None:
+    """T of matrices only, mT of stacks of them; both are views."""
+    x = xp.asarray(A)
+    equal(x.mT, A.mT)
+    equal(x[0, ...].T, A[0].T)
+    with pytest.raises(ValueError, match="this array has 3 dims"):
+        _ = x.T
+    with pytest.raises(ValueError, match="an array of at least 2 dims, not 1"):
+        _ = xp.ones(3).mT
+
+
+def test_namespace_and_device() -> None:
+    """Arrays and plain tensors know their namespace, by version, and move between devices."""
+    for x in (xp.ones(2), cd.ones(2)):
+        assert x.__array_namespace__() is xp
+        assert x.__array_namespace__(api_version="2024.12") is xp
+        with pytest.raises(ValueError, match=r"standard '1999\.12' is not offered"):
+            x.__array_namespace__(api_version="1999.12")
+        assert x.to_device(x.device) is x
+        with pytest.raises(ValueError, match=r"to_device\(\): only stream=None is supported, got 3"):
+            x.to_device(x.device, stream=3)
+
+
+def test_numbers_of_arrays() -> None:
+    """float, int, complex, bool and indices of one element; complex ones become no real number."""
+    assert float(xp.asarray(2.5)) == 2.5
+    assert int(xp.asarray(-2.5)) == -2
+    assert complex(xp.asarray(1)) == 1 + 0j
+    assert bool(xp.asarray(0.0)) is False
+    assert [10, 20][xp.asarray(1)] == 20
+    with pytest.raises(TypeError, match="float\\(\\) of a complex array: take its real"):
+        float(xp.asarray(1j))
+    with pytest.raises(TypeError, match="int\\(\\) of an array takes one element, not 2"):
+        int(xp.ones(2))
+    with pytest.raises(OverflowError, match="infinity"):
+        int(xp.asarray(xp.inf))
+
+
+# -- tensors ----------------------------------------------------------------------------------------------------------
+def test_arrays_carry_gradients() -> None:
+    """Functions, operators and indexing of arrays are recorded, and reach the plain tensor that went in."""
+    leaf = cd.tensor([1.0, 2.0, 3.0], dtype=cd.float64, requires_grad=True)
+    x = xp.asarray(leaf)
+    y = xp.sum(x[::-1] * xp.asarray([1.0, 10.0, 100.0], dtype=xp.float64) + xp.exp(x) * 0)
+    y.backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [100.0, 10.0, 1.0]
+    assert type(leaf) is cd.Tensor
+
+
+def test_arrays_are_tensors() -> None:
+    """PyTorch's methods work on arrays, and what they give follows PyTorch's rules again."""
+    x = xp.asarray(A)
+    assert x.sum().item() == A.sum()
+    assert type(x.reshape(4, 6)) is cd.Tensor
+    assert repr(xp.ones(2)) == repr(cd.ones(2))
+    assert cd.matmul(x[0, ...], x[1, ...].mT).shape == (3, 3)
