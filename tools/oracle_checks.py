@@ -140,7 +140,8 @@ def differences(op: Any, limits: Limits, verdict: Verdict) -> Iterator[tuple[str
                 checks.append(lambda: inplace_differs(op, inplace, sample))  # noqa: B023
             if number < 6 and op.supports_out and op.name not in RANDOM:
                 checks.append(lambda: out_differs(op, ours, sample, wanted))  # noqa: B023
-            found = next(filter(None, (check() for check in checks)), None)
+            found, error = attempt(lambda: next(filter(None, (check() for check in checks)), None))  # noqa: B023
+            found = found if error is None else f"compared with an error: {words(error)}"
             if found is not None:
                 yield name, found, described(sample)
     yield from error_differs(op, ours)

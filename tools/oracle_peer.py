@@ -60,7 +60,7 @@ def counterpart(value: Any, name: str = "") -> Any:
     if isinstance(value, types.FunctionType) and value.__module__.startswith("torch.testing."):
         return value if value.__name__ in UNTOUCHED else rebound(value)
     path = name if name and lookup(torch, name) is value else public_names().get(id(value), name)
-    found = lookup(cd, path)
+    found = lookup(cd, path) if path or value is torch else None
     if found is None:
         raise Missing(path or repr(value))
     return found
