@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from candelabra_arrayapi import indexing, linalg, network, pointwise, reductions, shaping, sorting
+from candelabra_arrayapi import fft, floating, indexing, linalg, network, pointwise, reductions, shaping, sorting
 
 
 def kernels(
@@ -17,10 +17,12 @@ def kernels(
     """
     return {
         **pointwise.kernels(xp),
+        **floating.kernels(xp),
         **reductions.kernels(xp, dtypes),
         **shaping.kernels(xp, dtypes, device),
         **network.kernels(xp),
         **linalg.kernels(xp, dtypes),
+        **fft.kernels(xp),
         **indexing.kernels(xp, dtypes),
         **sorting.kernels(xp, dtypes),
     }
