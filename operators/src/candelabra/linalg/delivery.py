@@ -24,8 +24,8 @@ def delivered(name: str, value: T, out: Any) -> T:
         return value
     operator: Any = _Computed(name)
     if not isinstance(value, tuple):
-        return write_out(operator, out, (value,), {})  # type: ignore[no-any-return]
+        return write_out(operator, out, (value,), {})
     if not isinstance(out, (tuple, list)) or len(out) != len(value):
         raise TypeError(f"{name}(): argument 'out' must be tuple of {len(value)} Tensors, not {type(out).__name__}")
     written = [write_out(operator, o, (v,), {}) for o, v in zip(out, value, strict=True)]
-    return type(value)(*written)  # type: ignore[return-value]
+    return type(value)(*written)

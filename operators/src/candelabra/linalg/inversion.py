@@ -128,9 +128,7 @@ def _solved(A: Tensor, B: Tensor, left: bool) -> Solution:
 
 
 @front(namespace="linalg")
-def solve_ex(
-    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None
-) -> Solution:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Solution:
     """As :func:`solve`, with an int32 info per system: 0, or which pivot is zero."""
     found = _solved(A, B, left)
     if check_errors:
@@ -165,9 +163,7 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
 
 
 @front(namespace="linalg")
-def tensorsolve(
-    A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None
-) -> Tensor:
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
     """X with ``tensordot(A, X, X.ndim) == B``; ``dims`` of A are moved to its end first."""
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))

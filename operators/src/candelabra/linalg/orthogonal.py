@@ -190,4 +190,3 @@ def ormqr(
     found = _reflected(_vectors(input), conj(tau) if backwards else tau, x, steps)
     found = found if left else found.mH
     return delivered("ormqr", found.clone() if found is other else found, out)
-

@@ -133,5 +133,7 @@ def not_positive(code: int) -> str:
 
 def zero_pivot(code: int) -> str:
     """Why an LU factorization is of no use to a solver."""
-    return (f"U[{code},{code}] is zero and using it on lu_solve would result in a division by zero. If you still want "
-            "to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")  # fmt: skip
+    return (
+        f"U[{code},{code}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
+        "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+    )

@@ -39,9 +39,7 @@ def _svd_shapes(A: Tensor, full_matrices: bool) -> Any:
     return (*lead, m, m if full_matrices else k), (*lead, k), (*lead, n if full_matrices else k, n)
 
 
-@operator(
-    _svd_shapes, promote=factored("linalg.svd"), result=(same, real_part, same), public=False, method=False
-)
+@operator(_svd_shapes, promote=factored("linalg.svd"), result=(same, real_part, same), public=False, method=False)
 def linalg_svd(A: Tensor, full_matrices: bool) -> SVD:
     """``A = U diag(S) Vh``; U and Vh square if ``full_matrices``, else with as many vectors as there are values."""
     ...
@@ -111,8 +109,9 @@ linalg_svd.vjp(A=_svd_back)
 
 def _check_driver(driver: str | None, A: Tensor) -> None:
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
-                           "backend.")  # fmt: skip
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
 
 
 @front(namespace="linalg")
@@ -145,5 +144,3 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
     """The singular values of (…, m, n) matrices, (…, min(m, n)), in descending order."""
     _check_driver(driver, A)
     return delivered("linalg.svdvals", linalg_svdvals(A), out)
-
-

@@ -1,6 +1,6 @@
 """Eigenvalues and eigenvectors.
 
-With A V = V diag(L) (Boeddeker, Hanebrink, Häb-Umbach and others, On the computation of complex-valued gradients, 2017):
+With A V = V diag(L) (Boeddeker and others, On the computation of complex-valued gradients, 2017):
 
     gA = V⁻ᴴ [ diag(gL) + (Vᴴ gV - VᴴV diag(Re Vᴴ gV)) / conj(E) ] Vᴴ,        E_ij = l_j - l_i, 1 on the diagonal,
 
@@ -85,9 +85,7 @@ def _check_phase(name: str, turn: Tensor) -> None:
 linalg_eigh.vjp(A=_eigh_back)
 
 
-@operator(
-    square("linalg.eigh", _values), promote=factored("linalg.eigh"), result=real_part, public=False, method=False
-)
+@operator(square("linalg.eigh", _values), promote=factored("linalg.eigh"), result=real_part, public=False, method=False)
 def linalg_eigvalsh(A: Tensor, UPLO: str) -> Tensor:
     """The eigenvalues alone, ascending."""
     ...

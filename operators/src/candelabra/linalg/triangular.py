@@ -51,9 +51,7 @@ def _triangular_back(
 triangular_solution.vjp(("A", "B"), _triangular_back)
 
 
-def solved_triangular(
-    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Tensor:
+def solved_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """:func:`solve_triangular` without its checks."""
     if left:
         return triangular_solution(A, B, upper, unitriangular)
