@@ -1,6 +1,9 @@
 """Dispatch: which step serves a call, late kernels, composites, the fallback policy, and `explain`."""
 
+from typing import Any
+
 import candelabra as cd
+import numpy as np
 import pytest
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator
 
@@ -156,3 +159,37 @@ def test_late_kernel_ends_a_fallback() -> None:
     assert x.cumsum(0).tolist() == [2, 4, 6]
     undo()
     assert x.cumsum(0).tolist() == [1, 2, 3]
+
+
+def test_a_kernel_may_be_chosen_by_dtype_once() -> None:
+    """A kernel with ``for_dtype`` says at resolution which function serves a dtype; calls go to that one."""
+    asked = []
+
+    def kernel(x: Any) -> Any:
+        raise AssertionError("the general function serves no call")
+
+    def for_dtype(dtype: Any) -> Any:
+        asked.append(dtype)
+        return lambda x: np.full_like(x, dtype.itemsize)
+
+    kernel.for_dtype = for_dtype  # type: ignore[attr-defined]
+    undo = cd.register_kernel("cpu", "exp", kernel)
+    try:
+        single, double = cd.ones(2), cd.ones(2, dtype=cd.float64)
+        assert [cd.exp(x).tolist() for x in (single, double, single)] == [[4, 4], [8, 8], [4, 4]]
+        assert asked == [cd.float32, cd.float64]
+    finally:
+        undo()
+
+
+def test_modes_are_counted_by_thread() -> None:
+    """While no thread has a mode on, calls need not read their thread's state; nested modes count once."""
+    from candelabra.keys import active, state
+
+    before = len(active)
+    with cd.no_grad(), cd.inference_mode():
+        assert len(active) == before + 1
+        with cd.enable_grad():
+            assert state.bits
+    assert len(active) == before
+    assert state.bits == 0

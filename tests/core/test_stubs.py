@@ -65,7 +65,7 @@ FINDING = """
 import candelabra as cd
 from candelabra import index, namespace
 missing = [name for name in index.FUNCTIONS_IN if namespace.public_function(name) is None]
-missing += [name for name in index.OPERATORS_IN if index.OPERATORS_IN[name] != namespace.OPERATORS[name].declared.__module__]
+missing += [n for n, place in index.OPERATORS_IN.items() if place != namespace.OPERATORS[n].declared.__module__]
 missing += [name for name in index.METHODS_IN if getattr(cd.Tensor, name, None) is None]
 print(*missing)
 """

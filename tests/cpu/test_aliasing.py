@@ -1,10 +1,13 @@
 """Every kernel of the CPU's table: a result shares memory with an argument if and only if the record says view.
 
 Arguments are made from the records' schemas, so a new kernel is tested without being listed; only a kernel whose
-arguments the schema does not determine (windows, index forms) says them in ``ARGUMENTS``.
+arguments the schema does not determine (windows, index forms) says them in ``ARGUMENTS``, or in ``KERNEL_ARGUMENTS`` of
+its family in tests/operators/samples.
 """
 
+import importlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import candelabra as cd
@@ -36,6 +39,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "permute": {"dims": (1, 0)},
     "random_integers": {"dtype": cd.int64, "high": 5},
 }
+for path in sorted((Path(__file__).parents[1] / "operators" / "samples").glob("*.py")):
+    family = importlib.import_module(f"tests.operators.samples.{path.stem}")
+    ARGUMENTS.update(getattr(family, "KERNEL_ARGUMENTS", {}))
 BY_KIND: dict[str, Any] = {
     "index": np.zeros((4, 4), np.int64), "mask": np.eye(4) > 0, "indices": [PAIR, None], "dim": 0, "dims": (0,),
     "shape": (4, 4), "device": 0,

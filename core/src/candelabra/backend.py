@@ -40,7 +40,7 @@ def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
     """
     from candelabra.operator.record import OPERATORS
 
-    return {name: kernel for name, kernel in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
+    return {name: k for name, k in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,11 @@ class Backend(ABC):
 
     @abstractmethod
     def kernels(self) -> Mapping[str, Kernel]:
-        """``{operator name: function on payloads}``. Asked for once; a name with ``_`` at its end is in-place."""
+        """``{operator name: function on payloads}``. Asked for once; a name with ``_`` at its end is in-place.
+
+        A kernel may have an attribute ``for_dtype``: it is called with a dtype when a call is resolved, and the
+        function that it returns serves the calls in that dtype. What depends on the dtype is then decided once.
+        """
 
     @abstractmethod
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> Payload:

@@ -123,7 +123,7 @@ def install_operator(record: Operator[..., Any]) -> None:
 
 
 def publish(record: Operator[..., Any]) -> Callable[[], None]:
-    """Attach the methods of an operator that the index does not know (a plugin's, a user's); returns how to detach them.
+    """Attach the methods of an operator that the index does not know (a plugin's, a user's); returns how to undo it.
 
     ValueError when Tensor has an attribute of that name already: nothing that was there is hidden.
     """

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from candelabra.dtypes import dtype
 
 _context: Final = contextvars.copy_context()
 _context.run(np.seterr, all="ignore")
@@ -78,6 +79,18 @@ def quiet_into(function: Callable[..., Any]) -> Callable[..., Any]:
             return run_in_copy(function, *wrapped(x, *rest), x)
 
     return kernel
+
+
+class ByDtype:
+    """A kernel that is chosen by the dtype when a call is resolved, instead of at each call."""
+
+    def __init__(self, for_dtype: Callable[[dtype], Callable[..., Any]]) -> None:
+        self.for_dtype = for_dtype
+
+    def __call__(self, x: Any, *args: Any) -> Any:
+        from candelabra_cpu.backend import FROM_NUMPY
+
+        return self.for_dtype(FROM_NUMPY[x.dtype])(x, *args)
 
 
 def wrapped(*operands: Any) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.backend import TO_NUMPY
-from candelabra_cpu.quiet import asarray, ndarray, quiet, run, run_in_copy
+from candelabra_cpu.quiet import ByDtype, asarray, ndarray, quiet, run, run_in_copy
 
 Dims = tuple[int, ...] | None
 
@@ -24,16 +24,21 @@ _BLOCK = 64
 """Rows that are added one after another before their sums are added: the error grows with this times a logarithm."""
 
 
-def matmul(x: Any, y: Any) -> Any:
-    """The matrix product; half types are multiplied in float32."""
-    if x.itemsize > 2 and x.ndim == 2 == y.ndim:
+def _matmul(x: Any, y: Any) -> Any:
+    if x.ndim == 2 == y.ndim:
         try:
             return run(_dot, x, y)
         except RuntimeError:  # another thread is inside the context
             return run_in_copy(_dot, x, y)
-    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
-        return matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
     return asarray(run_in_copy(np.matmul, x, y))
+
+
+def _matmul_of_halves(x: Any, y: Any) -> Any:
+    return _matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+
+
+matmul = ByDtype(lambda d: _matmul_of_halves if d.itemsize == 2 and d.is_floating_point else _matmul)
+"""The matrix product; half types are multiplied in float32."""
 
 
 def is_half(x: Any) -> bool:

@@ -14,7 +14,7 @@ from types import FrameType
 from weakref import WeakKeyDictionary
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra.keys import ANOMALY, NO_GRAD, PACK, state
+from candelabra.keys import ANOMALY, NO_GRAD, PACK, state, switch
 
 if TYPE_CHECKING:
     from candelabra.autograd.node import Node
@@ -67,11 +67,11 @@ def _has_nan(g: Any) -> bool:
     if not (g.dtype.is_floating_point or g.dtype.is_complex) or not g.numel():
         return False
     before = state.bits
-    state.bits = (before | NO_GRAD) & ~(ANOMALY | PACK)
+    switch((before | NO_GRAD) & ~(ANOMALY | PACK))
     try:
         return bool((g != g).any().item())
     finally:
-        state.bits = before
+        switch(before)
 
 
 def _report(node: Node) -> None:
@@ -106,14 +106,14 @@ class set_detect_anomaly:
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._before = state.bits
         self._check = _settings.check_nan
-        state.bits = self._before | ANOMALY if mode else self._before & ~ANOMALY
+        switch(self._before | ANOMALY if mode else self._before & ~ANOMALY)
         _settings.check_nan = check_nan
 
     def __enter__(self) -> None:
         """The constructor has switched already."""
 
     def __exit__(self, *error: object) -> None:
-        state.bits = (state.bits & ~ANOMALY) | (self._before & ANOMALY)
+        switch((state.bits & ~ANOMALY) | (self._before & ANOMALY))
         _settings.check_nan = self._check
 
 

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.saved import saved_tensors_hooks
-from candelabra.keys import NO_GRAD, PACK, state
+from candelabra.keys import NO_GRAD, PACK, state, switch
 
 if TYPE_CHECKING:
     from candelabra.random.generator import Generator
@@ -97,7 +97,7 @@ class _Run:
             return tensor.detach()
 
         before = state.bits
-        state.bits = self.mode & ~(NO_GRAD | PACK) | (before & PACK)
+        switch(self.mode & ~(NO_GRAD | PACK) | (before & PACK))
         try:
             with _generators_at(self.generators), self.context(), saved_tensors_hooks(refill, lambda t: t):
                 try:
@@ -105,7 +105,7 @@ class _Run:
                 except _EnoughRecomputed:
                     pass
         finally:
-            state.bits = before
+            switch(before)
 
 
 def _metadata(tensor: Tensor) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.autograd.node import LEAF, PORT, Leaf, Node
-from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state
+from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -35,7 +35,7 @@ def run(
     at the listed positions instead of being accumulated into leaves.
     """
     before = state.bits
-    state.bits = before & ~NO_GRAD if create_graph else before | NO_GRAD
+    switch(before & ~NO_GRAD if create_graph else before | NO_GRAD)
     try:
         starts: dict[Node, Any] = {}
         for node, g in roots:
@@ -54,7 +54,7 @@ def run(
         del starts
         one.run()
     finally:
-        state.bits = before
+        switch(before)
 
 
 def _count(roots: list[Node]) -> dict[Node, int]:
@@ -354,9 +354,9 @@ def _copy(g: Tensor) -> Tensor:
     from candelabra.ops.creation import clone
 
     before = state.bits
-    state.bits = before | NO_GRAD
+    switch(before | NO_GRAD)
     try:
         out: Tensor = clone(g)
     finally:
-        state.bits = before
+        switch(before)
     return out

@@ -15,7 +15,7 @@ from candelabra.autograd.function_saved import SavedValue, save, unpack
 from candelabra.autograd.node import RELEASED, Node, Port
 from candelabra.autograd.views import Overwrite, chain_of, check_writable, is_cut
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
-from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, mode, state
+from candelabra.keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, mode, state, switch
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -204,7 +204,7 @@ class Function:
         recording = not state.bits & NO_GRAD and any(n is not None for n in nodes)
         ctx = FunctionCtx(tuple([n is not None for n in nodes]))
         before = state.bits
-        state.bits = before | NO_GRAD
+        switch(before | NO_GRAD)
         try:
             if cls.setup_context is Function.setup_context:
                 made = cls.forward(ctx, *args)
@@ -212,7 +212,7 @@ class Function:
                 made = cls.forward(*args)
                 cls.setup_context(ctx, args, made)
         finally:
-            state.bits = before
+            switch(before)
         outputs = made if isinstance(made, tuple) else (made,)
         _check_marks(cls, ctx, outputs)
         node = cls._node_class()(ctx, args, nodes) if recording else None

@@ -12,7 +12,7 @@ from functools import wraps
 from types import CodeType
 
 from candelabra._annotations import Any, Final, TypeVar
-from candelabra.keys import INFERENCE_MODE, NO_GRAD, state
+from candelabra.keys import INFERENCE_MODE, NO_GRAD, state, switch
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,11 +37,11 @@ class _Mode:
     def __enter__(self) -> None:
         before = state.bits
         self._before.append(before)
-        state.bits = self._bits(before)
+        switch(self._bits(before))
 
     def __exit__(self, *error: object) -> None:
         before = self._before.pop()
-        state.bits = (state.bits & ~_MODES) | (before & _MODES)
+        switch((state.bits & ~_MODES) | (before & _MODES))
 
     def __call__(self, function: F) -> F:
         """Decorate a function, a generator function, a coroutine function, or every method call of a class's
@@ -152,7 +152,7 @@ class set_grad_enabled(_Mode):
         super().__init__()
         self.mode = bool(mode)
         self._outer = state.bits
-        state.bits = self._bits(self._outer)
+        switch(self._bits(self._outer))
 
     def _bits(self, before: int) -> int:
         if not self.mode:
@@ -166,10 +166,10 @@ class set_grad_enabled(_Mode):
         # The first block ends in the mode before the constructor, which had switched already.
         outer = state.bits if self._before else self._outer
         self._before.append(outer)
-        state.bits = self._bits(state.bits)
+        switch(self._bits(state.bits))
 
     def __call__(self, function: F) -> F:
-        state.bits = (state.bits & ~_MODES) | (self._outer & _MODES)
+        switch((state.bits & ~_MODES) | (self._outer & _MODES))
         return super().__call__(function)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from candelabra._annotations import Any, Final
 from candelabra.autograd.node import Node, Port, changed
-from candelabra.keys import AUTOGRAD, PACK, VIEW, state
+from candelabra.keys import AUTOGRAD, PACK, VIEW, state, switch
 from candelabra.tensor import Tensor, wrap
 
 
@@ -90,11 +90,11 @@ class Packed:
         self.node = tensor._node if position < 0 else None
         self.position = position
         before = state.bits
-        state.bits = before & ~PACK
+        switch(before & ~PACK)
         try:
             self.content = pack(with_node(tensor, None) if position >= 0 else tensor)
         finally:
-            state.bits = before
+            switch(before)
 
     def unpack(self, node: Any) -> Any:
         if self.cell[0] != self.version:
@@ -141,12 +141,12 @@ def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callabl
     """
     _stack.pairs.append((pack_hook, unpack_hook))
     before = state.bits
-    state.bits = before | PACK
+    switch(before | PACK)
     try:
         yield
     finally:
         _stack.pairs.pop()
-        state.bits = before
+        switch(before)
 
 
 class save_on_cpu:

@@ -15,7 +15,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.node import Node
 from candelabra.device import instance_of_key
 from candelabra.dispatch.key import map_tensors, redispatch
-from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, VIEW, mode, state
+from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, VIEW, mode, state, switch
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
@@ -41,12 +41,12 @@ def refresh(view: Tensor) -> None:
     while (parent := stale[-1]._parent)._keys & VIEW and parent._seen != parent._version[0]:
         stale.append(parent)
     before = state.bits
-    state.bits = before & ~(NO_GRAD | INFERENCE_MODE)
+    switch(before & ~(NO_GRAD | INFERENCE_MODE))
     try:
         for tensor in reversed(stale):
             _remake(tensor)
     finally:
-        state.bits = before
+        switch(before)
 
 
 def _remake(view: Tensor) -> None:

@@ -15,7 +15,7 @@ from candelabra.dispatch.failure import fail
 from candelabra.dispatch.key import redispatch
 from candelabra.dispatch.promote import check_inplace_shape, title
 from candelabra.dtypes import can_cast, dtype
-from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, VIEW, state
+from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, VIEW, state, switch
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
 
@@ -131,8 +131,8 @@ def _cast(value: Any, target: Any) -> Any:
 
 def _clone(target: Any) -> Any:
     before = state.bits
-    state.bits = before | NO_GRAD
+    switch(before | NO_GRAD)
     try:
         return target.clone()
     finally:
-        state.bits = before
+        switch(before)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from candelabra import journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra.keys import LAYER_LIMIT, LAYER_SHIFT, state
+from candelabra.keys import LAYER_LIMIT, LAYER_SHIFT, state, switch
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
@@ -62,12 +62,13 @@ class Layer:
 
     def __enter__(self) -> Layer:
         self._outer.bits = (state.bits, self._outer.bits)
-        state.bits |= self.bit
+        switch(state.bits | self.bit)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._outer.bits is not None
-        state.bits, self._outer.bits = self._outer.bits
+        before, self._outer.bits = self._outer.bits
+        switch(before)
 
 
 class Bound:
@@ -102,11 +103,11 @@ def _bind(op: Operator[..., Any], layer: Layer, handler: Handler, below: int, in
             return table[below](*args)
 
         before = state.bits
-        state.bits = before & ~bit
+        switch(before & ~bit)
         try:
             return handler(op, next, *args)
         finally:
-            state.bits = before
+            switch(before)
 
     return through
 

@@ -84,7 +84,7 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
     if key & SCALAR_MASK:
         operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
-    kernel = instance.kernels.get(op.name)
+    kernel = kernel_for(instance, op.name, compute)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
     # 4. The backend's kernel. It must not hide the operators of a composite that autograd has to see.
     if kernel is not None and not (composite_above and wants_grad) and _computes(instance, compute):
@@ -115,6 +115,13 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         )
     # 7. Nobody serves it.
     raise no_kernel(op, instance, compute)
+
+
+def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
+    """A kernel of the device, the one for this dtype where it has several; None where it has none."""
+    kernel: Any = instance.kernels.get(name)
+    choose = getattr(kernel, "for_dtype", None)
+    return kernel if choose is None else choose(compute)
 
 
 def output_keys(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:

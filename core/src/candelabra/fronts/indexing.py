@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, bool_, dtype, int64
 from candelabra.fronts.registry import front
-from candelabra.keys import state
+from candelabra.keys import active, state
 from candelabra.ops import arithmetic, creation, indexing, views
 from candelabra.tensor import Tensor
 
@@ -54,16 +54,16 @@ def __getitem__(input: Tensor, index: Any) -> Tensor:
     if kind is int:
         if index < 0:
             index = _from_end(input, index)
-        out: Tensor = _basic[state.bits | input._keys](input, (index,))
+        out: Tensor = _basic[input._keys | state.bits if active else input._keys](input, (index,))
         return out
     if kind is slice:
         shape = input._payload.shape
         index = (_canonical(index, shape[0]),) if shape else (slice(0, 1, 1),)
-        out = _basic[state.bits | input._keys](input, index)
+        out = _basic[input._keys | state.bits if active else input._keys](input, index)
         return out
     plain = _plain(index, input._payload.shape) if kind is tuple else None
     if plain is not None:
-        out = _basic[state.bits | input._keys](input, plain)
+        out = _basic[input._keys | state.bits if active else input._keys](input, plain)
         return out
     parsed = parse(input, index)
     if not parsed.tensors:

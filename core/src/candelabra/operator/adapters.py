@@ -14,7 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.autograd.node import Port, Spec
 from candelabra.dispatch.failure import fail
 from candelabra.dtypes import complex64, complex128
-from candelabra.keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state
+from candelabra.keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state, switch
 from candelabra.operator.nodes import Variant, forward_lines, refuse_inference
 from candelabra.operator.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
 from candelabra.operator.source import build, indent
@@ -71,8 +71,8 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     passed = ", ".join(names)
     scope: dict[str, Any] = {
         "kernel": call.kernel, "fail": fail, "op": op, "new": new, "Tensor": Tensor, "keymap": call.keymap,
-        "state": state, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref,
-        "Result": op.schema.result, **{f"K{i}": k for i, k in enumerate(call.keys)},
+        "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec,
+        "Port": Port, "ref": ref, "Result": op.schema.result, **{f"K{i}": k for i, k in enumerate(call.keys)},
     }  # fmt: skip
     scope["KN"] = call.keys[0] | AUTOGRAD
     scope["KT"] = call.keys[0] | AUTOGRAD * call.recording | VIEW * op.view
@@ -116,8 +116,8 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
     if not call.on_tensors:
         return ["try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))"]
     return [
-        "_mode = state.bits", "state.bits = _mode | NO_GRAD", "try:", f"    _o0 = kernel({arguments})",
-        "finally: state.bits = _mode",
+        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
+        "finally: switch(_mode)",
     ]  # fmt: skip
 
 

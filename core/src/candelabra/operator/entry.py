@@ -1,7 +1,7 @@
 """What users call: functions, methods and data-model operators, generated from the schema.
 
 An entry binds arguments (CPython does that in C), makes dims canonical, ORs the tensors' keys with the thread's mode
-bits, and calls what the table holds. No ``*args`` on this path, and one thread-local read.
+bits, if any thread has one, and calls what the table holds. No ``*args`` on this path.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import DTYPE_MASK
-from candelabra.keys import SCALAR_BITS, SCALAR_FIRST, state
+from candelabra.keys import SCALAR_BITS, SCALAR_FIRST, active, state
 from candelabra.operator import arguments
 from candelabra.operator.schema import (
     DEVICE,
@@ -48,9 +48,9 @@ def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]
     infix = kind in ("binary", "reflected", "assigned")
     parameters = list(schema.parameters)
     scope: dict[str, Any] = {
-        "table": operator.inplace_table if inplace else operator.table, "state": state, "Tensor": Tensor,
-        "SCALAR_BITS": SCALAR_BITS, "SCALAR_FIRST": SCALAR_FIRST, "op": operator, "KEY_MASK": KEY_MASK,
-        **{name: getattr(arguments, name) for name in arguments.__all__},
+        "table": operator.inplace_table if inplace else operator.table, "state": state, "active": active,
+        "Tensor": Tensor, "SCALAR_BITS": SCALAR_BITS, "SCALAR_FIRST": SCALAR_FIRST, "op": operator,
+        "KEY_MASK": KEY_MASK, **{name: getattr(arguments, name) for name in arguments.__all__},
     }  # fmt: skip
     body: list[str] = []
     signature: list[str] = []
@@ -136,8 +136,7 @@ def key_lines(
         elif p.kind == DEVICE and p.name == "device":
             late += ["device = as_device(device)", "key |= device.bit"]
     tensors = [p.name for p in parameters if p.kind in (TENSOR, OPTIONAL)]
-    # An OR of big ints makes a new one: the mode, which is nearly always 0, is ORed only when it is not.
-    mode = ["_mode = state.bits", "if _mode: key |= _mode"] if terms else []
+    mode = ["if active: key |= state.bits"] if terms else []
     lookup = [f"key = {' | '.join(terms) or 'state.bits'}", *mode, *late]
     if tensors:
         rest = ", ".join(f"{n}={n}" for n in tensors)
