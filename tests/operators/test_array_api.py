@@ -475,3 +475,16 @@ def test_every_nan_is_unique() -> None:
     found = xp.unique_all(xp.asarray([math.nan, 0.0, math.nan, -0.0]))
     assert found.counts.tolist() == [2, 1, 1]
     assert found.indices.tolist() == [1, 0, 2]
+
+
+def test_floor_division_of_infinities_is_the_standards() -> None:
+    """``floor(x1 / x2)`` where one is infinite, in functions, operators and in place; finite ones are Python's."""
+    x1, x2 = [math.inf, -math.inf, 1.0, -1.0, 1.0, math.inf, 1.0], [2.0, 2.0, -math.inf, math.inf, 0.1, math.inf, 0.0]
+    want = [math.inf, -math.inf, -0.0, -0.0, 9.0, math.nan, math.inf]
+    inplace = xp.asarray(x1, dtype=xp.float64)
+    inplace //= xp.asarray(x2, dtype=xp.float64)
+    a, b = (xp.asarray(x, dtype=xp.float64) for x in (x1, x2))
+    for got in (xp.floor_divide(a, b), a // b, inplace):
+        np.testing.assert_array_equal(got.numpy(), want)
+        assert np.signbit(got.numpy()).tolist()[:4] == [False, True, True, True]
+    assert (a[:1] // 2).tolist() == (math.inf // xp.asarray([2.0])).tolist() == [math.inf]

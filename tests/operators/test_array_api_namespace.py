@@ -1,4 +1,4 @@
-"""The names of candelabra.array_api: all of them, with the standard's signatures; dtypes, inspection, the extensions."""
+"""The names of candelabra.array_api: all of them with the standard's signatures; dtypes, inspection, extensions."""
 
 from __future__ import annotations
 

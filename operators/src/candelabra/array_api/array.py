@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import device as device_type
-from candelabra.dtypes import INTEGER, int64, promote_types
+from candelabra.dtypes import FLOATING, INTEGER, int64, promote_types
 from candelabra.families.array_protocol import __array_namespace__, to_device
 from candelabra.namespace import BINARY, COMPARISONS, UNARY
 from candelabra.operator.arguments import wrap_dim
@@ -116,7 +117,7 @@ def arrayed(out: Tensor, *given: Any) -> Array:
     if type(out) is not Tensor or any(out is tensor for tensor in given):
         out = Tensor.__getitem__(out, ...)
     out.__class__ = Array
-    return out
+    return out  # type: ignore[return-value]
 
 
 def promoted(*operands: Any) -> tuple[Any, ...]:
@@ -189,6 +190,17 @@ def _ascending(part: slice, size: int) -> slice:
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
+def floor_divided(x1: Any, x2: Any) -> Any:
+    """``x1 // x2``; beside infinities ``floor(x1 / x2)`` as the standard has it, where PyTorch follows Python."""
+    quotient = OPERATORS["floor_divide"].function(x1, x2)
+    if quotient.dtype.category != FLOATING:
+        return quotient
+    infinite = [OPERATORS["isinf"].function(x) for x in (x1, x2) if isinstance(x, Tensor)]
+    infinite += [x in (inf, -inf) for x in (x1, x2) if not isinstance(x, Tensor)]
+    rounded = OPERATORS["floor"].function(OPERATORS["div"].function(x1, x2))
+    return OPERATORS["where"].function(infinite[0] | infinite[1], rounded, quotient)
+
+
 def _binary(name: str, form: str) -> Callable[[Any, Any], Any]:
     """A method for one of Python's operators: the record's own, on operands of one dtype."""
 
@@ -201,6 +213,19 @@ def _binary(name: str, form: str) -> Callable[[Any, Any], Any]:
                 self, other = self.to(common), other.to(common)
         out = OPERATORS[name].form(form)(self, other)
         return out if out is NotImplemented else arrayed(out, self, other)
+
+    return method
+
+
+def _floor_division(form: str) -> Callable[[Any, Any], Any]:
+    plain = _binary("floor_divide", form)
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, (Tensor, int, float)) or self.dtype.category != FLOATING:
+            return plain(self, other)
+        x1, x2 = promoted(self, other)
+        out = floor_divided(x2, x1) if form == "reflected" else floor_divided(x1, x2)
+        return arrayed(self.copy_(out) if form == "assigned" else out)
 
     return method
 
@@ -218,10 +243,10 @@ def _attach(title: str, method: Callable[..., Any]) -> None:
 
 
 for _symbol, _name in BINARY.items():
-    _attach(f"__{_symbol}__", _binary(_name, "binary"))
-    _attach(f"__r{_symbol}__", _binary(_name, "reflected"))
-    if _symbol != "matmul":
-        _attach(f"__i{_symbol}__", _binary(_name, "assigned"))
+    for _prefix, _form in (("", "binary"), ("r", "reflected"), ("i", "assigned")):
+        if _prefix + _symbol != "imatmul":
+            _made = _floor_division(_form) if _symbol == "floordiv" else _binary(_name, _form)
+            _attach(f"__{_prefix}{_symbol}__", _made)
 for _symbol, _name in COMPARISONS.items():
     _attach(f"__{_symbol}__", _binary(_name, "binary"))
 for _symbol, _name in UNARY.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any
-from candelabra.array_api.array import Array, arrayed, arrays_of, promoted
+from candelabra.array_api.array import Array, arrayed, arrays_of, floor_divided, promoted
 from candelabra.dtypes import COMPLEX, INTEGER
 from candelabra.namespace import public_function
 from candelabra.tensor import Tensor
@@ -38,16 +38,28 @@ def unary(name: str, doc: str, of: str = "") -> Unary:
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
-def binary(name: str, doc: str, of: str = "") -> Binary:
-    """The standard's ``name`` of two operands: the function ``of`` (or the same name) of ``candelabra``."""
+def binary(name: str, doc: str, of: str = "", numbers: bool = True) -> Binary:
+    """The standard's ``name`` of two operands: the function ``of`` (or the same name) of ``candelabra``.
+
+    ``numbers=False`` says that the function takes only tensors, so that a number is made one.
+    """
     source = of or name
 
     def function(x1: Any, x2: Any, /) -> Array:
         arrays_of(x1, x2, name=name)
         x1, x2 = promoted(x1, x2)
+        if not numbers:
+            x1, x2 = _as_array(x1, x2), _as_array(x2, x1)
         return arrayed(public_function(source)(x1, x2), x1, x2)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
+
+
+def _as_array(value: Any, like: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    made: Tensor = public_function("full")((), value, dtype=like.dtype, device=like.device)
+    return made
 
 
 # -- one operand ------------------------------------------------------------------------------------------------------
@@ -121,13 +133,12 @@ bitwise_xor = binary("bitwise_xor", "``x1 ^ x2``.")
 copysign = binary("copysign", "The magnitude of ``x1`` with the sign of ``x2``.")
 divide = binary("divide", "``x1 / x2``.", "div")
 equal = binary("equal", "``x1 == x2``.", "eq")
-floor_divide = binary("floor_divide", "``x1 // x2``: the quotient rounded down.")
 greater = binary("greater", "``x1 > x2``.", "gt")
 greater_equal = binary("greater_equal", "``x1 >= x2``.", "ge")
-hypot = binary("hypot", "``sqrt(x1**2 + x2**2)`` without overflow on the way.")
+hypot = binary("hypot", "``sqrt(x1**2 + x2**2)`` without overflow on the way.", numbers=False)
 less = binary("less", "``x1 < x2``.", "lt")
 less_equal = binary("less_equal", "``x1 <= x2``.", "le")
-logaddexp = binary("logaddexp", "``log(exp(x1) + exp(x2))`` without overflow on the way.")
+logaddexp = binary("logaddexp", "``log(exp(x1) + exp(x2))`` without overflow on the way.", numbers=False)
 logical_and = binary("logical_and", "Whether both hold.")
 logical_or = binary("logical_or", "Whether one or both hold.")
 logical_xor = binary("logical_xor", "Whether exactly one holds.")
@@ -139,6 +150,12 @@ not_equal = binary("not_equal", "``x1 != x2``.", "ne")
 pow = binary("pow", "``x1 ** x2``.")
 remainder = binary("remainder", "``x1 - floor(x1 / x2) * x2``: it has the sign of ``x2``.")
 subtract = binary("subtract", "``x1 - x2``.", "sub")
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Array:
+    """``x1 // x2``: the quotient rounded down; of infinite numbers ``floor(x1 / x2)``."""
+    arrays_of(x1, x2, name="floor_divide")
+    return arrayed(floor_divided(*promoted(x1, x2)))
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Array:
