@@ -160,6 +160,7 @@ KERNELS: dict[str, Any] = {
     "linalg_svd": quiet(_svd), "linalg_svdvals": quiet(_svdvals), "linalg_eigh": quiet(_eigh),
     "linalg_eigvalsh": quiet(_eigvalsh), "linalg_eig": quiet(_eig), "linalg_eigvals": quiet(_eigvals),
     "linalg_qr": quiet(_qr), "linalg_det": quiet(np.linalg.det), "linalg_slogdet": quiet(_slogdet),
-    "linalg_vector_norm": quiet(_vector_norm), "linalg_vecdot": quiet(_vecdot), "pivots_to_permutation": quiet(_permutation),
+    "linalg_vector_norm": quiet(_vector_norm), "linalg_vecdot": quiet(_vecdot),
+    "pivots_to_permutation": quiet(_permutation),
     **{name: quiet(kernel) for name, kernel in linalg_each.KERNELS.items()},
 }  # fmt: skip

@@ -238,7 +238,7 @@ def _ldl_solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "triangular_solution": _solve_triangular, "linalg_lu_factor_ex": _lu_factor, "geqrf": _geqrf,
+    "triangular_solution": _solve_triangular, "linalg_lu_factor_ex": _lu_factor, "linalg_geqrf": _geqrf,
     "linalg_householder_product": _orgqr, "linalg_lstsq": _lstsq, "linalg_ldl_factor_ex": _ldl_factor,
     "linalg_ldl_solve": _ldl_solve,
 }  # fmt: skip

@@ -105,7 +105,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     ``RuntimeError`` where a pivot is zero and no infos are asked for.
     """
     found = pivoted.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
-    value = tuple(found) if get_infos else (found.LU, found.pivots)
+    value = found if get_infos else (found.LU, found.pivots)
     if out is None:
         return value
     if len(out) != len(value):

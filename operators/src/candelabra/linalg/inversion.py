@@ -113,8 +113,10 @@ def _solved(A: Tensor, B: Tensor, left: bool) -> Solution:
     check_square("linalg.solve", shape_of(A))
     vector = is_vector(A, B)
     if vector and not left:
-        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In "
-                           "this case linalg.solve is equivalent to B / A.squeeze(-1)")  # fmt: skip
+        raise RuntimeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
+            "linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
     if vector:
         check_fit("linalg.solve", shape_of(A), (*shape_of(B), 1), True)
         found = linalg_solve_ex(A, B.unsqueeze(-1))

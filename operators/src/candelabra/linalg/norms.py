@@ -146,13 +146,20 @@ def norm_of_matrices(A: Tensor, order: Any, dim: Any, keepdim: bool) -> Tensor:
         return norm_of_vectors(A, 2.0, (first, second), keepdim)
     if order == "nuc" or abs(order) == 2:
         values = linalg_svdvals(A.movedim((first, second), (-2, -1)))
-        found = values.sum(-1) if order == "nuc" else values.amax(-1) if order > 0 else values.amin(-1)
+        found = values.sum(-1) if order == "nuc" else _extreme(values, -1, order, False)
         return found.unsqueeze(min(first, second)).unsqueeze(max(first, second)) if keepdim else found
     if abs(order) == math.inf:
         first, second = second, first
     sums = norm_of_vectors(A, 1.0, first, True)
-    found = sums.amax(second, True) if order > 0 else sums.amin(second, True)
+    found = _extreme(sums, second, order, True)
     return found if keepdim else found.squeeze((first, second))
+
+
+def _extreme(x: Tensor, dim: int, order: float, keepdim: bool) -> Tensor:
+    """The largest along ``dim`` for a positive order (0 of none: norms are not below it), else the smallest."""
+    if order < 0:
+        return x.amin(dim, keepdim)
+    return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)
 
 
 def _listed(dim: Any) -> str:

@@ -111,14 +111,24 @@ class Reflections(NamedTuple):
 
 
 @operator(
-    matrices("torch.geqrf", whole, least), promote=factored("torch.geqrf"), result=(same, same),
+    matrices("torch.geqrf", whole, least), promote=factored("torch.geqrf"), result=(same, same), public=False,
+    method=False,
 )  # fmt: skip
-def geqrf(input: Tensor) -> Reflections:
-    """``(a, tau)``: the QR factorization as LAPACK leaves it, R on and above the diagonal, reflections below."""
+def linalg_geqrf(input: Tensor) -> Reflections:
+    """The QR factorization as LAPACK leaves it."""
     ...
 
 
-geqrf.no_gradient("the derivative for 'geqrf' is not implemented")
+linalg_geqrf.no_gradient("the derivative for 'geqrf' is not implemented")
+
+
+@front
+def geqrf(input: Tensor, *, out: Any = None) -> Reflections:
+    """``(a, tau)`` of matrices (…, m, n): R on and above the diagonal of a, reflections below; their factors (…, k).
+
+    ``linalg.householder_product(a, tau)`` is Q. There is no derivative: use ``linalg.qr``.
+    """
+    return delivered("geqrf", linalg_geqrf(input), out)
 
 
 @by

@@ -71,23 +71,20 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of the elements of (…, n): Vandermonde's matrices, (…, n, N). ``N`` is n by default.
 
-    Integers are int64.
+    Integers give int64.
     """
     if x.dtype.category == BOOL:
         raise RuntimeError(
             f"linalg.vander supports floating point, complex, and integer tensors, but got {title(x.dtype)}"
         )
-    count = (x.shape[-1] if x.ndim else 1) if N is None else N
-    if not x.ndim or count <= 1:
+    x = x if x.ndim else x.unsqueeze(0)
+    count = x.shape[-1] if N is None else N
+    if count <= 1:
         raise RuntimeError("N must be greater than 1.")
     if not x.dtype.is_floating_point and not x.is_complex():
         x = x.long()
     column = x.unsqueeze(-1)
-    ones = (
-        column.detach() * 0 + 1
-        if not x.dtype.is_floating_point and not x.is_complex()
-        else column.new_ones(column.shape)
-    )
+    ones = column.new_ones(column.shape)
     return cat([ones, column.expand((*x.shape, count - 1)).cumprod(-1)], -1)
 
 

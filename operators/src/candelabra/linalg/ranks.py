@@ -59,10 +59,8 @@ def _tolerance(A: Tensor, largest: Tensor, atol: Any, rtol: Any) -> Tensor:
     """
     if rtol is None:
         default = finfo(A.dtype).eps * max(A.shape[-2:])
-        if hasattr(atol, "_payload"):
-            rtol = where(atol > 0, 0.0, default)
-        else:
-            rtol = default if atol is None or atol <= 0 else 0.0
+        given: Any = atol is not None and atol > 0
+        rtol = default * (given.logical_not() if hasattr(atol, "_payload") else not given)
     bound: Tensor = largest * rtol
     if atol is None:
         return bound
