@@ -8,24 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra.errors import IntegerDivisionByZero
-from scipy import special  # type: ignore[import-untyped]
 
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into, wrapped
 
 _strict: Final = contextvars.copy_context()
 _strict.run(np.seterr, all="ignore")
 _strict.run(np.seterr, divide="raise")
-
-
-def _halves_in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """For functions that know nothing of float16 and bfloat16."""
-
-    def widened(x: Any) -> Any:
-        if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
-            return asarray(function(x.astype(np.float32))).astype(x.dtype)
-        return function(x)
-
-    return widened
 
 
 def _dtype(x: Any, y: Any) -> Any:
@@ -148,8 +136,10 @@ KERNELS: dict[str, Any] = {
     # NumPy takes the output of these two by keyword only.
     "maximum_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
     "minimum_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
+    "clamp_min": quiet2(np.maximum), "clamp_max": quiet2(np.minimum),
+    "clamp_min_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
+    "clamp_max_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
     "exp2": quiet1(np.exp2),
-    "erf": quiet(_halves_in_float32(special.erf)),
     "conj_physical": _but_bools(np.conjugate), "sign": _but_bools(np.sign),
     # In the base they are ufuncs whose in-place forms refuse bools.
     "conj_physical_": _written(_but_bools(np.conjugate)), "sign_": _written(_but_bools(np.sign)),
