@@ -178,7 +178,7 @@ def _check_dtype(op: Operator[..., Any], d: dtype, instance: Instance) -> None:
 
     words = refusal(op, d)
     if words is not None:
-        raise RuntimeError(words)
+        raise NotImplementedError(words)
 
 
 def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import complex64, complex128
-from candelabra.operator.promotion import boolean, real_part, to_float
+from candelabra.operator.promotion import boolean, real_part, to_float, to_integer
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
 from candelabra.ops.creation import zeroed
@@ -161,7 +161,7 @@ def reciprocal(input: Tensor) -> Tensor:
 reciprocal.vjp(input=lambda g, out: -g * (out * out).conj())
 
 
-@operator(pointwise)
+@operator(pointwise, promote=to_integer)
 def square(input: Tensor) -> Tensor:
     """``input * input``."""
     return input * input
