@@ -256,20 +256,6 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 @front(method=False)
-@with_out
-def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """:func:`cat` under another name."""
-    return cat(tensors, dim)
-
-
-@front(method=False)
-@with_out
-def concatenate(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """:func:`cat` under another name."""
-    return cat(tensors, dim)
-
-
-@front(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Tensors:
     """Coordinates: each of the vectors expanded over the grid of all.
 

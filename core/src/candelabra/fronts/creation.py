@@ -6,7 +6,7 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
-from candelabra.dtypes import BOOL, dtype, get_default_dtype, int64
+from candelabra.dtypes import BOOL, INTEGER, dtype, get_default_dtype, int64
 from candelabra.fronts.forms import factory
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import sizes
@@ -76,15 +76,20 @@ def arange(
     if end is None:
         start, end = 0, start
     start, end, step = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
+    d = None if dtype is None else as_dtype(dtype)
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    if not all(math.isfinite(v) for v in (start, end, step)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    real = (start, end, step)
+    if d is not None and d.category == INTEGER:  # cut off before anything is counted, as PyTorch does
+        start, end, step = int(start), int(end), int(step)
+        whole = whole or d is int64
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    whole = all(isinstance(v, int) for v in (start, end, step))
-    if not all(math.isfinite(v) for v in (start, end, step)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    length = -((start - end) // step) if whole else math.ceil((end - start) / step)
-    d = as_dtype(dtype) if dtype is not None else int64 if whole else get_default_dtype()
+    length = -((start - end) // step) if whole else math.ceil((real[1] - real[0]) / real[2])
+    d = d or (int64 if whole else get_default_dtype())
     if d.category == BOOL:
         raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
     return _made(creation.arange(start, step, length, dtype=d, device=open_device(device)), requires_grad)
@@ -111,6 +116,8 @@ def linspace(
     d = as_dtype(dtype) if dtype is not None else default
     if d.category == BOOL:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    if d.category == INTEGER:
+        start, end = int(start), int(end)
     return _made(creation.linspace(start, end, steps, dtype=d, device=open_device(device)), requires_grad)
 
 

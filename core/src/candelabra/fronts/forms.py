@@ -10,6 +10,7 @@ from functools import wraps
 
 from candelabra._annotations import Any, Final, TypeVar, cast
 from candelabra.dispatch.out import store
+from candelabra.layout import physical_order, strided
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,20 +21,51 @@ SERVED: Final = frozenset({"out", "layout", "pin_memory", "memory_format"})
 
 def with_out(function: F) -> F:
     """The front with ``out=``: the result is written into that tensor, as records do it."""
+    return _with_out(function, False)
 
+
+def with_exact_out(function: F) -> F:
+    """The front with ``out=``, which must have the result's dtype."""
+    return _with_out(function, True)
+
+
+def _with_out(function: F, exact: bool) -> F:
     @wraps(function)
     def form(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if kwargs else None
-        return store(function.__name__, function(*args, **kwargs), out)
+        made = function(*args, **kwargs)
+        if hasattr(out, "_payload"):
+            for given in args:
+                check_apart(out, given)
+            if exact and out.dtype is not made.dtype:
+                name = function.__name__
+                raise RuntimeError(
+                    f"{name}(): Expected out tensor to have dtype {made.dtype}, but got {out.dtype} instead"
+                )
+        return store(function.__name__, made, out)
 
     form.also = OUT  # type: ignore[attr-defined]
     return cast("F", form)
 
 
+def check_apart(out: Any, given: Any) -> None:
+    """Refuse to write into the memory of an argument, or of one in a list, as far as contiguous tensors show it."""
+    if isinstance(given, (tuple, list)):
+        for part in given:
+            check_apart(out, part)
+    elif getattr(given, "_version", None) is out._version and out.is_contiguous() and given.is_contiguous():
+        starts = out.storage_offset(), given.storage_offset()
+        if max(starts) < min(starts[0] + out.numel(), starts[1] + given.numel()):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                "memory location. Please clone() the tensor before performing the operation."
+            )
+
+
 def factory(function: F) -> F:
     """The factory with ``out=``, whose dtype and device it takes, and ``layout``, ``pin_memory``, ``memory_format``.
 
-    The only layout is ``strided``; pinning is a hint that has no effect, and so is the memory format of what is filled.
+    The only layout is ``strided``; pinning is a hint that has no effect. A channels-last format is kept to.
     """
 
     @wraps(function)
@@ -42,10 +74,9 @@ def factory(function: F) -> F:
             return function(*args, **kwargs)
         check_layout(function.__name__, kwargs.pop("layout", None))
         kwargs.pop("pin_memory", None)
-        kwargs.pop("memory_format", None)
-        out = kwargs.pop("out", None)
+        format, out = kwargs.pop("memory_format", None), kwargs.pop("out", None)
         if out is None:
-            return function(*args, **kwargs)
+            return in_format(function(*args, **kwargs), format)
         wanted = kwargs.setdefault("dtype", getattr(out, "dtype", None))
         if wanted is None:
             kwargs["dtype"] = out.dtype
@@ -60,9 +91,16 @@ def factory(function: F) -> F:
     return cast("F", made)
 
 
+def in_format(made: Any, format: Any) -> Any:
+    """A new tensor, a leaf, in a memory format."""
+    if physical_order(made.ndim, format) is None:
+        return made
+    from candelabra.fronts.shaping import laid_out
+
+    return laid_out(made.detach(), format).detach().requires_grad_(made.requires_grad)
+
+
 def check_layout(name: str, layout: Any) -> None:
     """Refuse layouts other than ``strided``."""
-    from candelabra.layout import strided
-
     if layout is not None and layout is not strided:
         raise RuntimeError(f"{name}(): layout {layout!r} is not supported, the only one is candelabra.strided")

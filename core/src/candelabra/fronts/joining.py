@@ -5,14 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dtypes import promote_types
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import narrow, unsqueeze
 from candelabra.operator.arguments import wrap_dim
-from candelabra.ops.joining import cat
+from candelabra.ops import joining
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
+
+
+@front(method=False, aliases=("concat", "concatenate"))
+@with_out
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors one after another along ``dim``; all other sizes must agree, save that empty vectors are passed over.
+
+    Raises ``ValueError`` for no tensors, ``RuntimeError`` for sizes that do not agree and for 0-d tensors.
+    """
+    if isinstance(tensors, (tuple, list)):
+        if not tensors:
+            raise ValueError("cat(): expected a non-empty list of Tensors")
+        for position, t in enumerate(tensors):
+            if not hasattr(t, "_payload"):
+                raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(t).__name__}")
+        kept = [t for t in tensors if tuple(t._payload.shape) != (0,)]
+        if 0 < len(kept) < len(tensors) and any(t.ndim != 1 for t in kept):
+            common = kept[0].dtype
+            for t in tensors:
+                common = promote_types(common, t.dtype)
+            tensors = [kept[0].to(common), *kept[1:]]
+    return joining.cat.function(tensors, dim)
 
 
 @front(method=False)
@@ -29,7 +52,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     d = wrap_dim(dim, len(first) + 1)
-    return cat([unsqueeze(t, d) for t in tensors], d)
+    return joining.cat.function([unsqueeze(t, d) for t in tensors], d)
 
 
 @front

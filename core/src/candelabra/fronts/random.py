@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
-from candelabra.dispatch.out import write_out
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, get_default_dtype, int64
+from candelabra.fronts.forms import factory, with_exact_out, with_out
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import sizes
 from candelabra.layout import broadcast_shapes
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
 # -- new tensors ------------------------------------------------------------------------------------------------------
 def _new(
-    name: str, kind: str, kernel: str, shape: Any, generator: Any, out: Any, d: Any, device: Any, requires_grad: bool
+    name: str, kind: str, kernel: str, shape: Any, generator: Any, d: Any, device: Any, requires_grad: bool
 ) -> Tensor:
-    if out is not None:
-        return _into(out, lambda: _new(name, kind, kernel, shape, generator, None, d or out.dtype, out.device, False))
     found = get_default_dtype() if d is None else as_dtype(d)
     check_floating(kernel, found)
     made = draw(name, kind, shape, found, open_device(device), generator)
@@ -47,53 +45,38 @@ def _marked(made: Tensor, requires_grad: bool) -> Tensor:
     return made.requires_grad_() if requires_grad else made
 
 
-def _into(out: Any, make: Any) -> Tensor:
-    """The ``out=`` form of a function that is no record."""
-    result: Tensor = write_out(_Made(make), out, (), {})  # type: ignore[arg-type]
-    return result
-
-
-class _Made:
-    """Stands for an operator in ``write_out``, which wants its name and calls its function."""
-
-    name = "random"
-
-    def __init__(self, make: Any) -> None:
-        self.function = make
-
-
 def _shape(size: tuple[Any, ...], named: Any) -> tuple[int, ...]:
     return sizes(size) if named is None else sizes((named,))
 
 
 @front(method=False)
+@factory
 def rand(
     *shape: Any,
     size: Any = None,
     generator: Generator | None = None,
-    out: Tensor | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform numbers in [0, 1) in the given shape, of a floating or complex dtype."""
     wanted = _shape(shape, size)
-    return _new("rand", "uniform", "check_uniform_bounds", wanted, generator, out, dtype, device, requires_grad)
+    return _new("rand", "uniform", "check_uniform_bounds", wanted, generator, dtype, device, requires_grad)
 
 
 @front(method=False)
+@factory
 def randn(
     *shape: Any,
     size: Any = None,
     generator: Generator | None = None,
-    out: Tensor | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Standard normal numbers in the given shape, of a floating or complex dtype (complex ones have variance 1)."""
     wanted = _shape(shape, size)
-    return _new("randn", "normal", "normal_kernel_cpu", wanted, generator, out, dtype, device, requires_grad)
+    return _new("randn", "normal", "normal_kernel_cpu", wanted, generator, dtype, device, requires_grad)
 
 
 def _bounds(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, Any]:
@@ -110,13 +93,13 @@ def _bounds(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, Any]:
 
 
 @front(method=False)
+@factory
 def randint(
     low: Any = 0,
     high: Any = None,
     size: Any = None,
     *,
     generator: Generator | None = None,
-    out: Tensor | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -126,28 +109,22 @@ def randint(
     if not isinstance(wanted, (tuple, list)):
         raise TypeError(f"randint(): argument 'size' must be tuple of ints, not {type(wanted).__name__}")
     shape = sizes((wanted,))
-    if out is not None:
-        d = dtype or out.dtype
-        return _into(out, lambda: randint(first, last, shape, generator=generator, dtype=d, device=out.device))
     found = int64 if dtype is None else as_dtype(dtype)
     made = draw_integers("randint", first, last, shape, found, open_device(device), generator)
     return _marked(made, requires_grad)
 
 
 @front(method=False)
+@factory
 def randperm(
     n: int,
     *,
     generator: Generator | None = None,
-    out: Tensor | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """The integers 0 to ``n - 1`` in random order; int64 unless told otherwise."""
-    if out is not None:
-        d = dtype or out.dtype
-        return _into(out, lambda: randperm(n, generator=generator, dtype=d, device=out.device))
     found = int64 if dtype is None else as_dtype(dtype)
     if isinstance(n, float):
         raise TypeError("randperm(): argument 'n' (position 1) must be int, not float")
@@ -166,6 +143,7 @@ def randperm(
 
 
 @front(method=False)
+@factory
 def rand_like(
     input: Tensor,
     *,
@@ -176,10 +154,11 @@ def rand_like(
 ) -> Tensor:
     """:func:`rand` in the shape, dtype and device of ``input``."""
     shape, d, place = tuple(input.shape), dtype or input.dtype, device or input.device
-    return _new("rand_like", "uniform", "check_uniform_bounds", shape, generator, None, d, place, requires_grad)
+    return _new("rand_like", "uniform", "check_uniform_bounds", shape, generator, d, place, requires_grad)
 
 
 @front(method=False)
+@factory
 def randn_like(
     input: Tensor,
     *,
@@ -190,10 +169,11 @@ def randn_like(
 ) -> Tensor:
     """:func:`randn` in the shape, dtype and device of ``input``."""
     shape, d, place = tuple(input.shape), dtype or input.dtype, device or input.device
-    return _new("randn_like", "normal", "normal_kernel_cpu", shape, generator, None, d, place, requires_grad)
+    return _new("randn_like", "normal", "normal_kernel_cpu", shape, generator, d, place, requires_grad)
 
 
 @front(method=False)
+@factory
 def randint_like(
     input: Tensor,
     low: Any = 0,
@@ -213,22 +193,19 @@ def randint_like(
 
 # -- distributions ----------------------------------------------------------------------------------------------------
 @front(method=False)
+@factory
 def normal(
     mean: Any,
     std: Any = 1.0,
     size: Any = None,
     *,
     generator: Generator | None = None,
-    out: Tensor | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal numbers with a mean and a standard deviation for each: tensors that broadcast, numbers, or two numbers
     and a ``size``. The result carries no gradient to them."""
-    if out is not None:
-        d = dtype or out.dtype
-        return _into(out, lambda: normal(mean, std, size, generator=generator, dtype=d, device=out.device))
     tensors = [v for v in (mean, std) if hasattr(v, "_payload")]
     if not tensors:
         if size is None:
@@ -250,12 +227,9 @@ def normal(
 
 
 @front
-def bernoulli(
-    input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
-) -> Tensor:
+@with_out
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element of ``input`` says (or ``p``, for all), else 0, in ``input``'s dtype."""
-    if out is not None:
-        return _into(out, lambda: bernoulli(input, p, generator=generator))
     if p is None:
         check_floating("bernoulli_tensor_cpu_p_", input.dtype, allow_complex=False)
     else:
@@ -268,17 +242,15 @@ def bernoulli(
 
 
 @front
+@with_exact_out
 def multinomial(
     input: Tensor,
     num_samples: int,
     replacement: bool = False,
     *,
     generator: Generator | None = None,
-    out: Tensor | None = None,
 ) -> Tensor:
     """``num_samples`` indices drawn from each row of ``input``: weights that need not sum to 1. int64."""
-    if out is not None:
-        return _into(out, lambda: multinomial(input, num_samples, replacement, generator=generator))
     shape = tuple(input.shape)
     if len(shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import bool_, dtype, int64
-from candelabra.fronts.forms import with_out
+from candelabra.fronts.forms import with_exact_out
 from candelabra.fronts.indexing import number_for, per_dim
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import narrow, reshape, select
@@ -64,7 +64,7 @@ def index_put_(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate
 
 
 @front
-@with_out
+@with_exact_out
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements, a row each; with ``as_tuple`` a 1-d tensor per dim (0-d: one)."""
     if not as_tuple:
@@ -79,7 +79,7 @@ def argwhere(input: Tensor) -> Tensor:
 
 
 @front
-@with_out
+@with_exact_out
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements of ``input``, seen as 1-d, at the int64 ``index``, in its shape; negative indices count back."""
     if not index._keys & int64.bit:
@@ -95,7 +95,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 
 @front
-@with_out
+@with_exact_out
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """:func:`gather` with all dims but ``dim`` broadcast; without ``dim`` both are seen as 1-d."""
     if not indices._keys & int64.bit:
@@ -114,6 +114,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         [1 if i == d else s for i, s in enumerate(input.shape)],
         [1 if i == d else s for i, s in enumerate(indices.shape)],
     ))  # fmt: skip
+    if indices.numel() and indices.amin().item() < 0:
+        indices = arithmetic.where.function(indices < 0, indices + input.shape[d], indices)
     wide = [*common[:d], input.shape[d], *common[d + 1 :]]
     picked = [*common[:d], indices.shape[d], *common[d + 1 :]]
     return indexing.gather.function(input.expand(wide), d, indices.expand(picked))
@@ -121,7 +123,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
 @front
-@with_out
+@with_exact_out
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape.
 
@@ -130,9 +132,32 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     return indexing.gather.function(input, dim, index)
 
 
-def _value_at(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[tuple[Tensor | None, ...], Tensor]:
+@front
+@with_exact_out
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices of ``input`` along ``dim`` that the 1-d ``index``, int32 or int64, names, in its order."""
+    if isinstance(index, Tensor) and index.dtype.name not in ("int64", "int32"):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    return indexing.index_select.function(input, dim, index)
+
+
+@front
+@with_exact_out
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the bool ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
+    if isinstance(mask, Tensor) and not mask._keys & bool_.bit:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    return indexing.masked_select.function(input, mask)
+
+
+def _slice_mask(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[Tensor, Any]:
+    """Where ``index_fill`` writes, as a mask that broadcasts to ``input``, and the checked value."""
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
+    if not index._keys & int64.bit:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if isinstance(value, complex) and not input.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     if isinstance(value, Tensor):
         if value.ndim:
             raise RuntimeError(
@@ -141,34 +166,33 @@ def _value_at(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[tuple
             )
         value = value if value.dtype is input.dtype else creation.cast.function(value, dtype=input.dtype)
     else:
-        value = creation.full.function((), number_for(value, input.dtype), dtype=input.dtype, device=input._instance)
-    return (*(None,) * dim, index), value
+        value = number_for(value, input.dtype)
+    size = input.shape[dim] if input.ndim else 1
+    none = creation.full.function((size,), False, dtype=bool_, device=input._instance)
+    yes = creation.full.function((), True, dtype=bool_, device=input._instance)
+    mask = indexing.index_put.function(none, (reshape(index, -1) if index.numel() else index,), yes)
+    return reshape(mask, tuple(size if d == dim else 1 for d in range(input.ndim))), value
 
 
 @front
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """``input`` with ``value`` (a number or a 0-d tensor) in the slices along ``dim`` that ``index`` names."""
-    d = wrap_dim(dim, input.ndim)
-    if not input.ndim:
-        return reshape(index_fill(reshape(input, 1), 0, index, value), ())
-    indices, filler = _value_at(input, d, index, value)
-    return indexing.index_put.function(input, indices, filler)
+    mask, filler = _slice_mask(input, wrap_dim(dim, input.ndim), index, value)
+    return arithmetic.masked_fill.function(input, mask, filler)
 
 
 @front
 def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place form of :func:`index_fill`."""
-    d = wrap_dim(dim, input.ndim)
-    if not input.ndim:
-        index_fill_(input.view(1), 0, index, value)
-        return input
-    indices, filler = _value_at(input, d, index, value)
-    return indexing.index_put.form("inplace")(input, indices, filler)
+    mask, filler = _slice_mask(input, wrap_dim(dim, input.ndim), index, value)
+    return arithmetic.masked_fill.form("inplace")(input, mask, filler)
 
 
 def _copied_slices(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[tuple[Any, ...], Tensor]:
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not index._keys & int64.bit:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {title(index.dtype)}")
     if source.dtype is not input.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
@@ -191,7 +215,7 @@ def _copied_slices(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tu
 
 
 @front
-@with_out
+@with_exact_out
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices of ``source`` put at the places along ``dim`` that ``index`` names."""
     indices, source = _copied_slices(input, wrap_dim(dim, input.ndim), index, source)
@@ -213,11 +237,11 @@ def _scaled(input: Tensor, source: Tensor, alpha: Any) -> Tensor:
             f"index_add_(): self ({title(input.dtype)}) and source ({title(source.dtype)}) must have the same scalar "
             "type"
         )
-    return source if alpha == 1 else arithmetic.mul.function(source, alpha)
+    return source if alpha == 1 else arithmetic.mul.function(source, number_for(alpha, input.dtype))
 
 
 @front
-@with_out
+@with_exact_out
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """``input`` with ``alpha`` times the slices of ``source`` added along ``dim`` where ``index`` says, in order."""
     return indexing.index_add.function(input, dim, index, _scaled(input, source, alpha))
@@ -269,7 +293,7 @@ def _cut(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @front
-@with_out
+@with_exact_out
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -290,7 +314,7 @@ def scatter_(
 
 
 @front
-@with_out
+@with_exact_out
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with ``src`` added along ``dim`` where ``index`` says, in order."""
     return _scatter(input, dim, index, src, "add", "function")
@@ -312,7 +336,7 @@ def _fits(part: Tensor, src: Tensor) -> None:
 
 
 @front
-@with_out
+@with_exact_out
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of ``input`` with ``src`` as the slice number ``index`` along ``dim``."""
     part = select(input.detach(), dim, index)
@@ -323,7 +347,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 @front
-@with_out
+@with_exact_out
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -341,7 +365,7 @@ def _as(src: Tensor, d: dtype) -> Tensor:
 
 
 @front
-@with_out
+@with_exact_out
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
     first, second = wrap_dim(dim1, input.ndim), wrap_dim(dim2, input.ndim)
@@ -359,6 +383,8 @@ def _filling(input: Tensor, mask: Tensor, value: Any) -> Any:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
+    if value.is_complex() and not input.is_complex():
+        number_for(value.item(), input.dtype)  # raises for a number that has an imaginary part
     return _as(value, input.dtype)
 
 
@@ -382,6 +408,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
             "masked_scatter: expected self and source to have same dtypes but got "
             f"{title(input.dtype)} and {title(source.dtype)}"
         )
+    if not mask._keys & bool_.bit:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {title(mask.dtype)}")
     shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
     wide = input.expand(shape)
     rows = indexing.nonzero.function(mask.expand(shape))

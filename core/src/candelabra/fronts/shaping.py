@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dtypes import INTEGER
 from candelabra.dtypes import dtype as dtype_type
 from candelabra.fronts.registry import front
 from candelabra.layout import (
@@ -259,6 +260,8 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     size = shape[d]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
+    if hasattr(start, "_payload") and (start.ndim or start.dtype.category != INTEGER):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     first = as_size(start)
     if not -size <= first <= size:
         raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {first})")
@@ -274,7 +277,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """All slices along ``dim``."""
     shape = input._payload.shape
     if not shape:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = wrap_dim(dim, len(shape))
     before = tuple(slice(0, s, 1) for s in shape[:d])
     return tuple([views.basic_index(input, (*before, i)) for i in range(shape[d])])
@@ -294,9 +297,10 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 
 
 @front
-def flip(input: Tensor, *dims: Any) -> Tensor:
-    """The order along ``dims`` reversed, in a copy."""
+def flip(input: Tensor, *axes: Any, dims: Any = None) -> Tensor:
+    """The order along ``dims`` (ints or a tuple) reversed, in a copy."""
     rank = len(input._payload.shape)
+    dims = axes if dims is None else (dims,)
     order = tuple([wrap_dim(d, rank) for d in sizes(dims)])
     if len(set(order)) != len(order):
         raise RuntimeError(f"dim {order[-1]} appears multiple times in the list of dims")

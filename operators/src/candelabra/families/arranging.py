@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import dtype, promote_types
+from candelabra.fronts.forms import with_out
 from candelabra.fronts.indexing import number_for
 from candelabra.fronts.joining import chunk, split
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import conj, expand, mH, narrow, reshape, sizes
 from candelabra.layout import broadcast_shapes as broadcast
+from candelabra.operator.arguments import wrap_dim
 from candelabra.ops import creation, views
 from candelabra.ops.joining import cat
 from candelabra.size import Size
@@ -178,11 +180,24 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Number = 0) -> Ten
 
 
 @front(method=False)
+@with_out
 def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
-    """Each tensor in ``num_chunks`` parts along ``dim``, padded with zeros, flattened and joined part by part."""
+    """Each tensor in ``num_chunks`` parts along ``dim``, padded with zeros, flattened and joined part by part.
+
+    Raises ``RuntimeError`` for no chunks, empty tensors and a ``dim`` that one of them lacks.
+    """
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    d = wrap_dim(dim, max(t.ndim for t in tensors))
     parts = []
     for t in tensors:
-        size = -(-t.shape[dim] // num_chunks)
-        padded = constant_pad_nd(t, [0, 0] * (t.ndim - 1 - dim) + [0, size * num_chunks - t.shape[dim]])
-        parts.append(reshape(padded, (*t.shape[:dim], num_chunks, -1)))
-    return cat(parts, dim + 1)
+        if d >= t.ndim:
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if not t.numel():
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        missing = -t.shape[d] % num_chunks
+        padded = constant_pad_nd(t, [0, 0] * (t.ndim - 1 - d) + [0, missing])
+        parts.append(reshape(padded, (*t.shape[:d], num_chunks, -1)))
+    return cat(parts, d + 1)

@@ -150,9 +150,9 @@ def logspace(
         wanted = get_default_dtype().to_complex() if is_complex else get_default_dtype()
     else:
         wanted = as_dtype(dtype)
-    exponents = linspace(start, end, steps, dtype=complex128 if wanted.category == COMPLEX else float64, device=device)
-    if wanted.category == INTEGER:  # PyTorch's exponents are whole where the dtype is
-        exponents = exponents.trunc() if not is_complex else exponents
+    if wanted.category == INTEGER:  # cut off first, as linspace does
+        ends = [int(v) for v in ends]
+    exponents = linspace(*ends, steps, dtype=complex128 if wanted.category == COMPLEX else float64, device=device)
     return _marked((base**exponents).to(wanted), requires_grad)
 
 

@@ -8,7 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import BOOL, COMPLEX, INTEGER, PYTHON_NAMES, bool_, int64
 from candelabra.fronts.arranging import as_strided
-from candelabra.fronts.forms import with_out
+from candelabra.fronts.forms import with_exact_out
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import reshape, sizes
 from candelabra.operator.arguments import kind_of, wrap_dim
@@ -67,7 +67,7 @@ def _product_back(
     """``out / x`` for each factor x; where x is the only zero of its place, the product of the others."""
     to_input = to_src = None
     if needs[0]:
-        others = scatter_extreme(input.detach() * 0 + 1, dim, index, src, "prod", True)
+        others = scatter_extreme(_ones(input), dim, index, src, "prod", True)
         to_input = g * others.conj()
         if not include_self:
             to_input = _forgotten(to_input, dim, index)
@@ -80,6 +80,11 @@ def _product_back(
         elsewhere = indexing.gather(g * out.conj(), dim, index) / src.masked_fill(zero, 1).conj()
         to_src = arithmetic.where(only, at_zero, elsewhere)
     return to_input, to_src
+
+
+def _ones(like: Tensor) -> Tensor:
+    out: Tensor = creation.full(tuple(like.shape), 1, dtype=like.dtype, device=like.device)
+    return out
 
 
 def _forgotten(x: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -127,7 +132,7 @@ def _checked(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str) -> t
 
 
 @front
-@with_out
+@with_exact_out
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -192,7 +197,7 @@ def _slices(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str)
 
 
 @front
-@with_out
+@with_exact_out
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
