@@ -252,14 +252,14 @@ def test_triangles_are_numpys(k: int) -> None:
 
 
 # -- statistics -------------------------------------------------------------------------------------------------------
-AXES = [None, 0, -1, (0, 2), (1,)]
+AXES: list[Any] = [None, 0, -1, (0, 2), (1,), ()]
 
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("keepdims", [True, False])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "std", "var", "all", "any", "count_nonzero"])
 def test_reductions_are_numpys(name: str, axis: Any, keepdims: bool) -> None:
-    """Over one axis, several or all, which stay with size 1 on demand."""
+    """Over one axis, several, all or none, which stay with size 1 on demand."""
     x = sample("float64", 2, 3, 4)
     check(
         getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims),

@@ -28,29 +28,30 @@ def _accumulator(x: Tensor, d: dtype | None) -> dtype:
     return int64 if x.dtype.is_signed or x.dtype.category == BOOL else uint64
 
 
-def _over_axes(name: str, doc: str, of: str = "") -> Reduction:
-    source = of or name
+def _reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **options: Any) -> Array:
+    """The reduction over ``axis``; over no axis, ``()``, that of each element alone (PyTorch's ``()`` means all)."""
+    if axis == ():
+        x, axis, keepdims = x.unsqueeze(0), 0, False
+    return arrayed(public_function(name)(x, axes_of(axis, x.ndim), keepdim=keepdims, **options), x)
 
+
+def _over_axes(name: str, doc: str, of: str = "") -> Reduction:
     def function(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-        return arrayed(public_function(source)(x, axes_of(axis, x.ndim), keepdims), x)
+        return _reduced(of or name, x, axis, keepdims)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
 def _accumulated(name: str, doc: str) -> Reduction:
     def function(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Array:
-        kept = _accumulator(x, dtype)
-        if axis == ():
-            return arrayed(x.to(kept), x)
-        return arrayed(public_function(name)(x, axes_of(axis, x.ndim), keepdims, dtype=kept), x)
+        return _reduced(name, x, axis, keepdims, dtype=_accumulator(x, dtype))
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
 def _moment(name: str, doc: str) -> Reduction:
     def function(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-        axes = axes_of(axis, x.ndim)
-        return arrayed(public_function(name)(x, axes, keepdim=keepdims, correction=correction), x)
+        return _reduced(name, x, axis, keepdims, correction=correction)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
