@@ -81,7 +81,7 @@ remainder.vjp(input=lambda g: g, other=lambda g, input, other: -g * floor_divide
 
 
 @operator(pointwise, accepts="real")
-def fmod(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
     """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
     ...
 
@@ -118,7 +118,7 @@ pow.vjp(input=_pow_base, exponent=_pow_exponent)
 
 
 @operator(pointwise, accepts="real")
-def maximum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def maximum(input: Tensor, other: Tensor) -> Tensor:
     """The larger of the two; NaN where either is NaN."""
     ...
 
@@ -139,7 +139,7 @@ maximum.vjp(
 
 
 @operator(pointwise, accepts="real")
-def minimum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def minimum(input: Tensor, other: Tensor) -> Tensor:
     """The smaller of the two; NaN where either is NaN."""
     ...
 
@@ -151,7 +151,7 @@ minimum.vjp(
 
 
 @operator(pointwise, accepts="real", promote=to_float, aliases=("arctan2",))
-def atan2(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def atan2(input: Tensor, other: Tensor) -> Tensor:
     """The angle of the point (other, input) in (-pi, pi]."""
     ...
 
@@ -163,55 +163,55 @@ atan2.vjp(
 
 
 @operator(pointwise, result=boolean)
-def eq(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def eq(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input == other``, element by element."""
     ...
 
 
 @operator(pointwise, result=boolean, aliases=("not_equal",))
-def ne(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def ne(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input != other``, element by element."""
     ...
 
 
 @operator(pointwise, result=boolean, accepts="real", aliases=("less",))
-def lt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def lt(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input < other``, element by element."""
     ...
 
 
 @operator(pointwise, result=boolean, accepts="real", aliases=("less_equal",))
-def le(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def le(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input <= other``, element by element."""
     ...
 
 
 @operator(pointwise, result=boolean, accepts="real", aliases=("greater",))
-def gt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def gt(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input > other``, element by element."""
     ...
 
 
 @operator(pointwise, result=boolean, accepts="real", aliases=("greater_equal",))
-def ge(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def ge(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input >= other``, element by element."""
     ...
 
 
 @operator(pointwise, result=boolean)
-def logical_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """Where both are nonzero."""
     ...
 
 
 @operator(pointwise, result=boolean)
-def logical_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """Where at least one is nonzero."""
     ...
 
 
 @operator(pointwise, result=boolean)
-def logical_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """Where exactly one is nonzero."""
     ...
 
@@ -272,10 +272,17 @@ def masked_fill(input: Tensor | Number, mask: Mask, value: Tensor | Number) -> T
     return where(mask, value, input)
 
 
+def _as_tensor(bound: Any, like: Tensor) -> Tensor:
+    from candelabra.ops.creation import full
+
+    out: Tensor = bound if hasattr(bound, "_payload") else full((), bound, dtype=like.dtype, device=like.device)
+    return out
+
+
 @operator(pointwise, accepts="real")
 def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
     """``max(input, min)``; NaN stays NaN."""
-    return maximum(input, min)
+    return maximum(input, _as_tensor(min, input))
 
 
 clamp_min.vjp(
@@ -287,7 +294,7 @@ clamp_min.vjp(
 @operator(pointwise, accepts="real")
 def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
     """``min(input, max)``; NaN stays NaN."""
-    return minimum(input, max)
+    return minimum(input, _as_tensor(max, input))
 
 
 clamp_max.vjp(
