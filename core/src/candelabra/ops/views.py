@@ -324,17 +324,41 @@ def unfold(input: Tensor, dimension: Dim, size: int, step: int) -> Tensor:
     ...
 
 
-def _unfold_back(g: Tensor, input_spec: Any, dimension: int, size: int, step: int) -> Tensor:
-    # Windows may overlap: each of the `size` positions inside a window is one strided slice to add to.
+def overlapped(x: Tensor, shape: Ints, dim: int, step: int) -> Tensor:
+    """Windows (the last dim of ``x``) that start ``step`` apart along ``dim``, added up: the adjoint of unfold."""
+    # A window of k * step elements is k blocks. Block j of all windows is one row of blocks, moved by j blocks.
     from candelabra.ops.creation import full
+    from candelabra.ops.joining import cat
 
-    out = full(input_spec.shape, 0, dtype=g.dtype, device=g.device)
-    count = g.shape[dimension]
-    for position in range(size):
-        part = g.select(-1, position)
-        index = placing.one_slice(input_spec.shape, dimension, position, position + (count - 1) * step + 1, step)
-        out = out + basic_index_adjoint(part, input_spec.shape, index)
-    return out
+    def zeros(like: Tensor, at: int, n: int) -> Tensor:
+        size = tuple(n if d == at else s for d, s in enumerate(like.shape))
+        return full(size, 0, dtype=like.dtype, device=like.device)
+
+    x = permute(x, (*(d for d in range(len(x.shape) - 1) if d != dim), dim, len(x.shape) - 1))
+    *lead, count, size = x.shape
+    k = -(-size // step)
+    last = len(x.shape) - 1
+    if k * step != size:
+        x = cat((x, zeros(x, last, k * step - size)), last)
+    blocks = x.reshape((*lead, count, k, step))
+    out: Any = None
+    for j in range(k):
+        part = blocks.select(last, j)
+        parts = [zeros(part, last - 1, j), part, zeros(part, last - 1, k - 1 - j)]
+        part = cat(tuple(p for p in parts if p.shape[last - 1]), last - 1) if k > 1 else part
+        out = part if out is None else out + part
+    out = out.reshape((*lead, (count + k - 1) * step))
+    missing = shape[dim] - out.shape[-1]
+    out = out.narrow(-1, 0, shape[dim]) if missing <= 0 else cat((out, zeros(out, last - 1, missing)), last - 1)
+    order = [*range(last - 1)]
+    order.insert(dim, last - 1)
+    return permute(out, tuple(order))
+
+
+def _unfold_back(g: Tensor, input_spec: Any, dimension: int, size: int, step: int) -> Tensor:
+    if not input_spec.shape or 0 in g.shape:  # a 0-d tensor has one window at most
+        return g.sum().expand(input_spec.shape)
+    return overlapped(g, input_spec.shape, dimension, step)
 
 
 unfold.vjp(input=_unfold_back)
