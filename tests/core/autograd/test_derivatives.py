@@ -118,11 +118,15 @@ BY_KEYWORD: dict[str, Callable[[Samples], tuple[tuple[Any, ...], dict[str, Any]]
     "cast": lambda t: ((t(2, 3),), {"dtype": C}),
     "moved": lambda t: ((t(2, 3),), {"target": t(1).device, "dtype": F}),
 }
+CALLS: dict[str, Callable[..., Any]] = {}
+"""How to call an operator whose domain is no open set, or whose results are determined up to a choice (eigenvectors):
+given its function and the sample's arguments, a differentiable function of free parameters."""
 for path in sorted((Path(__file__).parents[2] / "operators" / "samples").glob("*.py")):
     family = importlib.import_module(f"tests.operators.samples.{path.stem}")
     SAMPLES.update(getattr(family, "SAMPLES", {}))
     BY_KEYWORD.update(getattr(family, "BY_KEYWORD", {}))
     DOMAINS.update(getattr(family, "DOMAINS", {}))
+    CALLS.update(getattr(family, "CALLS", {}))
 NEEDS_COMPLEX = ("view_as_real",)
 ELSEWHERE = ("moved",)
 """Between devices and dtypes at once: its tests are those of ``Tensor.to``."""
@@ -162,7 +166,8 @@ def test_derivatives_agree_with_finite_differences(name: str, dtype: Any) -> Non
             else next(given) if getattr(arg, "requires_grad", False) else arg
             for arg in args
         ]  # fmt: skip
-        return OPERATORS[name].function(*rebuilt, **kwargs)
+        function = OPERATORS[name].function
+        return CALLS[name](function, *rebuilt, **kwargs) if name in CALLS else function(*rebuilt, **kwargs)
 
     try:
         call(*leaves)
