@@ -62,28 +62,32 @@ def _count(roots: list[Node]) -> dict[Node, int]:
     pending = dict.fromkeys(roots, 0)
     stack = list(pending)
     while stack:
-        node = stack.pop()
-        edge = node.e0
-        if edge is not None:
-            if edge in pending:
-                pending[edge] += 1
-            else:
-                pending[edge] = 1
-                stack.append(edge)
-        edge = node.e1
-        if edge is not None:
-            if edge in pending:
-                pending[edge] += 1
-            else:
-                pending[edge] = 1
-                stack.append(edge)
-        for edge in node.more:
+        node: Node | None = stack.pop()
+        while node is not None:  # along a chain without the detour over the stack
+            below = None
+            edge = node.e0
+            if edge is not None:
+                if edge in pending:
+                    pending[edge] += 1
+                else:
+                    pending[edge] = 1
+                    below = edge
+            edge = node.e1
             if edge is not None:
                 if edge in pending:
                     pending[edge] += 1
                 else:
                     pending[edge] = 1
                     stack.append(edge)
+            if node.more:
+                for edge in node.more:
+                    if edge is not None:
+                        if edge in pending:
+                            pending[edge] += 1
+                        else:
+                            pending[edge] = 1
+                            stack.append(edge)
+            node = below
     return pending
 
 
@@ -155,9 +159,14 @@ class _Pass:
         ready, arrived, partial, pending = self.ready, self.arrived, self.partial, self.pending
         free = not self.keep_graph
         slow = self.captures is not None or state.bits & ANOMALY
-        while ready:
-            node = ready.pop()
-            g = arrived.pop()
+        following: Node | None = None
+        """A node that became ready last: it is next, with the gradient ``r``, without the detour over the stack."""
+        r = None
+        while ready or following is not None:
+            if following is not None:
+                node, g, following, r = following, r, None, None
+            else:
+                node, g = ready.pop(), arrived.pop()
             if g is None:
                 self.skip(node)
                 continue
@@ -166,7 +175,7 @@ class _Pass:
             else:
                 results = node.consume(g) if free else node.backward(g)
             if results is None:  # a leaf, a port, or one that is watched
-                r = present = None  # so that a gradient that nobody else holds is seen to be ours
+                present = None  # so that a gradient that nobody else holds is seen to be ours
                 results = self.special(node, g)
                 if results is None:
                     continue
@@ -179,29 +188,35 @@ class _Pass:
                 if partial and (present := partial.pop(edge, None)) is not None:
                     r = present if r is None else present + r
                 left = pending[edge] - 1
-                if left:
+                if not left:
+                    following = edge
+                else:
                     pending[edge] = left
                     if r is not None:
                         partial[edge] = r
-                else:
-                    ready.append(edge)
-                    arrived.append(r)
             edge = node.e1
             if edge is not None:
+                if following is not None:
+                    ready.append(following)
+                    arrived.append(r)
+                    following = None
                 r = results[1]
                 if r is not None and r._payload.shape != edge.shape:
                     r = restored(r, edge, node)
                 if partial and (present := partial.pop(edge, None)) is not None:
                     r = present if r is None else present + r
                 left = pending[edge] - 1
-                if left:
+                if not left:
+                    following = edge
+                else:
                     pending[edge] = left
                     if r is not None:
                         partial[edge] = r
-                else:
-                    ready.append(edge)
-                    arrived.append(r)
             if node.more:
+                if following is not None:
+                    ready.append(following)
+                    arrived.append(r)
+                    following = None
                 for edge, r in zip(node.more, results[2:], strict=True):
                     if edge is not None:
                         self.deliver(edge, r, node)
