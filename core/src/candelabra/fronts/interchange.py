@@ -184,13 +184,13 @@ def __reduce_ex__(input: Tensor, protocol: int) -> tuple[Any, ...]:
     return copying.reduced(input)
 
 
-@method
+@front
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: conjugation is never lazy here."""
     return input
 
 
-@method
+@front
 def resolve_neg(input: Tensor) -> Tensor:
     """The tensor itself: negation is never lazy here."""
     return input

@@ -166,13 +166,13 @@ def conj(input: Tensor) -> Tensor:
     return conj_physical(input)
 
 
-@front(function=False, is_property=True)
+@front(is_property=True)
 def real(input: Tensor) -> Tensor:
     """The real part, a view; a real tensor as it is."""
     return select(views.view_as_real(input), -1, 0) if input.is_complex() else input
 
 
-@front(function=False, is_property=True)
+@front(is_property=True)
 def imag(input: Tensor) -> Tensor:
     """The imaginary part, a view."""
     if not input.is_complex():

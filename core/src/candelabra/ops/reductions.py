@@ -251,10 +251,12 @@ def _cumprod_back(g: Tensor, input: Tensor, dim: int, dtype: DType | None) -> Te
 cumprod.vjp(input=_cumprod_back)
 
 
-@operator(reduction, promote=to_float, accepts="real floating")
+@operator(reduction, promote=to_float, aliases=("special.logsumexp",))
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
-    top = amax(input, dim, True)
+    if not input.numel():
+        return input.sum(dim, keepdim).log()
+    top = amax(input.real, dim, True)
     top = top.masked_fill(top.abs() == float("inf"), 0.0)
     out = (input - top).exp().sum(dim, True).log() + top
     return out if keepdim else out.reshape(shape_of(sum(input, dim)))
@@ -262,7 +264,8 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
 
 logsumexp.vjp(
     input=lambda g, input, out, dim, keepdim: (
-        spread(g, dim, keepdim, tuple(input.shape)) * (input - spread(out, dim, keepdim, tuple(input.shape))).exp()
+        spread(g, dim, keepdim, tuple(input.shape))
+        * (input - spread(out, dim, keepdim, tuple(input.shape))).exp().conj()
     )
 )
 
