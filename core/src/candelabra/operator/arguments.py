@@ -39,10 +39,9 @@ def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
 
 def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int]:
     """A tensor subclass, a subclass of a Python number, or a NumPy-like scalar: the value and its part of the key."""
-    from candelabra.tensor import Tensor
-
-    if isinstance(value, Tensor):
-        return value, value._keys
+    keys = getattr(value, "_keys", None)  # of a subclass: a tensor itself was recognised by its type
+    if keys is not None:
+        return value, keys
     number: Any
     for number in (bool, int, float, complex):
         if isinstance(value, number):

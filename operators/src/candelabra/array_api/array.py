@@ -9,14 +9,14 @@ be called, too).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import device as device_type
 from candelabra.dtypes import FLOATING, INTEGER, int64, promote_types
 from candelabra.families.array_protocol import __array_namespace__, to_device
-from candelabra.namespace import BINARY, COMPARISONS, UNARY
+from candelabra.namespace import BINARY, COMPARISONS, UNARY, public_function
 from candelabra.operator.arguments import wrap_dim
 from candelabra.operator.record import OPERATORS
 from candelabra.tensor import Tensor
@@ -107,6 +107,15 @@ class Array(Tensor):
 
 
 # -- results ----------------------------------------------------------------------------------------------------------
+@cache
+def named(name: str) -> Callable[..., Any]:
+    """The function ``candelabra.<name>``. ``AttributeError`` where there is none."""
+    found = public_function(name)
+    if found is None:
+        raise AttributeError(f"candelabra has no function {name!r}")
+    return found  # type: ignore[no-any-return]
+
+
 def arrayed(out: Tensor, *given: Any) -> Array:
     """What an operator has made, as an :class:`Array`: no copy, and its place in the graph is kept.
 
@@ -114,7 +123,10 @@ def arrayed(out: Tensor, *given: Any) -> Array:
     """
     if isinstance(out, Array):
         return out
-    if type(out) is not Tensor or any(out is tensor for tensor in given):
+    for tensor in given:
+        if out is tensor:
+            out = Tensor.__getitem__(out, ...)
+    if type(out) is not Tensor:  # a subclass of the user's
         out = Tensor.__getitem__(out, ...)
     out.__class__ = Array
     return out  # type: ignore[return-value]
@@ -122,6 +134,8 @@ def arrayed(out: Tensor, *given: Any) -> Array:
 
 def promoted(*operands: Any) -> tuple[Any, ...]:
     """The arrays among ``operands`` cast to their common dtype, whatever their ranks; Python's numbers as they are."""
+    if len(operands) == 2 and getattr(operands[0], "dtype", None) is getattr(operands[1], "dtype", None):
+        return operands
     dtypes = {x.dtype for x in operands if isinstance(x, Tensor)}
     if len(dtypes) < 2:
         return operands
@@ -201,6 +215,12 @@ def floor_divided(x1: Any, x2: Any) -> Any:
     return OPERATORS["where"].function(infinite[0] | infinite[1], rounded, quotient)
 
 
+@cache
+def form_of(name: str, form: str) -> Callable[..., Any]:
+    """One form of an operator: ``"binary"``, ``"reflected"``, ``"assigned"``."""
+    return OPERATORS[name].form(form)
+
+
 def _binary(name: str, form: str) -> Callable[[Any, Any], Any]:
     """A method for one of Python's operators: the record's own, on operands of one dtype."""
 
@@ -211,7 +231,7 @@ def _binary(name: str, form: str) -> Callable[[Any, Any], Any]:
                 other = other.to(self.dtype) if common is self.dtype else other
             else:
                 self, other = self.to(common), other.to(common)
-        out = OPERATORS[name].form(form)(self, other)
+        out = form_of(name, form)(self, other)
         return out if out is NotImplemented else arrayed(out, self, other)
 
     return method

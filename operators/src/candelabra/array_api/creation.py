@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 
 from candelabra._annotations import Any
-from candelabra.array_api.array import Array, arrayed
+from candelabra.array_api.array import Array, arrayed, named
 from candelabra.device import open_device
 from candelabra.dtypes import default_for_category, dtype, int64
-from candelabra.namespace import public_function
 from candelabra.ops import creation
 from candelabra.tensor import Tensor
 
@@ -27,19 +26,19 @@ def asarray(obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy
             raise ValueError("asarray(): a Python number becomes an array by a copy, which copy=False forbids")
         return full((), obj, dtype=dtype, device=device)
     if isinstance(obj, Tensor) and not copy:
-        moved = public_function("asarray")(obj, dtype=dtype, device=device, copy=copy, requires_grad=obj.requires_grad)
+        moved = named("asarray")(obj, dtype=dtype, device=device, copy=copy, requires_grad=obj.requires_grad)
         return arrayed(moved, obj)
-    return arrayed(public_function("asarray")(obj, dtype=dtype, device=device, copy=copy), obj)
+    return arrayed(named("asarray")(obj, dtype=dtype, device=device, copy=copy), obj)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array over the memory of any object with ``__dlpack__``; moved to ``device`` where that is another one."""
-    return arrayed(public_function("from_dlpack")(x, device=device, copy=copy), x)
+    return arrayed(named("from_dlpack")(x, device=device, copy=copy), x)
 
 
 def _filled_with(name: str, doc: str) -> Callable[..., Array]:
     def function(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Array:
-        return arrayed(public_function(name)(shape, dtype=dtype, device=device))
+        return arrayed(named(name)(shape, dtype=dtype, device=device))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -48,7 +47,7 @@ def _filled_with(name: str, doc: str) -> Callable[..., Array]:
 
 def _like(name: str, doc: str) -> Callable[..., Array]:
     def function(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Array:
-        return arrayed(public_function(name)(x, dtype=dtype, device=device))
+        return arrayed(named(name)(x, dtype=dtype, device=device))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -70,12 +69,12 @@ def full(shape: Shape, fill_value: Any, *, dtype: dtype | None = None, device: A
     """
     if dtype is None and type(fill_value) is int and not -(1 << 63) <= fill_value < 1 << 63:
         raise OverflowError(f"{fill_value} does not fit the default integer dtype int64: name a dtype")
-    return arrayed(public_function("full")(shape, fill_value, dtype=dtype, device=device))
+    return arrayed(named("full")(shape, fill_value, dtype=dtype, device=device))
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: dtype | None = None, device: Any = None) -> Array:
     """``fill_value`` in the shape of ``x``, and in its dtype and on its device unless given."""
-    return arrayed(public_function("full_like")(x, fill_value, dtype=dtype, device=device))
+    return arrayed(named("full_like")(x, fill_value, dtype=dtype, device=device))
 
 
 def arange(
@@ -110,7 +109,7 @@ def linspace(
             creation.linspace(a, b, count, dtype=d.to_real(), device=open_device(device))
             for a, b in ((first.real, last.real), (first.imag, last.imag))
         ]
-        made = public_function("complex")(*parts)
+        made = named("complex")(*parts)
     else:
         made = creation.linspace(start, stop, count, dtype=d, device=open_device(device))
     return arrayed(made if count == num else made[:num])
@@ -122,21 +121,21 @@ def eye(
     """Ones on the ``k``-th diagonal of a matrix, zeros elsewhere; square unless ``n_cols`` is given."""
     columns = n_rows if n_cols is None else n_cols
     if k == 0:
-        return arrayed(public_function("eye")(n_rows, columns, dtype=dtype, device=device))
+        return arrayed(named("eye")(n_rows, columns, dtype=dtype, device=device))
     made = zeros((n_rows, columns), dtype=dtype, device=device)
     if -n_rows < k < columns:
-        public_function("diagonal")(made, k).fill_(1)
+        named("diagonal")(made, k).fill_(1)
     return made
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Array:
     """The matrices in the last two dims with zeros above the ``k``-th diagonal."""
-    return arrayed(public_function("tril")(x, k))
+    return arrayed(named("tril")(x, k))
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Array:
     """The matrices in the last two dims with zeros below the ``k``-th diagonal."""
-    return arrayed(public_function("triu")(x, k))
+    return arrayed(named("triu")(x, k))
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Array]:
@@ -150,4 +149,4 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Array]:
         raise ValueError("meshgrid() takes one-dimensional arrays of one dtype")
     if not arrays:
         return []
-    return [arrayed(grid) for grid in public_function("meshgrid")(*arrays, indexing=indexing)]
+    return [arrayed(grid) for grid in named("meshgrid")(*arrays, indexing=indexing)]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any
-from candelabra.array_api.array import Array, arrayed, arrays_of, floor_divided, promoted
+from candelabra.array_api.array import Array, arrayed, arrays_of, floor_divided, named, promoted
 from candelabra.dtypes import COMPLEX, INTEGER
-from candelabra.namespace import public_function
 from candelabra.tensor import Tensor
 
 Unary = Callable[[Tensor], Array]
@@ -33,7 +32,7 @@ def unary(name: str, doc: str, of: str = "") -> Unary:
     def function(x: Tensor, /) -> Array:
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}() takes an array, not {type(x).__name__}")
-        return arrayed(public_function(source)(x), x)
+        return arrayed(named(source)(x), x)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
@@ -50,7 +49,7 @@ def binary(name: str, doc: str, of: str = "", numbers: bool = True) -> Binary:
         x1, x2 = promoted(x1, x2)
         if not numbers:
             x1, x2 = _as_array(x1, x2), _as_array(x2, x1)
-        return arrayed(public_function(source)(x1, x2), x1, x2)
+        return arrayed(named(source)(x1, x2), x1, x2)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
@@ -58,7 +57,7 @@ def binary(name: str, doc: str, of: str = "", numbers: bool = True) -> Binary:
 def _as_array(value: Any, like: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    made: Tensor = public_function("full")((), value, dtype=like.dtype, device=like.device)
+    made: Tensor = named("full")((), value, dtype=like.dtype, device=like.device)
     return made
 
 
@@ -106,20 +105,20 @@ def real(x: Tensor, /) -> Array:
 
 def imag(x: Tensor, /) -> Array:
     """The imaginary part of each element: a view of a complex array, zeros for a real one."""
-    return arrayed(x.imag if x.dtype.category == COMPLEX else public_function("zeros_like")(x))
+    return arrayed(x.imag if x.dtype.category == COMPLEX else named("zeros_like")(x))
 
 
 def round(x: Tensor, /) -> Array:
     """The nearest integer, ties to the even one, in the same dtype; of complex numbers each part."""
     if x.dtype.category == COMPLEX:
-        parts = public_function("round")(public_function("view_as_real")(x))
-        return arrayed(public_function("view_as_complex")(parts))
-    return arrayed(public_function("round")(x), x)
+        parts = named("round")(named("view_as_real")(x))
+        return arrayed(named("view_as_complex")(parts))
+    return arrayed(named("round")(x), x)
 
 
 def sign(x: Tensor, /) -> Array:
     """-1, 0 or 1; of complex numbers ``x / abs(x)``; NaN stays NaN."""
-    return arrayed(public_function("sgn")(x), x)
+    return arrayed(named("sgn")(x), x)
 
 
 # -- two operands -----------------------------------------------------------------------------------------------------
@@ -163,7 +162,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Array:
     out = x
     for name, bound in (("maximum", min), ("minimum", max)):
         if bound is not None:
-            out = public_function(name)(out, _bound(bound, x))
+            out = named(name)(out, _bound(bound, x))
     return arrayed(out.clone() if out is x else out)
 
 
@@ -176,5 +175,5 @@ def _bound(bound: Any, x: Tensor) -> Tensor:
 
         limits = iinfo(x.dtype)
         bound = limits.min if bound < limits.min else limits.max if bound > limits.max else int(bound)
-    made: Tensor = public_function("full")((), bound, dtype=x.dtype, device=x.device)
+    made: Tensor = named("full")((), bound, dtype=x.dtype, device=x.device)
     return made

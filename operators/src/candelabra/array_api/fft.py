@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any
-from candelabra.array_api.array import Array, arrayed
+from candelabra.array_api.array import Array, arrayed, named
 from candelabra.array_api.elementwise import titled
 from candelabra.dtypes import dtype
-from candelabra.namespace import public_function
 from candelabra.tensor import Tensor
 
 __all__ = [
@@ -22,7 +21,7 @@ __all__ = [
 
 def _along_axis(name: str, doc: str) -> Callable[..., Array]:
     def function(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-        return arrayed(public_function(f"fft.{name}")(x, n, axis, norm))
+        return arrayed(named(f"fft.{name}")(x, n, axis, norm))
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
@@ -31,21 +30,21 @@ def _along_axes(name: str, doc: str) -> Callable[..., Array]:
     def function(
         x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> Array:
-        return arrayed(public_function(f"fft.{name}")(x, s, axes, norm), x)
+        return arrayed(named(f"fft.{name}")(x, s, axes, norm), x)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
 def _frequencies(name: str, doc: str) -> Callable[..., Array]:
     def function(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Array:
-        return arrayed(public_function(f"fft.{name}")(n, d, dtype=dtype, device=device))
+        return arrayed(named(f"fft.{name}")(n, d, dtype=dtype, device=device))
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
 def _shift(name: str, doc: str) -> Callable[..., Array]:
     def function(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Array:
-        return arrayed(public_function(f"fft.{name}")(x, axes), x)
+        return arrayed(named(f"fft.{name}")(x, axes), x)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 

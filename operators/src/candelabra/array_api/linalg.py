@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra.array_api.array import Array, arrayed, promoted
+from candelabra.array_api.array import Array, arrayed, named, promoted
 from candelabra.array_api.elementwise import titled
 from candelabra.array_api.manipulation import broadcast_shapes, matrix_transpose
 from candelabra.array_api.statistical import sum as _sum
 from candelabra.dtypes import dtype
-from candelabra.namespace import public_function
 from candelabra.operator.arguments import wrap_dim
 from candelabra.tensor import Tensor
 
@@ -45,19 +44,19 @@ class SVD(NamedTuple):
 
 def _of_matrices(name: str, doc: str) -> Callable[[Tensor], Array]:
     def function(x: Tensor, /) -> Array:
-        return arrayed(public_function(f"linalg.{name}")(x), x)
+        return arrayed(named(f"linalg.{name}")(x), x)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
 def _parts(name: str, x: Tensor, result: Any, *options: Any) -> Any:
-    return result(*(arrayed(part) for part in public_function(f"linalg.{name}")(x, *options)))
+    return result(*(arrayed(part) for part in named(f"linalg.{name}")(x, *options)))
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
 def matmul(x1: Tensor, x2: Tensor, /) -> Array:
     """The product of matrices, stacks of which broadcast; of vectors the inner product. Dtypes are promoted."""
-    return arrayed(public_function("matmul")(*promoted(x1, x2)))
+    return arrayed(named("matmul")(*promoted(x1, x2)))
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Array:
@@ -76,7 +75,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Array:
     x1, x2 = promoted(x1, x2)
     if axis >= 0 and x1.ndim != x2.ndim:
         raise ValueError("vecdot(): the axis is counted from the end (negative) where the arrays' ranks differ")
-    first, second = (public_function("moveaxis")(x, wrap_dim(axis, x.ndim), -1) for x in (x1, x2))
+    first, second = (named("moveaxis")(x, wrap_dim(axis, x.ndim), -1) for x in (x1, x2))
     if first.shape[-1] != second.shape[-1]:
         raise ValueError(f"vecdot(): the vectors have lengths {first.shape[-1]} and {second.shape[-1]}")
     return _sum(first.conj() * second, axis=-1, dtype=x1.dtype)
@@ -101,7 +100,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     inner = math.prod(sizes)
     first = x1.permute(rows + left).reshape((math.prod(shape[: len(rows)]), inner))
     second = x2.permute(right + columns).reshape((inner, math.prod(shape[len(rows) :])))
-    return arrayed(public_function("matmul")(first, second).reshape(shape))
+    return arrayed(named("matmul")(first, second).reshape(shape))
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Array:
@@ -110,23 +109,23 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Array:
     ``ValueError`` where ``axis`` has not size 3 in both.
     """
     x1, x2 = promoted(x1, x2)
-    first, second = (public_function("moveaxis")(x, wrap_dim(axis, x.ndim), -1) for x in (x1, x2))
+    first, second = (named("moveaxis")(x, wrap_dim(axis, x.ndim), -1) for x in (x1, x2))
     if first.shape[-1] != 3 or second.shape[-1] != 3:
         raise ValueError(f"cross(): the vectors have 3 elements, not {first.shape[-1]} and {second.shape[-1]}")
     a, b = first.unbind(-1), second.unbind(-1)
     parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
-    return arrayed(public_function("stack")(parts, axis))
+    return arrayed(named("stack")(parts, axis))
 
 
 def matrix_power(x: Tensor, n: int, /) -> Array:
     """The ``n``-th powers of square matrices; negative ones are those of the inverse."""
-    return arrayed(public_function("linalg.matrix_power")(x, n), x)
+    return arrayed(named("linalg.matrix_power")(x, n), x)
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices, ``offset`` above (or below) the main one. A view."""
-    return arrayed(public_function("diagonal")(x, offset, -2, -1))
+    return arrayed(named("diagonal")(x, offset, -2, -1))
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Array:
@@ -144,7 +143,7 @@ svdvals = _of_matrices("svdvals", "The singular values of matrices, in descendin
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Array:
     """The triangular factors of positive-definite matrices: ``L`` with ``L @ L.mH == x``, or the upper one."""
-    return arrayed(public_function("linalg.cholesky")(x, upper=upper))
+    return arrayed(named("linalg.cholesky")(x, upper=upper))
 
 
 def eig(x: Tensor, /) -> Eigenpairs:
@@ -176,32 +175,32 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Array:
     """How many singular values exceed ``rtol`` times the largest (default: the greater size times the epsilon)."""
-    return arrayed(public_function("linalg.matrix_rank")(x, rtol=rtol))
+    return arrayed(named("linalg.matrix_rank")(x, rtol=rtol))
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Array:
     """The Moore–Penrose inverses of matrices; singular values up to ``rtol`` times the largest count as 0."""
-    return arrayed(public_function("linalg.pinv")(x, rtol=rtol))
+    return arrayed(named("linalg.pinv")(x, rtol=rtol))
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Array:
     """``x`` with ``x1 @ x == x2``, where ``x2`` is one vector or a stack of matrices that broadcasts with ``x1``'s."""
     x1, x2 = promoted(x1, x2)
     if x2.ndim == 1:
-        return arrayed(public_function("linalg.solve")(x1, x2.unsqueeze(-1)).squeeze(-1))
+        return arrayed(named("linalg.solve")(x1, x2.unsqueeze(-1)).squeeze(-1))
     stack = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
     left, right = (x.expand((*stack, *x.shape[-2:])) for x in (x1, x2))  # of one rank: never read as a stack of vectors
-    return arrayed(public_function("linalg.solve")(left, right))
+    return arrayed(named("linalg.solve")(left, right))
 
 
 # -- norms ------------------------------------------------------------------------------------------------------------
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The norms of matrices: "fro", "nuc", ±1, ±2 or ±inf."""
-    return arrayed(public_function("linalg.matrix_norm")(x, "fro" if ord is None else ord, (-2, -1), keepdims))
+    return arrayed(named("linalg.matrix_norm")(x, "fro" if ord is None else ord, (-2, -1), keepdims))
 
 
 def vector_norm(
     x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
     """The ``ord``-norms of vectors along the axes, or of the flattened array."""
-    return arrayed(public_function("linalg.vector_norm")(x, ord, axis, keepdims), x)
+    return arrayed(named("linalg.vector_norm")(x, ord, axis, keepdims), x)

@@ -6,9 +6,8 @@ import builtins
 import math
 
 from candelabra._annotations import Any
-from candelabra.array_api.array import Array, arrayed, promoted
+from candelabra.array_api.array import Array, arrayed, named, promoted
 from candelabra.layout import broadcast_shapes as _common_shape
-from candelabra.namespace import public_function
 from candelabra.operator.arguments import wrap_dim
 from candelabra.tensor import Tensor
 
@@ -31,7 +30,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Array]:
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Array:
     """A view of ``x`` in a shape that it broadcasts to."""
-    return arrayed(public_function("broadcast_to")(x, shape), x)
+    return arrayed(named("broadcast_to")(x, shape), x)
 
 
 def concat(arrays: Arrays, /, *, axis: int | None = 0) -> Array:
@@ -39,17 +38,17 @@ def concat(arrays: Arrays, /, *, axis: int | None = 0) -> Array:
     parts = promoted(*arrays)
     if axis is None:
         parts, axis = tuple(part.reshape((part.numel(),)) for part in parts), 0
-    return arrayed(public_function("cat")(parts, wrap_dim(axis, parts[0].ndim)), *arrays)
+    return arrayed(named("cat")(parts, wrap_dim(axis, parts[0].ndim)), *arrays)
 
 
 def stack(arrays: Arrays, /, *, axis: int = 0) -> Array:
     """Arrays of one shape along a new axis. Dtypes are promoted."""
-    return arrayed(public_function("stack")(promoted(*arrays), axis))
+    return arrayed(named("stack")(promoted(*arrays), axis))
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices along ``axis``, views."""
-    return tuple(arrayed(part) for part in public_function("unbind")(x, axis))
+    return tuple(arrayed(part) for part in named("unbind")(x, axis))
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...]) -> Array:
@@ -77,33 +76,33 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Array:
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """The elements in reversed order along the axes (None: all), in a copy."""
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return arrayed(public_function("flip")(x, axes), x)
+    return arrayed(named("flip")(x, axes), x)
 
 
 def matrix_transpose(x: Tensor, /) -> Array:
     """The matrices in the last two dims transposed, a view. ``ValueError`` where there are fewer than two."""
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose() takes an array of at least 2 dims, not {x.ndim}")
-    return arrayed(public_function("transpose")(x, -1, -2))
+    return arrayed(named("transpose")(x, -1, -2))
 
 
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
     """A view with the axes ``source`` at the places ``destination``, the others in their order."""
-    return arrayed(public_function("moveaxis")(x, source, destination), x)
+    return arrayed(named("moveaxis")(x, source, destination), x)
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Array:
     """A view with the axes in the given order."""
-    return arrayed(public_function("permute")(x, tuple(axes)), x)
+    return arrayed(named("permute")(x, tuple(axes)), x)
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Array:
     """Each element (or slice along ``axis``) ``repeats`` times, a number or one per slice; None flattens first."""
     if isinstance(repeats, (tuple, list)):
-        repeats = public_function("tensor")(list(repeats), device=x.device)
+        repeats = named("tensor")(list(repeats), device=x.device)
     if isinstance(repeats, Tensor) and repeats.numel() == 1:
         repeats = int(repeats.item())
-    return arrayed(public_function("repeat_interleave")(x, repeats, axis), x)
+    return arrayed(named("repeat_interleave")(x, repeats, axis), x)
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
@@ -112,7 +111,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
     ``copy=True`` always copies; with ``copy=False`` a ``ValueError`` where a view is impossible.
     """
     if copy:
-        return arrayed(public_function("clone")(x).reshape(shape))
+        return arrayed(named("clone")(x).reshape(shape))
     if copy is False:
         try:
             return arrayed(x.view(shape), x)
@@ -127,12 +126,12 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
         shift = (shift,) * len(axis)
     if isinstance(shift, tuple) and len(shift) == 1 and axis is None:
         shift = shift[0]
-    return arrayed(public_function("roll")(x, shift, axis), x)
+    return arrayed(named("roll")(x, shift, axis), x)
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Array:
     """``x`` so many times along each axis; axes that are missing on either side count as 1."""
-    return arrayed(public_function("tile")(x, tuple(repetitions)), x)
+    return arrayed(named("tile")(x, tuple(repetitions)), x)
 
 
 def size_of(shape: tuple[int, ...]) -> int:

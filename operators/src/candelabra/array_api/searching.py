@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra.array_api.array import Array, arrayed, arrays_of, promoted
+from candelabra.array_api.array import Array, arrayed, arrays_of, named, promoted
 from candelabra.dtypes import COMPLEX, INTEGER, bool_, int64
-from candelabra.namespace import public_function
 from candelabra.operator.arguments import wrap_dim
 from candelabra.tensor import Tensor
 
@@ -13,19 +12,19 @@ from candelabra.tensor import Tensor
 # -- searching --------------------------------------------------------------------------------------------------------
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the (first) largest element; without an axis that of the flattened array."""
-    return arrayed(public_function("argmax")(x, axis, keepdims))
+    return arrayed(named("argmax")(x, axis, keepdims))
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the (first) smallest element; without an axis that of the flattened array."""
-    return arrayed(public_function("argmin")(x, axis, keepdims))
+    return arrayed(named("argmin")(x, axis, keepdims))
 
 
 def nonzero(x: Tensor, /) -> tuple[Array, ...]:
     """The indices of what is nonzero or True, a vector per dim, in row-major order. ``ValueError`` for 0-d arrays."""
     if not x.ndim:
         raise ValueError("nonzero() takes an array with dims, and this one has none")
-    return tuple(arrayed(indices) for indices in public_function("nonzero")(x).unbind(1))
+    return tuple(arrayed(indices) for indices in named("nonzero")(x).unbind(1))
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Array:
@@ -38,32 +37,32 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
     ordered = x1 if sorter is None else x1.index_select(0, sorter.to(int64))
     ordered, values = promoted(ordered, x2)
     if not isinstance(values, Tensor):
-        values = public_function("full")((), values, dtype=ordered.dtype, device=ordered.device)
-    return arrayed(public_function("searchsorted")(ordered, values, side=side))
+        values = named("full")((), values, dtype=ordered.dtype, device=ordered.device)
+    return arrayed(named("searchsorted")(ordered, values, side=side))
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Array:
     """``x1`` where ``condition`` holds, else ``x2``; one of the two may be a number."""
     arrays_of(x1, x2, name="where")
-    return arrayed(public_function("where")(condition, *promoted(x1, x2)))
+    return arrayed(named("where")(condition, *promoted(x1, x2)))
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     """Whether each element of ``x1`` is among those of ``x2`` (with ``invert``: is not); NaN never is."""
     arrays_of(x1, x2, name="isin")
     x1, x2 = promoted(x1, x2)
-    return arrayed(public_function("isin")(x1, x2, invert=invert))
+    return arrayed(named("isin")(x1, x2, invert=invert))
 
 
 # -- sorting ----------------------------------------------------------------------------------------------------------
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The indices that sort ``x`` along ``axis``; always stable. NaN counts as the largest."""
-    return arrayed(public_function("argsort")(x, axis, descending, True))
+    return arrayed(named("argsort")(x, axis, descending, True))
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The elements in order along ``axis``; always stable. NaN counts as the largest."""
-    return arrayed(public_function("sort")(x, axis, descending, True)[0])
+    return arrayed(named("sort")(x, axis, descending, True)[0])
 
 
 # -- selecting --------------------------------------------------------------------------------------------------------
@@ -79,7 +78,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Array:
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Array:
     """The elements of ``x`` at ``indices`` along ``axis``; the other axes broadcast."""
     d = wrap_dim(axis, x.ndim)
-    return arrayed(public_function("take_along_dim")(x, _counted(indices, x.shape[d]), d))
+    return arrayed(named("take_along_dim")(x, _counted(indices, x.shape[d]), d))
 
 
 def _counted(indices: Tensor, size: int) -> Tensor:
@@ -87,7 +86,7 @@ def _counted(indices: Tensor, size: int) -> Tensor:
     if indices.dtype.category != INTEGER:
         raise IndexError(f"indices are of an integer dtype, not {indices.dtype.name}")
     wide = indices.to(int64)
-    return public_function("where")(wide < 0, wide + size, wide)  # type: ignore[no-any-return]
+    return named("where")(wide < 0, wide + size, wide)  # type: ignore[no-any-return]
 
 
 # -- sets -------------------------------------------------------------------------------------------------------------
@@ -118,14 +117,14 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     order = _ascending(flat)
     ordered = flat.index_select(0, order)
     count = ordered.numel()
-    fresh = public_function("ones")(count, dtype=bool_, device=x.device)
+    fresh = named("ones")(count, dtype=bool_, device=x.device)
     if count > 1:
         fresh[1:] = ordered[1:] != ordered[:-1]
-    starts = public_function("nonzero")(fresh).reshape((-1,) if count else (0,))
+    starts = named("nonzero")(fresh).reshape((-1,) if count else (0,))
     group = fresh.cumsum(0) - 1
-    inverse = public_function("scatter")(order, 0, order, group) if count else group
-    end = public_function("full")((min(count, 1),), count, device=x.device)
-    ends = public_function("cat")([starts[1:], end])
+    inverse = named("scatter")(order, 0, order, group) if count else group
+    end = named("full")((min(count, 1),), count, device=x.device)
+    ends = named("cat")([starts[1:], end])
     return UniqueAll(
         arrayed(ordered.index_select(0, starts)),
         arrayed(order.index_select(0, starts)),
@@ -135,7 +134,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def _ascending(flat: Tensor) -> Tensor:
-    argsort = public_function("argsort")
+    argsort = named("argsort")
     if flat.dtype.category != COMPLEX:
         found: Tensor = argsort(flat, 0, False, True)
         return found

@@ -10,10 +10,9 @@ import builtins
 from collections.abc import Callable
 
 from candelabra._annotations import Any
-from candelabra.array_api.array import Array, arrayed, axes_of
+from candelabra.array_api.array import Array, arrayed, axes_of, named
 from candelabra.array_api.elementwise import titled
 from candelabra.dtypes import BOOL, INTEGER, dtype, int64, uint64
-from candelabra.namespace import public_function
 from candelabra.tensor import Tensor
 
 Axis = int | tuple[int, ...] | None
@@ -32,7 +31,7 @@ def _reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **options: Any) -
     """The reduction over ``axis``; over no axis, ``()``, that of each element alone (PyTorch's ``()`` means all)."""
     if axis == ():
         x, axis, keepdims = x.unsqueeze(0), 0, False
-    return arrayed(public_function(name)(x, axes_of(axis, x.ndim), keepdim=keepdims, **options), x)
+    return arrayed(named(name)(x, axes_of(axis, x.ndim), keepdim=keepdims, **options), x)
 
 
 def _over_axes(name: str, doc: str, of: str = "") -> Reduction:
@@ -78,11 +77,11 @@ def _cumulative(name: str, of: str, start: int, doc: str) -> Reduction:
     ) -> Array:
         d = _one_axis(x, axis, name)
         kept = _accumulator(x, dtype)
-        out = public_function(of)(x, d, dtype=kept)
+        out = named(of)(x, d, dtype=kept)
         if include_initial:
             edge = list(x.shape)
             edge[d] = 1
-            out = public_function("cat")([public_function("full")(edge, start, dtype=kept, device=x.device), out], d)
+            out = named("cat")([named("full")(edge, start, dtype=kept, device=x.device), out], d)
         return arrayed(out)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
@@ -118,7 +117,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, appen
         return arrayed(x, x)
     (d,) = axes_of(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]
-    out: Tensor = public_function("cat")(parts, d) if len(parts) > 1 else x
+    out: Tensor = named("cat")(parts, d) if len(parts) > 1 else x
     for _ in range(builtins.min(n, out.shape[d])):
         later = out.narrow(d, 1, out.shape[d] - 1)
         earlier = out.narrow(d, 0, later.shape[d])
