@@ -139,12 +139,28 @@ def translate(value: Any) -> Any:
     return value
 
 
+_memories: dict[int, cd.Tensor] | None = None
+
+
+def sharing(value: Any) -> Any:
+    """As :func:`translate`, with tensors over one memory where PyTorch's are."""
+    global _memories
+    _memories = {}
+    try:
+        return translate(value)
+    finally:
+        _memories = None
+
+
 def to_candelabra(t: torch.Tensor) -> cd.Tensor:
     """A tensor of its own with the same values, strides and need of a gradient."""
     plain = t.detach().resolve_conj().resolve_neg()
-    if not plain.is_contiguous() and plain.numel():
+    whole = plain.untyped_storage().nbytes() == plain.numel() * plain.element_size()
+    if _memories is not None or (plain.numel() and not (whole and plain.is_contiguous())):
         memory = torch.tensor([], dtype=plain.dtype).set_(plain.untyped_storage())
-        made = from_array(as_array(memory).copy())
+        made = from_array(as_array(memory.clone()))
+        if _memories is not None and plain.numel():
+            made = _memories.setdefault(plain.untyped_storage().data_ptr(), made)
         made = made.as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset())
     else:
         made = from_array(as_array(plain.clone()))  # of a clone: whose array was asked for cannot be resized any more
