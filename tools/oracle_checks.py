@@ -192,7 +192,7 @@ def result_differs(op: Any, ours: Any, sample: Any, wanted: Any) -> str | None:
             )
 
         found = values_differ(counterpart(process)(got), process(wanted), reference, tied(op, sample))
-        if found is not None and not form and as_its_reference(op, got, sample):
+        if found is not None and as_its_reference(op, got, sample):
             found = None
     return found
 
