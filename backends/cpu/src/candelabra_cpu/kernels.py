@@ -18,6 +18,7 @@ def table() -> dict[str, Kernel]:
     from candelabra_cpu import (
         arranging,
         convolution,
+        counts,
         creation,
         distances,
         elementwise,
@@ -29,9 +30,12 @@ def table() -> dict[str, Kernel]:
         pointwise,
         random,
         reductions,
+        scans,
         scattering,
+        searching,
         sorting,
         special,
+        statistics,
         viewing,
     )
     from candelabra_cpu.backend import TO_NUMPY
@@ -48,7 +52,11 @@ def table() -> dict[str, Kernel]:
         **special.KERNELS,
         **elementwise.KERNELS,
         **reductions.KERNELS,
+        **scans.KERNELS,
+        **searching.KERNELS,
+        **statistics.KERNELS,
         **random.KERNELS,
+        **counts.KERNELS,
         **viewing.KERNELS,
         **arranging.KERNELS,
         **creation.KERNELS,

@@ -22,14 +22,15 @@ _BY_DTYPE: dict[str, dict[str, int]] = {
     "exponential": _REAL,
     "bernoulli": _REAL,
 }
-_ANY_DTYPE = {"permutation": 64, "multinomial": 64}
+_ANY_DTYPE = {"permutation": 64, "multinomial": 64, "poisson": 64, "binomial": 64}
 
 
 def bits_per_value(kind: str, dtype: str, span: int = 1) -> int:
     """The random bits that one value of ``kind`` takes: 32, 64 or 128.
 
     ``dtype`` is the name of the result's dtype (of the probability's, for ``"bernoulli"``); it does not matter to
-    ``"integers"``, ``"permutation"`` and ``"multinomial"``. ``span`` is ``high - low``, of ``"integers"`` only.
+    ``"integers"``, ``"permutation"``, ``"multinomial"``, ``"poisson"`` and ``"binomial"``. ``span`` is ``high - low``,
+    of ``"integers"`` only.
 
     Raises ``ValueError`` for a kind, a dtype or a span that the specification does not define.
     """
