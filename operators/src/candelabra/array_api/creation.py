@@ -25,9 +25,8 @@ def asarray(obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy
         if copy is False:
             raise ValueError("asarray(): a Python number becomes an array by a copy, which copy=False forbids")
         return full((), obj, dtype=dtype, device=device)
-    if isinstance(obj, Tensor) and not copy:
-        moved = named("asarray")(obj, dtype=dtype, device=device, copy=copy, requires_grad=obj.requires_grad)
-        return arrayed(moved, obj)
+    if isinstance(obj, Tensor) and copy is not False:  # recorded, where candelabra.asarray's copies are leaves
+        return arrayed(obj.to(device=device, dtype=dtype, copy=bool(copy)), obj)
     return arrayed(named("asarray")(obj, dtype=dtype, device=device, copy=copy), obj)
 
 
