@@ -56,14 +56,14 @@ class _Frames:
         """The window with zeros round it; None where all points count alike."""
         window = self.window
         if self.win_length == self.n_fft:
-            return window  # type: ignore[no-any-return]
+            return window
         real = self.input.dtype.to_real()
         if window is None:
             window = full((self.win_length,), 1, dtype=real, device=self.input.device)
         left = (self.n_fft - self.win_length) // 2
         right = self.n_fft - self.win_length - left
         parts = [_zeros((left,), window), window, _zeros((right,), window)]
-        return cat(tuple(p for p in parts if p.shape[0]), 0)  # type: ignore[no-any-return]
+        return cat(tuple(p for p in parts if p.shape[0]), 0)
 
 
 def _zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -146,7 +146,7 @@ def stft(
         UserWarning,
         stacklevel=2,
     )
-    return views.view_as_real(out.contiguous())  # type: ignore[no-any-return]
+    return views.view_as_real(out.contiguous())
 
 
 def _transformed(frames: _Frames, x: Tensor, has_complex: bool, normalized: bool, onesided: bool | None) -> Tensor:
