@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from candelabra._annotations import TYPE_CHECKING
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import BOOL, FLOATING, INTEGER, PYTHON_NAMES, int64, promote_types
 from candelabra.fronts.registry import front
 from candelabra.operator.rules import shape_of
@@ -67,16 +67,15 @@ def cov(
     return (product / norm).squeeze()
 
 
-def _normalizer(count: int, weights: Tensor | None, aweights: Tensor | None, correction: int) -> tuple[Tensor, Tensor]:
-    """The sum of the weights, and what sums of products are divided by."""
-    total = count if weights is None else weights.sum()
+def _normalizer(count: int, weights: Tensor | None, aweights: Tensor | None, correction: int) -> tuple[Any, Any]:
+    """The sum of the weights, and what sums of products are divided by: numbers, or 0-d tensors."""
+    total: Any = count if weights is None else weights.sum()
     if weights is not None and count and total.item() == 0:
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
-    if aweights is not None and correction != 0:
+    norm = total - correction
+    if weights is not None and aweights is not None and correction != 0:
         norm = total - correction * (weights * aweights.reshape((count,))).sum() / total
-    else:
-        norm = total - correction
-    if float(norm if weights is None else norm.item()) <= 0:
+    if float(norm) <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             UserWarning,
