@@ -127,13 +127,15 @@ def _slogdet(x: Any) -> tuple[Any, Any]:
 
 
 def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
-    """Norms of order 2 without an intermediate array of squares where one dim is left; others as they are defined."""
+    """Norms of order 2 over the last dims without an array of squares; others as they are defined."""
     if is_half(x):
         return asarray(_vector_norm(x.astype(np.float32), order, dim, keepdim)).astype(x.dtype)
-    if order == 2 and (dim is None or len(dim) == x.ndim) and x.flags.c_contiguous and x.dtype.kind == "f":
-        flat = x.reshape(-1)
-        out = np.sqrt(np.dot(flat, flat))
-        return asarray(out, x.dtype).reshape((1,) * x.ndim if keepdim else ())
+    count = x.ndim if dim is None else len(dim)
+    last = dim is None or min(dim) == x.ndim - count
+    if order == 2 and last and x.size and x.flags.c_contiguous and x.dtype.kind == "f":
+        lead = x.shape[: x.ndim - count]
+        rows = x.reshape((*lead, -1))
+        return asarray(np.sqrt(np.vecdot(rows, rows))).reshape((*lead, *[1] * count) if keepdim else lead)
     return asarray(np.linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=order)).astype(x.real.dtype, copy=False)
 
 

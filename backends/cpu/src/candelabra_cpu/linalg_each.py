@@ -13,6 +13,8 @@ import numpy as np
 from candelabra.errors import LinAlgError
 
 Ints = tuple[int, ...]
+BLOCK = 32
+"""Columns that LAPACK's reflections are applied in at once, given the workspace; SciPy gives it room for one."""
 
 
 def lapack(*names: str, like: Any) -> Any:
@@ -116,11 +118,12 @@ def _lu_factor(x: Any, pivot: bool) -> tuple[Any, Any, Any]:
 
 def _geqrf(x: Any) -> tuple[Any, Any]:
     batch = _matrix(x)
-    geqrf = lapack("geqrf", like=x)
+    geqrf, geqrf_lwork = lapack("geqrf", "geqrf_lwork", like=x)
     a, tau = np.empty(x.shape, x.dtype), np.empty((*batch, min(x.shape[-2:])), x.dtype)
     if x.size:
+        size = int(np.real(geqrf_lwork(*x.shape[-2:])[0]))
         for i in _batches(batch):
-            a[i], tau[i], _, _ = geqrf(x[i])
+            a[i], tau[i], _, _ = geqrf(x[i], lwork=size)
     return a, tau
 
 
@@ -133,8 +136,23 @@ def _orgqr(a: Any, tau: Any) -> Any:
     name = "ungqr" if a.dtype.kind == "c" else "orgqr"
     routine = lapack(name, like=a)
     out = np.empty(a.shape, a.dtype)
+    size = BLOCK * a.shape[-1]
     for i in _batches(batch):
-        out[i] = routine(a[i], tau[i])[0]
+        out[i] = routine(a[i], tau[i], lwork=size)[0]
+    return out
+
+
+def _ormqr(a: Any, tau: Any, x: Any, left: bool, transpose: bool) -> Any:
+    batch = _matrix(a)
+    if tau.shape[-1] == 0 or not x.size:
+        return x.copy()
+    kind = a.dtype.kind == "c"
+    routine = lapack("unmqr" if kind else "ormqr", like=a)
+    side, turn = "L" if left else "R", ("C" if kind else "T") if transpose else "N"
+    size = BLOCK * x.shape[-1 if left else -2]
+    out = np.empty(x.shape, x.dtype)
+    for i in _batches(batch):
+        out[i] = routine(side, turn, a[i][:, : tau.shape[-1]], tau[i], x[i], size)[0]
     return out
 
 
@@ -239,6 +257,6 @@ def _ldl_solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
 
 KERNELS: dict[str, Any] = {
     "triangular_solution": _solve_triangular, "linalg_lu_factor_ex": _lu_factor, "linalg_geqrf": _geqrf,
-    "linalg_householder_product": _orgqr, "linalg_lstsq": _lstsq, "linalg_ldl_factor_ex": _ldl_factor,
-    "linalg_ldl_solve": _ldl_solve,
+    "linalg_householder_product": _orgqr, "linalg_ormqr": _ormqr, "linalg_lstsq": _lstsq,
+    "linalg_ldl_factor_ex": _ldl_factor, "linalg_ldl_solve": _ldl_solve,
 }  # fmt: skip

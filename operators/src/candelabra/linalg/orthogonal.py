@@ -17,7 +17,7 @@ from candelabra.linalg.requirements import check_matrix, factored, least, matric
 from candelabra.linalg.triangular import identity, triangular_solution
 from candelabra.operator.promotion import same
 from candelabra.operator.record import operator
-from candelabra.operator.rules import by, shape_of
+from candelabra.operator.rules import by, shape_of, unchecked
 from candelabra.ops.joining import cat
 from candelabra.ops.pointwise import conj
 
@@ -192,11 +192,15 @@ def ormqr(
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
-    factored("torch.ormqr")(input.dtype)
+    return delivered("ormqr", linalg_ormqr(input, tau, other, left, transpose), out)
+
+
+@operator(unchecked, promote=factored("torch.ormqr"), public=False, method=False)
+def linalg_ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool) -> Tensor:
+    """All reflections applied to ``other``, from the left or the right, in their order or the other."""
     x = other if left else other.mH
     # Q is the product of the reflections from first to last, so to x the last comes first; (x Q)ᴴ = Qᴴ xᴴ.
     backwards = left is transpose
     steps = range(tau.shape[-1]) if backwards else range(tau.shape[-1] - 1, -1, -1)
     found = _reflected(_vectors(input), conj(tau) if backwards else tau, x, steps)
-    found = found if left else found.mH
-    return delivered("ormqr", found.clone() if found is other else found, out)
+    return found.clone() if found is other else found if left else found.mH

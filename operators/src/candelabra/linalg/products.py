@@ -84,8 +84,10 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     if not x.dtype.is_floating_point and not x.is_complex():
         x = x.long()
     column = x.unsqueeze(-1)
-    ones = column.new_ones(column.shape)
-    return cat([ones, column.expand((*x.shape, count - 1)).cumprod(-1)], -1)
+    powers = [column.new_ones(column.shape), column]
+    while len(powers) < count:
+        powers.append(powers[-1] * column)
+    return cat(powers, -1)
 
 
 # -- a chain of products ----------------------------------------------------------------------------------------------
