@@ -90,6 +90,14 @@ def _logaddexp(function: np.ufunc) -> Kernel:
     return _rounded_once(kernel)
 
 
+def _sinc(x: Any) -> Any:
+    angle = asarray(np.multiply(x, np.pi))
+    zero = angle == 0
+    out = asarray(np.divide(np.sin(angle), angle))
+    out[zero] = 1
+    return out
+
+
 def _without_bools(function: np.ufunc) -> Kernel:
     """For ufuncs that take integers only; the body of the record says so in the user's words."""
 
@@ -118,5 +126,6 @@ KERNELS: dict[str, Any] = {
     "logaddexp": _logaddexp(np.logaddexp),
     "logaddexp2": _logaddexp(np.logaddexp2),
     "nan_to_num": quiet(_nan_to_num),
+    "sinc": _rounded_once(_sinc),
     "signbit": quiet1(lambda x: np.signbit(x) if x.dtype.kind not in "iub" else x < x.dtype.type(0)),
 }

@@ -16,6 +16,7 @@ from candelabra.dispatch.key import redispatch
 from candelabra.dispatch.promote import check_inplace_shape, title
 from candelabra.dtypes import can_cast, dtype
 from candelabra.keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, NO_GRAD, SCALAR_FIRST, SCALAR_MASK, VIEW, state, switch
+from candelabra.operator.promotion import real_part
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
     """The in-place form for one key."""
     result = op.results[0](compute)
+    if op.results[0] is real_part and compute.is_complex:
+        raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")
     if not can_cast(result, compute):
         raise RuntimeError(f"result type {title(result)} can't be cast to the desired output type {title(compute)}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD

@@ -6,6 +6,7 @@ from builtins import complex as complex_number  # a front of this module takes t
 
 from candelabra import dtypes
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dispatch.out import store
 from candelabra.dtypes import (
     FLOATING,
     PYTHON_NAMES,
@@ -14,6 +15,7 @@ from candelabra.dtypes import (
     default_for_category,
     get_default_dtype,
 )
+from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
 from candelabra.keys import NO_GRAD, mode
 from candelabra.operator.arguments import kind_of
@@ -140,7 +142,7 @@ def _check_parts(first: Tensor, second: Tensor) -> None:
 
 
 @front(method=False)
-def complex(real: Tensor, imag: Tensor) -> Tensor:
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``real + i * imag``, broadcast: complex64 of float32 (and float16), complex128 of float64."""
     from candelabra.fronts.joining import stack
     from candelabra.ops.views import view_as_complex
@@ -153,10 +155,17 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
         shape = (real + imag).shape
         real, imag = real.expand(shape), imag.expand(shape)
     made: Tensor = view_as_complex(stack([real, imag], -1))
-    return made
+    if out is not None and out.dtype is not made.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {PYTHON_NAMES[made.dtype.name]} but got scalar type "
+            f"{PYTHON_NAMES[out.dtype.name]} for argument 'out'"
+        )
+    stored: Tensor = store("complex", made, out)
+    return stored
 
 
 @front(method=False)
+@with_out
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """``abs * (cos(angle) + i * sin(angle))``, broadcast."""
     _check("polar", abs=abs, angle=angle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
 from candelabra.ops import softmax as records
 
@@ -15,6 +16,7 @@ def _implicit_dim(rank: int) -> int:
 
 
 @front
+@with_out
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
     if dtype is not None:
@@ -24,6 +26,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 @front
+@with_out
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
     if dtype is not None:

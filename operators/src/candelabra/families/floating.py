@@ -119,7 +119,7 @@ def _both_alike(input: Tensor) -> tuple[tuple[int, ...], ...]:
     return shape_of(input), shape_of(input)
 
 
-@operator(_both_alike, accepts="real floating", result=(same, _exponent))
+@operator(_both_alike, accepts="real floating", result=(same, _exponent), out=True)
 def frexp(input: Tensor) -> Parts:
     """The mantissa, in [0.5, 1) but for its sign, and the int32 ``exponent``: ``input = mantissa * 2**exponent``."""
     ...

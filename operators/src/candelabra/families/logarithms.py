@@ -190,4 +190,6 @@ def _is_complex(value: Any) -> bool:
 @front(method=False)
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """``other - alpha * input``."""
+    if not hasattr(input, "_payload"):
+        raise TypeError(f"rsub(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return sub.function(other, input if alpha == 1 else input * alpha)

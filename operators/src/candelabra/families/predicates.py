@@ -11,7 +11,6 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.registry import front
 from candelabra.operator.arguments import kind_of
-from candelabra.ops.arithmetic import div
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -85,7 +84,7 @@ def get_device(input: Tensor) -> int:
 @front(function=False, method="__rdiv__")
 def divided(input: Tensor, other: Any) -> Tensor:
     """``other / input``, under the name that it had in Python 2."""
-    return div.function(other, input)
+    return input.reciprocal() * other
 
 
 # -- a Python function at every element -------------------------------------------------------------------------------
