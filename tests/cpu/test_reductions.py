@@ -6,9 +6,10 @@ import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra_cpu.reductions import KERNELS
+from candelabra_cpu import reductions, scans
 
 BFLOAT16 = ml_dtypes.bfloat16
+KERNELS = {**reductions.KERNELS, **scans.KERNELS}
 
 
 def ulps(found: np.ndarray, exact: np.ndarray) -> float:

@@ -1,8 +1,7 @@
-"""Reductions and scans where NumPy loses digits or time, and the small matrix product.
+"""Reductions where NumPy loses digits or time, and the small matrix product.
 
 NumPy adds pairwise only along the axis that lies innermost in memory; along any other it adds row after row, and the
-error grows with the number of rows. There, float32 is added in float64 and float64 in blocks. Half types are added in
-float32 everywhere.
+error grows with the number of rows: there they are added in blocks. Half types are added in float32 everywhere.
 """
 
 from __future__ import annotations
@@ -20,8 +19,10 @@ Dims = tuple[int, ...] | None
 _dot = ndarray.dot  # half the time of np.matmul on small matrices, and the same BLAS
 _add: Callable[..., Any] = np.add.reduce
 _multiply: Callable[..., Any] = np.multiply.reduce
-_BLOCK = 64
+_BLOCK = 16
 """Rows that are added one after another before their sums are added: the error grows with this times a logarithm."""
+_STRIP, _LONG = 256, 1 << 14
+"""The length of the strips that are added up without care for the order, and how many elements make that pay."""
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -47,38 +48,66 @@ def is_half(x: Any) -> bool:
 
 
 def added(x: Any, dim: Dims, keepdim: bool) -> Any:
-    """The sum of a float32, float64 or complex array, in its dtype, pairwise or wider along every axis."""
-    if x.ndim < 2 or (x.flags.c_contiguous and (dim is None or dim == (x.ndim - 1,))):
+    """The sum of a float32, float64 or complex array, in its dtype, in blocks or pairwise along every axis."""
+    if x.ndim and x.flags.c_contiguous and (dim is None or dim == (x.ndim - 1,)):
+        if x.size >= _LONG and x.dtype.char in "fd":
+            return _strips(x, dim, keepdim)
+        return _add(x, dim, None, None, keepdim)
+    if x.ndim < 2:
         return _add(x, dim, None, None, keepdim)
     if dim is None and x.flags.f_contiguous:
-        return _add(x.T, None, None, None, keepdim)
-    if x.dtype.itemsize == 4 or x.dtype.char == "F":
-        wide = np.complex128 if x.dtype.char == "F" else np.float64
-        if dim == (0,) and x.ndim == 2 and x.flags.c_contiguous and 0 < x.shape[1] <= 128 < len(x):
-            total = _folded(x, wide).astype(x.dtype)
-            return total[None] if keepdim else total
-        return asarray(_add(x, dim, wide, None, keepdim)).astype(x.dtype)
+        return added(x.T, None, False).reshape((1,) * x.ndim if keepdim else ())
+    if dim == (0,) and x.flags.c_contiguous and len(x) > 128 and 0 < x.size // len(x) <= 128:
+        folded = _folded(x.reshape(len(x), -1)).reshape(x.shape[1:])
+        return folded[None] if keepdim else folded
     return _blocked(x, tuple(range(x.ndim)) if dim is None else dim, keepdim)
 
 
-def _folded(x: Any, wide: Any) -> Any:
+def _strips(x: Any, dim: Dims, keepdim: bool) -> Any:
+    """The sum of a contiguous array, or of its rows: short strips by ``einsum``, which is fast, their sums pairwise."""
+    shape, size = x.shape, x.size if dim is None else x.shape[-1]
+    rows = x.reshape(-1, size)
+    whole = size - size % _STRIP
+    if whole == size or len(rows) == 1:
+        total = _add(np.einsum("ij->i", rows[:, :whole].reshape(-1, _STRIP)).reshape(len(rows), -1), 1)
+        if whole < size:
+            total = total + _add(rows[:, whole:], 1)
+    else:
+        total = _add(rows, 1)
+    if dim is None:
+        return total.reshape((1,) * x.ndim if keepdim else ())
+    return total.reshape((*shape[:-1], 1) if keepdim else shape[:-1])
+
+
+def _folded(x: Any) -> Any:
     """The sum of many short rows: several rows side by side as one long one, which NumPy adds seven times as fast."""
     rows, width = x.shape
     fold = 1024 // width
     count = rows // fold
     whole = count * fold
-    sums = _add(x[:whole].reshape(count, fold * width), 0, wide).reshape(fold, width)
-    return _add(sums, 0) + _add(x[whole:], 0, wide)
+    sums = _blocked(x[:whole].reshape(count, fold * width), (0,), False).reshape(fold, width)
+    return _blocked(sums, (0,), False) + _blocked(x[whole:], (0,), False)
 
 
 def _blocked(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     """One axis after the other, the last one first; long ones in blocks, block sums then added likewise."""
     for axis in sorted(dims, reverse=True):
         while x.shape[axis] > 2 * _BLOCK and axis != x.ndim - 1:
-            starts = np.arange(0, x.shape[axis], _BLOCK)
-            x = np.add.reduceat(x, starts, axis)
+            x = _halfway(x, axis)
         x = _add(x, axis, None, None, True)
     return x if keepdim else x.reshape([s for i, s in enumerate(x.shape) if i not in dims])
+
+
+def _halfway(x: Any, axis: int) -> Any:
+    """Sums of blocks along an axis; the last one may be short."""
+    size = x.shape[axis]
+    whole = size - size % _BLOCK
+    blocks = x[(slice(None),) * axis + (slice(whole),)]
+    sums = _add(blocks.reshape((*x.shape[:axis], whole // _BLOCK, _BLOCK, *x.shape[axis + 1 :])), axis + 1)
+    if whole == size:
+        return sums
+    rest = _add(x[(slice(None),) * axis + (slice(whole, None),)], axis, None, None, True)
+    return np.concatenate([sums, rest], axis)
 
 
 def _sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
@@ -95,7 +124,8 @@ def _sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
 def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     """The sum; a dtype that is named is cast to first, as in PyTorch."""
     try:
-        if dtype is None and x.dtype.char in "fd" and x.flags.c_contiguous and (dim is None or x.ndim < 2):
+        plain = dtype is None and x.dtype.char in "fd" and x.flags.c_contiguous and x.size < _LONG
+        if plain and (dim is None or x.ndim < 2):
             out = run(_add, x, dim, None, None, keepdim)
         else:
             out = run(_sum, x, dim, keepdim, dtype)
@@ -122,6 +152,10 @@ def _prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     if is_half(x):
         return asarray(_multiply(x.astype(np.float32), dim, None, None, keepdim)).astype(x.dtype)
     wide = np.int64 if dtype is None and x.dtype.kind in "biu" else None
+    if x.size >= _LONG and x.flags.c_contiguous and (dim is None or x.ndim == 1) and not x.size % _STRIP:
+        # One product waits for the one before; side by side they do not.
+        strips = _multiply(x.reshape(-1, _STRIP), 0, wide)
+        return _multiply(strips).reshape((1,) * x.ndim if keepdim else ())
     return _multiply(x, dim, wide, None, keepdim)
 
 
@@ -152,28 +186,9 @@ def _place(find: Callable[..., Any]) -> Callable[..., Any]:
     return place
 
 
-_WIDER = {"e": np.float32, "f": np.float64, "F": np.complex128}
-
-
-def _scan(accumulate: Callable[..., Any]) -> Callable[..., Any]:
-    # A scan adds one after the other, so it is done in the next wider dtype.
-    def scan(x: Any, dim: int, dtype: Any) -> Any:
-        if dtype is not None:
-            x = x.astype(TO_NUMPY[dtype], copy=False)
-        elif x.dtype.kind in "biu":
-            x = x.astype(np.int64, copy=False)
-        if x.ndim == 0:
-            return x.copy()
-        wide = np.float32 if is_half(x) else _WIDER.get(x.dtype.char)
-        return accumulate(x, dim, wide).astype(x.dtype, copy=False)
-
-    return scan
-
-
 KERNELS: dict[str, Any] = {
     "matmul": matmul, "sum": sum, "mean": quiet(_mean), "prod": quiet(_prod),
     "amax": quiet(_extreme(np.maximum.reduce)), "amin": quiet(_extreme(np.minimum.reduce)),
     "all": quiet(_truth(np.logical_and.reduce)), "any": quiet(_truth(np.logical_or.reduce)),
     "argmax": quiet(_place(np.argmax)), "argmin": quiet(_place(np.argmin)),
-    "cumsum": quiet(_scan(np.add.accumulate)), "cumprod": quiet(_scan(np.multiply.accumulate)),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.dtypes import BOOL, FLOATING, int64
 from candelabra.operator.promotion import index, same
 from candelabra.operator.record import operator
-from candelabra.operator.rules import by, shape_of
+from candelabra.operator.rules import by, like_input, shape_of
 from candelabra.ops import arithmetic, creation
 from candelabra.ops.indexing import scatter_add
 from candelabra.ops.sorting import sort
@@ -48,6 +48,13 @@ def _one_of_each(input: Tensor, dim: int, keepdim: bool) -> Pair:
     return reduced, reduced
 
 
+@operator(like_input, accepts="real", public=False, out=False)
+def ordered(input: Tensor, dim: Dim) -> Tensor:
+    """The values alone in ascending order along ``dim``, NaN last."""
+    values: Tensor = sort(input, dim).values
+    return values
+
+
 @by
 def _kth(input: Tensor, k: int, dim: int, keepdim: bool) -> Pair:
     shape = shape_of(input)
@@ -63,8 +70,8 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False) -> Cho
     Raises ``RuntimeError`` where the dim has fewer than ``k`` elements.
     """
     _kth(kthvalue, (input, k, dim, keepdim))
-    ordered = sort(input, dim)
-    return _cut(*(x.narrow(dim, k - 1, 1) for x in ordered), dim, keepdim) if input.ndim else _whole(ordered)
+    found = sort(input, dim)
+    return _cut(*(x.narrow(dim, k - 1, 1) for x in found), dim, keepdim) if input.ndim else _whole(found)
 
 
 def _cut(values: Tensor, places: Tensor, dim: int, keepdim: bool) -> Chosen:
@@ -74,8 +81,8 @@ def _cut(values: Tensor, places: Tensor, dim: int, keepdim: bool) -> Chosen:
     return Chosen(values.squeeze(dim).clone(), places.squeeze(dim).clone())
 
 
-def _whole(ordered: Any) -> Chosen:
-    return Chosen(ordered.values, ordered.indices)
+def _whole(found: Any) -> Chosen:
+    return Chosen(found.values, found.indices)
 
 
 def _middle_rule(name: str) -> Any:
@@ -96,19 +103,19 @@ _median_rule, _nanmedian_rule, _mode_rule = (_middle_rule(name) for name in ("me
 def median_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Chosen:
     """The middle element along ``dim``, of two the lower, and its index; NaN where there is one."""
     _median_rule(median_dim, (input, dim, keepdim))
-    ordered = sort(input, dim)
+    found = sort(input, dim)
     if not input.ndim:
-        return _whole(ordered)
+        return _whole(found)
     size = input.shape[dim]
     middle = (size - 1) // 2
     if input.dtype.category < FLOATING:
-        return _cut(*(x.narrow(dim, middle, 1) for x in ordered), dim, keepdim)
+        return _cut(*(x.narrow(dim, middle, 1) for x in found), dim, keepdim)
     missing = input.isnan().sum(dim, True)  # they stand last in order: the first of them
-    return _cut(*_taken(ordered, dim, arithmetic.where.function(missing > 0, size - missing, middle)), dim, keepdim)
+    return _cut(*_taken(found, dim, arithmetic.where.function(missing > 0, size - missing, middle)), dim, keepdim)
 
 
-def _taken(ordered: Any, dim: int, place: Tensor) -> tuple[Tensor, Tensor]:
-    return ordered.values.gather(dim, place), ordered.indices.gather(dim, place)
+def _taken(found: Any, dim: int, place: Tensor) -> tuple[Tensor, Tensor]:
+    return found.values.gather(dim, place), found.indices.gather(dim, place)
 
 
 @operator(_nanmedian_rule, result=(same, index), accepts="real numeric", public=False)
@@ -132,13 +139,13 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> Chosen:
     _mode_rule(mode, (input, dim, keepdim))
     if not input.ndim:
         return Chosen(input.clone(), creation.full((), 0, dtype=int64, device=input.device))
-    ordered, order = (x.movedim(dim, -1) for x in sort(input, dim))
-    count = ordered.shape[-1]
+    values, order = (x.movedim(dim, -1) for x in sort(input, dim))
+    count = values.shape[-1]
     places = creation.arange(0, 1, count, dtype=int64, device=input.device)
-    fresh = (ordered != ordered.roll(1, -1)) | (places == 0)
+    fresh = (values != values.roll(1, -1)) | (places == 0)
     starts = arithmetic.where.function(fresh, places, 0).cummax(-1).values
     best = (places - starts).argmax(-1, True)  # the first of the longest runs, which ends there
-    values, indices = ordered.gather(-1, best), order.gather(-1, best)
+    values, indices = values.gather(-1, best), order.gather(-1, best)
     return _cut(values.movedim(-1, dim), indices.movedim(-1, dim), dim, keepdim)
 
 

@@ -7,7 +7,6 @@ from candelabra.dispatch.out import store
 from candelabra.families import order_statistics
 from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
-from candelabra.ops.sorting import sort
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 @front
 def msort(input: Tensor, *, out: Tensor | None = None) -> Any:
     """The values in ascending order along the first dim."""
-    return store("msort", sort(input, 0).values, out)
+    return store("msort", order_statistics.ordered(input, 0), out)
 
 
 @front

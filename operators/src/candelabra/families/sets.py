@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.out import store
 from candelabra.dtypes import bool_, int64
+from candelabra.families.order_statistics import ordered
 from candelabra.families.searching import sorted_place
 from candelabra.fronts.arranging import meshgrid
 from candelabra.fronts.joining import stack
@@ -34,7 +35,7 @@ def unique(
     input = input.detach()
     if dim is None:
         flat = input.reshape(-1 if input.numel() else 0)
-        values, order = sorting.sort(flat, 0)
+        values, order = sorting.sort(flat, 0) if return_inverse else (ordered(flat, 0), None)
         return _distinct(values, order, 0, return_inverse, return_counts, input)
     d = _whole_slices(input, dim, "unique")
     order = _lexical(input, d)
@@ -79,9 +80,7 @@ def _lexical(x: Tensor, dim: int) -> Tensor:
     return order
 
 
-def _distinct(
-    x: Tensor, order: Tensor, dim: int, return_inverse: bool, return_counts: bool, shaped: Tensor | None
-) -> Any:
+def _distinct(x: Tensor, order: Any, dim: int, return_inverse: bool, return_counts: bool, shaped: Tensor | None) -> Any:
     """What :func:`unique` returns, of slices in which equal ones are neighbours; ``order`` says where they stood."""
     count = x.shape[dim]
     rows = x if x.ndim == 1 else _rows(x, dim)
@@ -133,9 +132,9 @@ def _members(elements: Tensor, tests: Tensor) -> Tensor:
     flat = tests.reshape(-1)
     if count <= _FEW or elements.is_complex() or flat.is_complex():
         return (elements.unsqueeze(-1) == flat).any(-1)
-    ordered = sorting.sort(flat, 0).values
-    places = sorted_place(ordered, elements, False).clamp(max=count - 1)
-    return ordered.index_select(0, places.reshape(-1)).reshape(elements.shape) == elements
+    members = ordered(flat, 0)
+    places = sorted_place(members, elements, False).clamp(max=count - 1)
+    return members.index_select(0, places.reshape(-1)).reshape(elements.shape) == elements
 
 
 @front(method=False)
