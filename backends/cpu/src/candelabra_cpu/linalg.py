@@ -72,16 +72,21 @@ def _svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
         if x.ndim < 2:
             raise
         raise _failed("linalg.svd", x, _infinite) from error
+    if np.isnan(s).any():  # LAPACK does not notice every infinity
+        raise _failed("linalg.svd", x, _infinite)
     return u, s, vh
 
 
 def _svdvals(x: Any) -> Any:
     try:
-        return np.linalg.svdvals(x)
+        s = np.linalg.svdvals(x)
     except np.linalg.LinAlgError as error:
         if x.ndim < 2:
             raise
         raise _failed("linalg.svd", x, _infinite) from error
+    if np.isnan(s).any():
+        raise _failed("linalg.svd", x, _infinite)
+    return s
 
 
 def _eigh(x: Any, uplo: str) -> tuple[Any, Any]:
