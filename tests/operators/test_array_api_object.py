@@ -142,6 +142,10 @@ def test_masks_are_indices() -> None:
     equal(xp.asarray(3.0)[xp.asarray(True)].reshape((1,)) + xp.zeros(1, dtype=xp.float64), np.array([3.0]))
     x[x > 5] = 0
     assert float(xp.max(x)) == 5
+    for shape in ((0,), (2, 0), (0, 3, 0)):  # a mask may be empty along any dim: it takes nothing
+        assert x[xp.zeros(shape, dtype=xp.bool)].shape == (0, *A.shape[len(shape) :])
+    with pytest.raises(IndexError, match=r"The shape of the mask \[0, 4\] at index 0"):
+        x[xp.zeros((0, 4), dtype=xp.bool)]
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import device as device_type
-from candelabra.dtypes import FLOATING, INTEGER, int64, promote_types
+from candelabra.dtypes import BOOL, FLOATING, INTEGER, int64, promote_types
 from candelabra.families.array_protocol import __array_namespace__, to_device
 from candelabra.namespace import BINARY, COMPARISONS, UNARY, public_function
 from candelabra.operator.arguments import wrap_dim
@@ -77,7 +77,7 @@ class Array(Tensor):
 
     def __getitem__(self, key: Any) -> Array:
         """A view, or a copy where an index array, a mask or a negative step takes part."""
-        key = _index(key)
+        key = _index(key, self)
         if _has_negative_step(key):
             view, dims, rest = _unreversed(self, key)
             return arrayed(Tensor.__getitem__(Tensor.flip(view, dims), rest))
@@ -85,7 +85,7 @@ class Array(Tensor):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a number or an array that broadcasts, cast to this array's dtype."""
-        key = _index(key)
+        key = _index(key, self)
         if not _has_negative_step(key):
             Tensor.__setitem__(self, key, value)
             return
@@ -159,13 +159,19 @@ def _scalar(x: Tensor, kind: str) -> Any:
 
 
 # -- indexing ---------------------------------------------------------------------------------------------------------
-def _index(key: Any) -> Any:
-    """A key whose integer arrays are int64: the standard takes any integer dtype."""
+def _index(key: Any, x: Tensor) -> Any:
+    """A key in the terms of ``Tensor``: any integer dtype becomes int64, a mask of no elements one that takes none."""
     if isinstance(key, tuple):
-        return tuple(_index(part) for part in key)
-    if isinstance(key, Tensor) and key.dtype.category == INTEGER and key.dtype is not int64:
-        return key.to(int64)
-    return key
+        return tuple(part.to(int64) if _is_narrow(part) else part for part in key)
+    if isinstance(key, Tensor) and key.dtype.category == BOOL and key.ndim and not key.numel():
+        whole = tuple(x.shape[: key.ndim])
+        if key.ndim <= x.ndim and all(size in (0, of) for size, of in zip(key.shape, whole)):
+            return named("zeros")(whole, dtype=key.dtype, device=key.device)
+    return key.to(int64) if _is_narrow(key) else key
+
+
+def _is_narrow(part: Any) -> bool:
+    return isinstance(part, Tensor) and part.dtype.category == INTEGER and part.dtype is not int64
 
 
 def _has_negative_step(key: Any) -> bool:
@@ -192,7 +198,7 @@ def _unreversed(x: Tensor, key: Any) -> tuple[Tensor, list[int], tuple[Any, ...]
 def _dims_taken(part: Any) -> int:
     if part is None or part is Ellipsis or isinstance(part, bool):
         return 0
-    if isinstance(part, Tensor) and part.dtype.category == 0:
+    if isinstance(part, Tensor) and part.dtype.category == BOOL:
         return part.ndim
     return 1
 
