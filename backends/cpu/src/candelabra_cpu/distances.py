@@ -92,7 +92,28 @@ def distances_backward(g: Any, x1: Any, x2: Any, out: Any, p: float) -> Any:
     return made.reshape(*batch, *made.shape[1:])
 
 
+def pdist(x: Any, p: float) -> Any:
+    """The p-norms of the differences of each row and the later ones."""
+    if x.ndim != 2 or x.dtype.kind != "f" or p < 0:
+        raise ValueError("the points are rows of floating numbers")
+    n = len(x)
+    out = np.zeros(n * (n - 1) // 2, x.dtype)
+    if not x.shape[1]:
+        return out
+
+    def work(first: int, last: int) -> None:
+        for i in range(first, last):  # row i is followed by n - 1 - i others; i and n - 2 - i are as long together
+            for row in {i, n - 2 - i}:
+                start = row * (2 * n - row - 1) // 2
+                d = x[row + 1 :] - x[row]
+                out[start : start + n - 1 - row] = _lengths(d[None], p)[0]
+
+    split(n // 2, 2 * n * n * x.shape[1], work)
+    return out
+
+
 KERNELS: dict[str, Any] = {
     "distances": quiet(widened(distances)),
     "distances_backward": quiet(widened(distances_backward)),
+    "pdist": quiet(widened(pdist)),
 }

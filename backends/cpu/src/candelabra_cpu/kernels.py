@@ -17,6 +17,7 @@ def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
     from candelabra_cpu import (
         arranging,
+        contractions,
         convolution,
         counts,
         creation,
@@ -68,6 +69,7 @@ def table() -> dict[str, Kernel]:
         **linalg.KERNELS,
         **sorting.KERNELS,
         **convolution.KERNELS,
+        **contractions.KERNELS,
         **network.KERNELS,
     }
 

@@ -131,12 +131,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     return distances(x1, x2, p)
 
 
-@front(method=False)
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 of them, row by row.
-
-    ``RuntimeError`` for other than 2-d tensors of floating dtypes, and negative ``p``.
-    """
+@by
+def _points(input: Tensor, p: float) -> tuple[int]:
     shape = shape_of(input)
     if len(shape) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape)}D")
@@ -144,9 +140,19 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    n = shape[0]
+    return (shape[0] * (shape[0] - 1) // 2,)
+
+
+@operator(_points, method=False)
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 of them, row by row.
+
+    ``RuntimeError`` for other than 2-d tensors of floating dtypes, and negative ``p``.
+    """
+    (count,) = _points(pdist, (input, p))
+    n = shape_of(input)[0]
     mask = full((n, n), 1, dtype=input.dtype, device=input.device).triu(1) != 0
-    places = mask.reshape((n * n,)).nonzero().reshape((n * (n - 1) // 2,))
+    places = mask.reshape((n * n,)).nonzero().reshape((count,))
     return distances(input, input, p).reshape((n * n,)).index_select(0, places)
 
 
