@@ -19,7 +19,7 @@ NAMESPACES = ("", "linalg", "fft", "special", "signal.windows", "masked", "nn.fu
 """Where public functions live, in both libraries; earlier ones name a function that stands in several."""
 UNTOUCHED = frozenset({"wrapper_set_seed", "freeze_rng_state"})
 """Test scaffolding that concerns PyTorch's random state only."""
-UNSUPPORTED = ("sparse.", "torch.ops.aten.", "jiterator_", "to_sparse")
+UNSUPPORTED = ("sparse.", "torch.ops.aten.", "torch._scaled_mm", "jiterator_", "to_sparse", "chalf")
 """Names (or their beginnings) that were decided not to be supported: see docs/not-supported.md."""
 
 
