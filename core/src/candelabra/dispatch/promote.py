@@ -47,6 +47,20 @@ def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
     return promote
 
 
+def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
+    """For a dtype that the operator refuses (``words``): cast to the one that is named, if that is taken; call again."""
+    from candelabra.operator.accepts import refusal
+
+    place = [p.name for p in op.schema.parameters].index("dtype")
+
+    def cast(*args: Any) -> Any:
+        if args[place] is None or refusal(op, args[place]):
+            raise NotImplementedError(words)
+        return redispatch(op, cast_operands(op, args, args[place]))
+
+    return cast
+
+
 def cast_operands(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> tuple[Any, ...]:
     """Every operand as ``compute``; scalars of a lower kind stay as they are (every kernel takes those)."""
     from candelabra.tensor import Tensor

@@ -14,7 +14,7 @@ from candelabra.dispatch.crossing import cross_device
 from candelabra.dispatch.fallback import fallback_kernel, no_kernel
 from candelabra.dispatch.inplace import compile_inplace
 from candelabra.dispatch.layers import layer_for
-from candelabra.dispatch.promote import promoting
+from candelabra.dispatch.promote import casting, promoting
 from candelabra.dispatch.viewing import strided_view_kernel
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 from candelabra.keys import (
@@ -28,6 +28,7 @@ from candelabra.keys import (
     SCALAR_MASK,
     SCALAR_SHIFT,
 )
+from candelabra.operator.accepts import refusal
 from candelabra.operator.adapters import Call, compile_adapter
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
@@ -69,7 +70,11 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
     if compute is None or op.promote(compute) is not compute:
         return Resolution(promoting(op, inplace), "promotion", "operands are cast to one dtype first")
     instance = instance_of_key(key)
-    _check_dtype(op, compute, instance)
+    words = refusal(op, compute)
+    if words is not None and op.schema.named("dtype") is None:
+        raise NotImplementedError(words)
+    if words is not None:
+        return Resolution(casting(op, words), "promotion", "the input is cast to the dtype that is named first")
     if inplace:
         return Resolution(compile_inplace(op, key, compute, instance), "native", "in-place form")
     return _served(op, key, compute, instance)
@@ -171,14 +176,6 @@ def _dtype_of(keys: int) -> dtype:
 def _computes(instance: Instance, d: dtype) -> bool:
     capabilities = instance.backend.capabilities
     return d in capabilities.arithmetic or (d in capabilities.storage and d.category <= INTEGER)
-
-
-def _check_dtype(op: Operator[..., Any], d: dtype, instance: Instance) -> None:
-    from candelabra.operator.accepts import refusal
-
-    words = refusal(op, d)
-    if words is not None:
-        raise NotImplementedError(words)
 
 
 def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.out import store
+from candelabra.dtypes import uint8
 from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
 from candelabra.ops import arithmetic, reductions
@@ -39,6 +40,30 @@ def _extreme(records: tuple[Any, ...], input: Tensor, dim: Any, keepdim: bool, o
         return of_two.function(input, dim, out=out)
     found = along.function(input, dim, keepdim)
     return found if out is None else store(along.name.removesuffix("_dim"), found, out)
+
+
+@front
+@numpy_names
+def all_(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
+    """Whether all elements over ``dim`` are nonzero; True for none. The result is bool, of uint8 uint8."""
+    return _truth(reductions.all, input, dim, keepdim, out)
+
+
+@front
+@numpy_names
+def any_(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
+    """Whether any element over ``dim`` is nonzero; False for none. The result is bool, of uint8 uint8."""
+    return _truth(reductions.any, input, dim, keepdim, out)
+
+
+def _truth(record: Any, input: Tensor, dim: Any, keepdim: bool, out: Tensor | None) -> Any:
+    if dim == ():  # the one reduction for which no dims means none
+        found = input != 0
+    else:
+        found = record.function(input, dim, keepdim)
+    if input.dtype is uint8:
+        found = found.to(uint8)
+    return found if out is None else store(record.name, found, out)
 
 
 def _correction(dim: Any, unbiased: bool | None, correction: float | None) -> tuple[Any, float]:

@@ -41,6 +41,13 @@ def _over_axes(name: str, doc: str, of: str = "") -> Reduction:
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
+def _question(name: str, doc: str) -> Reduction:
+    def function(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+        return _reduced(name, x if x.dtype.category == BOOL else x != 0, axis, keepdims)
+
+    return titled(function, name, doc)  # type: ignore[no-any-return]
+
+
 def _accumulated(name: str, doc: str) -> Reduction:
     def function(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Array:
         return _reduced(name, x, axis, keepdims, dtype=_accumulator(x, dtype))
@@ -62,8 +69,8 @@ min = _over_axes("min", "The smallest element; NaN where one is.", "amin")
 mean = _over_axes("mean", "The arithmetic mean.")
 std = _moment("std", "The standard deviation; divides by ``n - correction``.")
 var = _moment("var", "The variance; divides by ``n - correction``.")
-all = _over_axes("all", "Whether all elements are nonzero or True; of none: yes.")
-any = _over_axes("any", "Whether any element is nonzero or True; of none: no.")
+all = _question("all", "Whether all elements are nonzero or True; of none: yes.")
+any = _question("any", "Whether any element is nonzero or True; of none: no.")
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
