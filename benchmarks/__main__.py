@@ -1,13 +1,12 @@
 """``make bench``: ours and PyTorch's times, taking turns, each in a process of its own; prints ratios.
 
-Usage: ``python -m benchmarks [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]``.
+Usage: ``python -m benchmarks [--operators] [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,30 +15,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks import operators
 from benchmarks.cases import CASES, Case
-
-WORKER = Path(__file__).with_name("worker.py")
-
-
-class Side:
-    """A worker process that measures one library."""
-
-    def __init__(self, python: str, library: str) -> None:
-        self.library = library
-        self.process = subprocess.Popen(
-            [python, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
-
-    def time(self, case: Case, seconds: float) -> float:
-        """The best time of one call, in seconds; RuntimeError with the worker's words if the case fails there."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        request = {"library": self.library, "setup": case.setup, "statement": case.statement, "seconds": seconds}
-        self.process.stdin.write(json.dumps(request) + "\n")
-        answer = json.loads(self.process.stdout.readline())
-        if "error" in answer:
-            raise RuntimeError(f"{self.library}, {case.name}: {answer['error']}")
-        return float(answer["seconds"])
+from benchmarks.sides import Side
 
 
 def measure(cases: list[Case], ours: Side, peer: Side, rounds: int) -> list[dict[str, Any]]:
@@ -72,6 +50,15 @@ def show(results: list[dict[str, Any]]) -> bool:
     return kept
 
 
+def every_operator(arguments: argparse.Namespace) -> int:
+    """Measure all operators; fails when one is slow and benchmarks/known_slow.md does not say why."""
+    sides = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
+    rows, unmeasured = operators.measure(*sides, arguments.only, 0.1)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps({"rows": rows, "unmeasured": unmeasured}, indent=1) + "\n")
+    return 0 if operators.show(rows, unmeasured) else 1
+
+
 def main() -> int:
     """Measure, print, and (with ``--json``) write the figures down."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -79,7 +66,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--operators", action="store_true", help="every operator at its natural large size")
     arguments = parser.parse_args()
+    if arguments.operators:
+        return every_operator(arguments)
     cases = [case for case in CASES if arguments.only in case.name]
     ours, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
     results = measure(cases, ours, peer, arguments.rounds)

@@ -15,16 +15,25 @@ from typing import Any
 
 
 def best_time(xp: Any, setup: str, statement: str, seconds: float) -> float:
-    """The smallest mean time of a call over batches that fill ``seconds``."""
+    """The smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once."""
     timer = timeit.Timer(statement, "gc.enable()", globals=_namespace(xp, setup))
+    if not seconds:
+        return timer.timeit(1)
     count, _ = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / 5)
     return min(timer.timeit(count) / count for _ in range(4))
 
 
+_prepared: dict[str, dict[str, Any]] = {}
+
+
 def _namespace(xp: Any, setup: str) -> dict[str, Any]:
-    names: dict[str, Any] = {"xp": xp, "gc": gc}
-    exec(setup, names)
-    return names
+    """What the setup made; kept for the cases that share it, one setup at a time."""
+    if setup not in _prepared:
+        _prepared.clear()
+        names: dict[str, Any] = {"xp": xp, "gc": gc}
+        exec(setup, names)
+        _prepared[setup] = names
+    return dict(_prepared[setup])
 
 
 def _calibrate(timer: timeit.Timer, seconds: float) -> tuple[int, float]:

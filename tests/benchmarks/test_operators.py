@@ -1,0 +1,40 @@
+"""The benchmark of all operators: the forms it tries, and the list of what is known to be slow."""
+
+from __future__ import annotations
+
+import candelabra as cd
+import pytest
+from benchmarks import operators
+from candelabra import index
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, object]:
+    """What the setup makes, once."""
+    made: dict[str, object] = {"xp": cd}
+    exec(operators.SETUP, made)
+    return made
+
+
+@pytest.mark.parametrize("form", operators.FORMS)
+def test_each_form_is_an_argument_list(form: str, names: dict[str, object]) -> None:
+    """Each form can be evaluated over what the setup makes: nothing in it is misspelt."""
+    assert eval(f"[{form}]", dict(names)) != []
+
+
+def test_only_slow_operators_that_exist_are_listed() -> None:
+    """Each line of known_slow.md names a public function and says why it is slow."""
+    for name, reason in operators.known().items():
+        assert name in index.FUNCTIONS_IN, name
+        assert len(reason) > 20, name
+
+
+def test_slow_without_a_reason_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """An operator over the limit that has no line makes the run fail, and is named with its ratio."""
+    fast = {"name": "add", "call": "xp.add(x, y)", "ours": 1e-3, "peer": 1e-3, "ratio": 1.0}
+    slow = {"name": "no_such", "call": "xp.no_such(x)", "ours": 9e-3, "peer": 1e-3, "ratio": 9.0}
+    assert operators.show([fast], [])
+    assert not operators.show([slow, fast], ["conv9d"])
+    out = capsys.readouterr().out
+    assert "known_slow.md: no_such (9.0)" in out
+    assert "fits both: conv9d" in out
