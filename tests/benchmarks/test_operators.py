@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import candelabra as cd
 import pytest
-from benchmarks import operators
 from candelabra import index
+
+from benchmarks import operators
 
 
 @pytest.fixture(scope="module")
