@@ -45,10 +45,10 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     if not shape[-1]:
         return delivered("linalg.cond", A.abs().sum((-2, -1)), out)
     inverse, info = linalg_inv_ex(A)
-    inverse = where((info != 0).unsqueeze(-1).unsqueeze(-1), math.inf, inverse)
-    dims = (-2, -1)
+    singular, dims = info != 0, (-2, -1)
+    inverse = where(singular.unsqueeze(-1).unsqueeze(-1), 0.0, inverse)  # infinities have no singular values
     found = matrix_or_vector_norm(A, p, dims) * matrix_or_vector_norm(inverse, p, dims)
-    return delivered("linalg.cond", found, out)
+    return delivered("linalg.cond", where(singular, math.inf, found), out)
 
 
 # -- how small is zero ------------------------------------------------------------------------------------------------
