@@ -129,8 +129,32 @@ def _round(x: Any, decimals: int) -> Any:
     return asarray(rounded).astype(x.dtype, copy=False)
 
 
+_WORDS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+BY_BITS: Final = 1 << 12
+"""Elements from which it pays to choose by bits."""
+
+
+def _where(mask: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``mask`` holds, else ``y``: of many elements by their bits, which takes no branch.
+
+    NumPy's own branches at each element, and is ten times slower where the mask is random.
+    """
+    d = _dtype(x, y) if isinstance(x, ndarray) or isinstance(y, ndarray) else None
+    word = None if d is None else _WORDS.get(d.itemsize)
+    if mask.size < BY_BITS or word is None:
+        return asarray(np.where(mask, *(wrapped(x, y) if d is not None else (x, y))))
+    x, y = (v if isinstance(v, ndarray) else np.asarray(v).astype(d) for v in wrapped(x, y))
+    ones = mask.astype(word)
+    np.negative(ones, out=ones)
+    otherwise = y.view(word)
+    chosen = (x.view(word) ^ otherwise) & ones
+    chosen ^= otherwise
+    return chosen.view(d)
+
+
 KERNELS: dict[str, Any] = {
     **_RAISING,
+    "where": _where,
     **{f"{name}_": _written(kernel) for name, kernel in _RAISING.items()},
     "floor": _rounding(np.floor), "ceil": _rounding(np.ceil), "trunc": _rounding(np.trunc), "round": quiet(_round),
     # NumPy takes the output of these two by keyword only.
