@@ -5,56 +5,41 @@ Half types are computed in float32 and rounded once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2
-from candelabra_cpu.special import split_over_cores
+from candelabra_cpu.blocks import blockwise, large_in_blocks, large_in_blocks_into
+from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into
 
 Kernel = Callable[..., Any]
 
 
-def _rounded_once(function: Kernel) -> Kernel:
-    """Half arrays go in as float32, and the result comes back in their dtype."""
-
-    def kernel(*operands: Any) -> Any:
-        d = next(o.dtype for o in operands if isinstance(o, ndarray))
-        if d.itemsize > 2 or d.kind in "iub":
-            return function(*operands)
-        wide = [o.astype(np.float32) if isinstance(o, ndarray) else o for o in operands]
-        return asarray(function(*wide)).astype(d)
-
-    return quiet(kernel)
-
-
 def _addcmul(x: Any, first: Any, second: Any, value: Any) -> Any:
-    product = asarray(np.multiply(first, second))
-    if value != 1:
-        product = _into(np.multiply, product, value)
-    return _into(np.add, product, x)
+    product = np.multiply(first, second)
+    return np.add(product if value == 1 else np.multiply(product, value), x)
 
 
 def _addcdiv(x: Any, first: Any, second: Any, value: Any) -> Any:
-    quotient = asarray(np.divide(first, second) if value == 1 else np.divide(np.multiply(first, value), second))
-    return _into(np.add, quotient, x)
+    return np.add(np.divide(first if value == 1 else np.multiply(first, value), second), x)
 
 
 def _lerp(x: Any, end: Any, weight: Any) -> Any:
-    span = asarray(np.subtract(end, x))
+    # From the nearer end, so that a weight of 1 gives the end exactly.
+    span = np.subtract(end, x)
     if isinstance(weight, ndarray):
         return np.where(np.abs(weight) < 0.5, x + weight * span, end - span * (1 - weight))
-    if abs(weight) < 0.5:
-        return _into(np.add, _into(np.multiply, span, weight), x)
-    return np.subtract(end, _into(np.multiply, span, 1 - weight))
+    return np.add(span * weight, x) if abs(weight) < 0.5 else np.subtract(end, span * (1 - weight))
 
 
-def _into(ufunc: np.ufunc, fresh: Any, other: Any) -> Any:
-    """``ufunc(fresh, other)`` in the memory of ``fresh``, unless ``other`` makes it larger."""
-    if isinstance(other, ndarray) and np.broadcast(fresh, other).shape != fresh.shape:
-        return ufunc(fresh, other)
-    return ufunc(fresh, other, fresh)
+def _atanh(x: Any) -> Any:
+    # NumPy's float32 is slower than a logarithm in float64, of which float32 sees nothing of the cancellation.
+    if x.dtype.char != "f":
+        return np.arctanh(x)
+    wide = x.astype(np.float64)
+    return np.where(np.abs(x) < 1e-4, wide + wide**3 / 3, 0.5 * np.log((1 + wide) / (1 - wide)))
 
 
 def _nan_to_num(x: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
@@ -78,16 +63,43 @@ def _finfo(d: Any) -> Any:
     return ml_dtypes.finfo(d)
 
 
-def _logaddexp(function: np.ufunc) -> Kernel:
-    def kernel(x: Any, y: Any) -> Any:
-        if x.dtype.kind != "c":
-            return split_over_cores(function, (x, y))
+def _log_of_sum(x: Any, y: Any, exp: Kernel, log1p: Kernel) -> Any:
+    # The larger term is taken out. Equal infinities have no difference, and nothing to add.
+    if x.dtype.kind == "c":
         first = x.real >= y.real
         high, low = np.where(first, x, y), np.where(first, y, x)
-        same = (high == low) & ~np.isfinite(high)
-        return np.where(same, high, high + np.log1p(np.exp(low - high)))
+        return np.where((high == low) & ~np.isfinite(high), high, high + log1p(exp(low - high)))
+    high = np.maximum(x, y)
+    gap = np.where(x == y, x.dtype.type(0), -np.abs(x - y))
+    return high + log1p(exp(gap))
 
-    return _rounded_once(kernel)
+
+def _log1p(x: Any) -> Any:
+    """Of numbers in [0, 1]; in float64 for float32, which is faster than NumPy's own function and as exact."""
+    return np.log(1 + x.astype(np.float64)) if x.dtype.char == "f" else np.log1p(x)
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    return _log_of_sum(x, y, np.exp, _log1p)
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    return _log_of_sum(x, y, np.exp2, lambda e: _log1p(e) * (1 / math.log(2)))
+
+
+SLOW: dict[str, tuple[np.ufunc, Kernel]] = {
+    "acos": (np.arccos, np.arccos), "acosh": (np.arccosh, np.arccosh), "asin": (np.arcsin, np.arcsin),
+    "asinh": (np.arcsinh, np.arcsinh), "atan": (np.arctan, np.arctan), "atan2": (np.arctan2, np.arctan2),
+    "atanh": (np.arctanh, _atanh), "cos": (np.cos, np.cos), "cosh": (np.cosh, np.cosh), "exp": (np.exp, np.exp),
+    "expm1": (np.expm1, np.expm1), "hypot": (np.hypot, np.hypot), "log": (np.log, np.log),
+    "log10": (np.log10, np.log10), "log1p": (np.log1p, np.log1p), "log2": (np.log2, np.log2), "sin": (np.sin, np.sin),
+    "sinh": (np.sinh, np.sinh), "tan": (np.tan, np.tan), "tanh": (np.tanh, np.tanh),
+}  # fmt: skip
+"""NumPy's functions of a nanosecond an element and more, and what serves large arrays."""
+
+
+def _quieted(ufunc: np.ufunc) -> Kernel:
+    return quiet1(ufunc) if ufunc.nin == 1 else quiet2(ufunc)
 
 
 def _sinc(x: Any) -> Any:
@@ -115,17 +127,19 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 
 KERNELS: dict[str, Any] = {
-    "addcmul": _rounded_once(_addcmul),
-    "addcdiv": _rounded_once(_addcdiv),
-    "lerp": _rounded_once(_lerp),
+    "addcmul": blockwise(_addcmul),
+    "addcdiv": blockwise(_addcdiv),
+    "lerp": blockwise(_lerp),
     "fmax": quiet2(np.fmax),
     "fmin": quiet2(np.fmin),
     "frexp": quiet(_frexp),
     "gcd": _without_bools(np.gcd),
     "lcm": _without_bools(np.lcm),
-    "logaddexp": _logaddexp(np.logaddexp),
-    "logaddexp2": _logaddexp(np.logaddexp2),
+    "logaddexp": blockwise(_logaddexp),
+    "logaddexp2": blockwise(_logaddexp2),
     "nan_to_num": quiet(_nan_to_num),
-    "sinc": _rounded_once(_sinc),
+    "sinc": blockwise(_sinc),
     "signbit": quiet1(lambda x: np.signbit(x) if x.dtype.kind not in "iub" else x < x.dtype.type(0)),
+    **{name: large_in_blocks(_quieted(ufunc), function) for name, (ufunc, function) in SLOW.items()},
+    **{name + "_": large_in_blocks_into(quiet_into(ufunc), function) for name, (ufunc, function) in SLOW.items()},
 }

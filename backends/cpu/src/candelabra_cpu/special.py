@@ -8,105 +8,125 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from math import exp, inf, lgamma, pi
 from typing import Any, Final
 
 import numpy as np
 
-from candelabra_cpu.parallel import LEAST, split
-from candelabra_cpu.quiet import asarray, ndarray, run_in_copy
+from candelabra_cpu.blocks import blockwise
 
-WEIGHT: Final = 8
-"""What one element of a special function costs, in elements of an addition: how soon another thread pays."""
 Kernel = Callable[..., Any]
 
 
-def is_half(x: Any) -> bool:
-    """Whether an array is float16 or bfloat16."""
-    return bool(x.dtype.itemsize == 2 and x.dtype.kind not in "iu")
-
-
-def split_over_cores(function: Kernel, arrays: tuple[Any, ...]) -> Any:
-    """``function(*arrays)``, which gives one array of their dtype and takes ``out``; large arrays in parts."""
-    x = arrays[0]
-    alike = all(a.__class__ is ndarray and a.shape == x.shape and a.flags.c_contiguous for a in arrays)
-    if not alike or x.size * WEIGHT < 2 * LEAST:
-        return asarray(run_in_copy(function, *arrays))
-    out = np.empty(x.shape, x.dtype)
-    flat, result = [a.reshape(-1) for a in arrays], out.reshape(-1)
-    split(x.size, x.size * WEIGHT, lambda start, stop: function(*[a[start:stop] for a in flat], result[start:stop]))
-    return out
-
-
-def elementwise(find: Callable[[], Kernel]) -> Kernel:
-    """A kernel of arrays and numbers in one floating dtype; ``find`` gives the function when it is first needed."""
+def late(find: Callable[[], Kernel]) -> Kernel:
+    """The elementwise kernel of a function that is looked up when it is first needed."""
     found: list[Kernel] = []
 
-    def kernel(*operands: Any) -> Any:
+    def function(*operands: Any) -> Any:
         if not found:
             found.append(find())
-        d = next(o.dtype for o in operands if isinstance(o, ndarray))
-        half = d.itemsize == 2
-        wide = np.dtype(np.float32) if half else d
-        arrays = tuple(asarray(o, wide) for o in operands)
-        out = split_over_cores(found[0], arrays)
-        return out.astype(d) if half else out
+        return found[0](*operands)
 
-    return kernel
+    return blockwise(function)
 
 
 def scipys(name: str) -> Kernel:
     """The kernel that is ``scipy.special.<name>``."""
-    return elementwise(lambda: getattr(import_module("scipy.special"), name))
+    return late(lambda: getattr(import_module("scipy.special"), name))
 
 
 # -- where SciPy's functions are not what is wanted -------------------------------------------------------------------
 def _lgamma() -> Kernel:
     gammaln = import_module("scipy.special").gammaln
-
-    def lgamma(x: Any, out: Any = None) -> Any:
-        # C's lgamma is infinity at both infinities, SciPy's at one.
-        out = asarray(gammaln(x, out))
-        out[x == -np.inf] = np.inf
-        return out
-
-    return lgamma
+    # C's lgamma is infinity at both infinities, SciPy's at one.
+    return lambda x: np.where(x == -inf, x.dtype.type(inf), gammaln(x))
 
 
 def _zeta() -> Kernel:
-    return import_module("scipy.special._ufuncs")._zeta  # type: ignore[no-any-return] # zeta(x, q) without its detour
+    zeta = import_module("scipy.special._ufuncs")._zeta  # zeta(x, q) without its detour
+    return lambda s, q: zeta(*_alike(s, q))
+
+
+def _xlogy(name: str) -> Callable[[], Kernel]:
+    def find() -> Kernel:
+        function = getattr(import_module("scipy.special"), name)
+        return lambda x, y: function(*_alike(x, y))
+
+    return find
+
+
+def _alike(x: Any, y: Any) -> tuple[Any, Any]:
+    """Numbers as arrays of the other's dtype: SciPy would compute in float64."""
+    d = x.dtype if isinstance(x, np.ndarray) else y.dtype
+    return np.asarray(x, d), np.asarray(y, d)
 
 
 def _airy(part: int) -> Callable[[], Kernel]:
     def find() -> Kernel:
         airy = import_module("scipy.special").airy
-
-        def value(x: Any, out: Any = None) -> Any:
-            found = airy(x)[part]
-            # SciPy gives NaN for very large numbers; the function and its slope have fallen to 0 long before.
-            found = np.where(x > 110, x.dtype.type(0), found)
-            if out is None:
-                return found
-            out[...] = found
-            return out
-
-        return value
+        # SciPy gives NaN for very large numbers; the function and its slope have fallen to 0 long before.
+        return lambda x: np.where(x > 110, x.dtype.type(0), airy(x)[part])
 
     return find
 
 
 def _logit(x: Any, eps: float | None) -> Any:
     if eps is not None:
-        x = asarray(np.minimum(np.maximum(x, x.dtype.type(eps)), x.dtype.type(1 - eps)))
-    return _unlimited_logit(x)
+        x = np.minimum(np.maximum(x, x.dtype.type(eps)), x.dtype.type(1 - eps))
+    return np.log(x / (1 - x))
 
 
-_unlimited_logit: Final = scipys("logit")
+# -- polygamma --------------------------------------------------------------------------------------------------------
+BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+SHIFT: Final = 10
+
+
+def _trigamma(x: Any) -> Any:
+    """The derivative of digamma: infinity at 0, -1, -2, …
+
+    Source: DLMF 5.15.8, an asymptotic series, from 10 up; below it by the recurrence ``f(x) = f(x + 1) + 1 / x**2``
+    (5.15.5), and left of 1/2 by the reflection ``f(1 - x) + f(x) = (pi / sin(pi x))**2`` (5.15.6).
+    """
+    wide = x.astype(np.float64)
+    left = wide < 0.5
+    at = np.where(left, 1 - wide, wide)
+    total = np.zeros_like(at)
+    for _ in range(SHIFT):
+        total += 1 / (at * at)
+        at += 1
+    square = 1 / (at * at)
+    series = np.zeros_like(at)
+    for b in reversed(BERNOULLI):
+        series += b
+        series *= square
+    total += (1 + 0.5 / at + series) / at
+    if left.any():
+        sine = np.sin(pi * (wide - np.rint(wide)))
+        total = np.where(left, (pi / sine) ** 2 - total, total)
+        total[wide == -inf] = np.nan
+    return total.astype(x.dtype)
+
+
+def _polygamma_of() -> Kernel:
+    special = import_module("scipy.special")
+    zeta = _zeta()
+
+    def polygamma(x: Any, n: int) -> Any:
+        if n == 0:
+            return special.psi(x)
+        if n == 1:
+            return _trigamma(x)
+        # DLMF 5.15.1 and 25.11.12
+        factorial = exp(lgamma(n + 1)) if n <= 170 else inf
+        return zeta(n + 1.0, x) * (factorial if n % 2 else -factorial)
+
+    return polygamma
 
 
 KERNELS: dict[str, Any] = {
-    **{name: scipys(name) for name in ("erf", "erfc", "erfinv", "i0", "xlogy")},
+    **{name: scipys(name) for name in ("erf", "erfc", "erfinv", "i0")},
     **{f"special_{name}": scipys(name) for name in (
-        "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "ndtri", "xlog1py",
+        "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "ndtri",
     )},
     **{f"special_bessel_{name}": scipys(name) for name in ("j0", "j1", "y0", "y1")},
     **{f"special_modified_bessel_{name}": scipys(name) for name in ("k0", "k1")},
@@ -114,9 +134,12 @@ KERNELS: dict[str, Any] = {
     "digamma": scipys("psi"),
     "igamma": scipys("gammainc"),
     "igammac": scipys("gammaincc"),
-    "lgamma": elementwise(_lgamma),
-    "logit": _logit,
-    "special_zeta": elementwise(_zeta),
-    "special_airy_ai": elementwise(_airy(0)),
-    "special_airy_ai_slope": elementwise(_airy(1)),
+    "lgamma": late(_lgamma),
+    "logit": blockwise(_logit),
+    "polygamma_of": late(_polygamma_of),
+    "special_airy_ai": late(_airy(0)),
+    "special_airy_ai_slope": late(_airy(1)),
+    "special_xlog1py": late(_xlogy("xlog1py")),
+    "special_zeta": late(_zeta),
+    "xlogy": late(_xlogy("xlogy")),
 }  # fmt: skip
