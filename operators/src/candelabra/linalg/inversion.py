@@ -150,18 +150,18 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
 
 
 @front(namespace="linalg")
-def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of ``tensordot`` with A over its first ``ind`` dims: A as a matrix, inverted, dims turned round."""
+def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of ``tensordot`` over the first ``ind`` dims: the tensor as a matrix, inverted, its dims turned round."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
-    rows, columns = A.shape[:ind], A.shape[ind:]
+    rows, columns = input.shape[:ind], input.shape[ind:]
     m, n = _product(rows), _product(columns)
     if m != n:
         raise RuntimeError(
             f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n} "
             f"!= {m}"
         )
-    return delivered("linalg.tensorinv", inv(A.reshape((m, n))).reshape((*columns, *rows)), out)
+    return delivered("linalg.tensorinv", inv(input.reshape((m, n))).reshape((*columns, *rows)), out)
 
 
 @front(namespace="linalg")

@@ -168,7 +168,7 @@ def _listed(dim: Any) -> str:
 
 @front(namespace="linalg")
 def matrix_norm(
-    A: Tensor,
+    input: Tensor,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
@@ -181,13 +181,13 @@ def matrix_norm(
     ``"fro"``: root of the sum of squares; ``"nuc"``: sum of the singular values; 2, -2: their largest, smallest; 1, -1:
     largest, smallest sum of absolute values of a column; inf, -inf: of a row.
     """
-    found = norm_of_matrices(in_dtype("linalg.matrix_norm", A, dtype), ord, dim, keepdim)
+    found = norm_of_matrices(in_dtype("linalg.matrix_norm", input, dtype), ord, dim, keepdim)
     return delivered("linalg.matrix_norm", found, out)
 
 
 @front(namespace="linalg")
 def norm(
-    A: Tensor,
+    input: Tensor,
     ord: Any = None,
     dim: Any = None,
     keepdim: bool = False,
@@ -200,21 +200,23 @@ def norm(
     See :func:`vector_norm` and :func:`matrix_norm` for the orders.
     """
     if ord is None:
-        found = norm_of_vectors(in_dtype("linalg.vector_norm", A, dtype), 2.0, dim, keepdim)
+        found = norm_of_vectors(in_dtype("linalg.vector_norm", input, dtype), 2.0, dim, keepdim)
         return delivered("linalg.norm", found, out)
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got [{_listed(dims)}]")
-    if dims is None and A.ndim not in (1, 2):
+    if dims is None and input.ndim not in (1, 2):
         raise RuntimeError(
-            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
         )
-    if isinstance(ord, str) or len(dims or A.shape) == 2:
+    if isinstance(ord, str) or len(dims or input.shape) == 2:
         if dims is None:
-            dims = tuple(range(A.ndim))
+            dims = tuple(range(input.ndim))
         found = norm_of_matrices(
-            in_dtype("linalg.matrix_norm", A, dtype), ord, dims if len(dims) > 1 else dims[0], keepdim
+            in_dtype("linalg.matrix_norm", input, dtype), ord, dims if len(dims) > 1 else dims[0], keepdim
         )
     else:
-        found = norm_of_vectors(in_dtype("linalg.vector_norm", A, dtype), _ordered("linalg_norm", ord), dims, keepdim)
+        found = norm_of_vectors(
+            in_dtype("linalg.vector_norm", input, dtype), _ordered("linalg_norm", ord), dims, keepdim
+        )
     return delivered("linalg.norm", found, out)

@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 
 @front(namespace="linalg")
-def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
+def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     """The condition numbers ``norm(A, p) * norm(inv(A), p)``; for None, 2 and -2 the quotient of singular values.
 
     inf where a matrix is singular. ``p``: None, ``"fro"``, ``"nuc"``, ±1, ±2, ±inf.
     """
-    shape = shape_of(A)
+    shape = shape_of(input)
     if len(shape) < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         if 0 in shape[-2:]:
-            return delivered("linalg.cond", A.abs().sum((-2, -1)), out)
-        values = linalg_svdvals(A)
+            return delivered("linalg.cond", input.abs().sum((-2, -1)), out)
+        values = linalg_svdvals(input)
         low, high = values.select(-1, -1), values.select(-1, 0)
         return delivered("linalg.cond", low / high if p == -2 else high / low, out)
     if not isinstance(p, str) and abs(p) not in (1, math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     check_square(f"linalg.cond(ord={p})", shape)
     if not shape[-1]:
-        return delivered("linalg.cond", A.abs().sum((-2, -1)), out)
-    inverse, info = linalg_inv_ex(A)
+        return delivered("linalg.cond", input.abs().sum((-2, -1)), out)
+    inverse, info = linalg_inv_ex(input)
     singular, dims = info != 0, (-2, -1)
     inverse = where(singular.unsqueeze(-1).unsqueeze(-1), 0.0, inverse)  # infinities have no singular values
-    found = matrix_or_vector_norm(A, p, dims) * matrix_or_vector_norm(inverse, p, dims)
+    found = matrix_or_vector_norm(input, p, dims) * matrix_or_vector_norm(inverse, p, dims)
     return delivered("linalg.cond", where(singular, math.inf, found), out)
 
 
@@ -75,7 +75,7 @@ def _check_tolerance(name: str, tolerances: dict[str, Any]) -> None:
 
 @front(namespace="linalg")
 def matrix_rank(
-    A: Tensor,
+    input: Tensor,
     tol: Any = None,
     hermitian: bool = False,
     *,
@@ -88,16 +88,16 @@ def matrix_rank(
     ``tol`` is the older name of ``atol`` with an ``rtol`` of 0. Tolerances are numbers, or tensors that broadcast to
     the batch. The default ``rtol`` is the dtype's epsilon times the longer side.
     """
-    if len(shape_of(A)) < 2:
+    if len(shape_of(input)) < 2:
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if tol is not None:
         atol, rtol = tol, 0.0
     _check_tolerance("torch.linalg.matrix_rank", {"atol": atol, "rtol": rtol})
-    A = A.detach()
-    values = linalg_eigvalsh(A, "L").abs() if hermitian else linalg_svdvals(A)
+    input = input.detach()
+    values = linalg_eigvalsh(input, "L").abs() if hermitian else linalg_svdvals(input)
     if not values.shape[-1]:
         return delivered("linalg.matrix_rank", values.sum(-1).long(), out)
-    bound = _tolerance(A, values.amax(-1), atol, rtol)
+    bound = _tolerance(input, values.amax(-1), atol, rtol)
     return delivered("linalg.matrix_rank", (values > bound.unsqueeze(-1)).sum(-1), out)
 
 
@@ -149,7 +149,7 @@ pseudo_inverse.vjp(input=pinv_back)
 
 @front(namespace="linalg")
 def pinv(
-    A: Tensor,
+    input: Tensor,
     rcond: Any = None,
     hermitian: bool = False,
     *,
@@ -161,13 +161,13 @@ def pinv(
 
     Those up to ``max(atol, rtol * largest)`` count as zero; ``rcond`` is the older name of ``rtol``.
     """
-    if A.ndim < 2 or A.dtype.category < FLOATING or A.dtype.itemsize == 2:
+    if input.ndim < 2 or input.dtype.category < FLOATING or input.dtype.itemsize == 2:
         raise RuntimeError(
-            f"linalg.pinv({title(A.dtype)}{{{list(A.shape)}}}): expected a tensor with 2 or more dimensions of float, "
-            "double, cfloat or cdouble types"
+            f"linalg.pinv({title(input.dtype)}{{{list(input.shape)}}}): expected a tensor with 2 or more dimensions of "
+            "float, double, cfloat or cdouble types"
         )
     if hermitian:
-        check_square("linalg.pinv", shape_of(A))
+        check_square("linalg.pinv", shape_of(input))
     rtol = rtol if rcond is None else rcond
     _check_tolerance("torch.linalg.pinv", {"atol": atol, "rtol": rtol})
-    return delivered("linalg.pinv", pseudo_inverse(A, atol, rtol, hermitian), out)
+    return delivered("linalg.pinv", pseudo_inverse(input, atol, rtol, hermitian), out)

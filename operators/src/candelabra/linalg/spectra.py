@@ -106,18 +106,18 @@ def _triangle(UPLO: str) -> str:
 
 
 @front(namespace="linalg")
-def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Eigen:
+def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Eigen:
     """``(eigenvalues, eigenvectors)`` of Hermitian matrices (…, n, n), eigenvalues real and ascending.
 
     The lower (``"L"``) or upper (``"U"``) triangle is read.
     """
-    return delivered("linalg.eigh", linalg_eigh(A, _triangle(UPLO)), out)
+    return delivered("linalg.eigh", linalg_eigh(input, _triangle(UPLO)), out)
 
 
 @front(namespace="linalg")
-def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
+def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices (…, n, n), real and ascending; see :func:`eigh`."""
-    return delivered("linalg.eigvalsh", linalg_eigvalsh(A, _triangle(UPLO)), out)
+    return delivered("linalg.eigvalsh", linalg_eigvalsh(input, _triangle(UPLO)), out)
 
 
 @operator(
@@ -175,16 +175,16 @@ linalg_eigvals.vjp(A=_eigvals_back)
 
 
 @front(namespace="linalg")
-def eig(A: Tensor, *, out: Any = None) -> Eigen:
+def eig(input: Tensor, *, out: Any = None) -> Eigen:
     """``(eigenvalues, eigenvectors)`` of square matrices (…, n, n), complex, in no particular order.
 
     ``LinAlgError`` for matrices that are not finite.
     """
-    return delivered("linalg.eig", linalg_eig(A), out)
+    return delivered("linalg.eig", linalg_eig(input), out)
 
 
 @front(namespace="linalg")
-def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of square matrices (…, n, n), complex, in no particular order."""
-    check_square("linalg.eigvals", shape_of(A))
-    return delivered("linalg.eigvals", linalg_eigvals(A), out)
+    check_square("linalg.eigvals", shape_of(input))
+    return delivered("linalg.eigvals", linalg_eigvals(input), out)
