@@ -134,6 +134,32 @@ def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     return out if out.__class__ is ndarray else asarray(out)
 
 
+def _nansum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+    """The sum itself wherever that is no NaN: then no element was one."""
+    total = asarray(_sum(x, dim, keepdim, dtype))
+    if total.dtype.kind in "biu" or not np.isnan(total).any():
+        return total
+    return _sum(np.where(np.isnan(x), x.dtype.type(0), x), dim, keepdim, dtype)
+
+
+def _logsumexp(x: Any, dim: Dims, keepdim: bool) -> Any:
+    """In memory that is used again; complex ones and half types as the composite does."""
+    if is_half(x):
+        return asarray(_logsumexp(x.astype(np.float32), dim, keepdim)).astype(x.dtype)
+    real = x.real if x.dtype.kind == "c" else x
+    top = asarray(np.max(real, axis=dim, keepdims=True, initial=-np.inf))
+    top = np.where(np.isinf(top), real.dtype.type(0), top)
+    work = asarray(np.subtract(x, top))
+    np.exp(work, out=work)
+    total = asarray(added(work, dim, True))
+    out = np.log(total) + top
+    return out if keepdim else _without(out, dim)
+
+
+def _without(x: Any, dim: Dims) -> Any:
+    return x.reshape(()) if dim is None else x.squeeze(dim)
+
+
 def _mean(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     if dtype is not None:
         x = x.astype(TO_NUMPY[dtype], copy=False)
@@ -190,5 +216,6 @@ KERNELS: dict[str, Any] = {
     "matmul": matmul, "sum": sum, "mean": quiet(_mean), "prod": quiet(_prod),
     "amax": quiet(_extreme(np.maximum.reduce)), "amin": quiet(_extreme(np.minimum.reduce)),
     "all": quiet(_truth(np.logical_and.reduce)), "any": quiet(_truth(np.logical_or.reduce)),
+    "nansum": quiet(_nansum), "logsumexp": quiet(_logsumexp),
     "argmax": quiet(_place(np.argmax)), "argmin": quiet(_place(np.argmin)),
 }  # fmt: skip

@@ -12,27 +12,26 @@ from candelabra_cpu.quiet import quiet
 
 def sorted_place(sequence: Any, values: Any, right: bool) -> Any:
     """NumPy's search, a row at a time where there are several; a NaN goes to the end."""
+    search: Any = np.searchsorted
     side = "right" if right else "left"
     if sequence.dtype.itemsize == 2 and sequence.dtype.kind not in "iu":
         sequence, values = sequence.astype(np.float32), values.astype(np.float32)
     places = np.empty(values.shape, np.int64)
-    if sequence.ndim == 1:
-        flat, into = np.ascontiguousarray(values).reshape(-1), places.reshape(-1)
+    if not sequence.size or not values.size:
+        places[...] = 0
+        return places
+    rows, wanted = sequence.reshape(-1, sequence.shape[-1]), np.ascontiguousarray(values)
+    wanted = wanted.reshape(-1) if sequence.ndim == 1 else wanted.reshape(len(rows), values.shape[-1])
+    into = places.reshape(wanted.shape)
 
-        def part(start: int, stop: int) -> None:
-            into[start:stop] = np.searchsorted(sequence, flat[start:stop], side)
+    def part(start: int, stop: int) -> None:
+        if sequence.ndim == 1:
+            into[start:stop] = search(sequence, wanted[start:stop], side)
+            return
+        for i in range(start, stop):
+            into[i] = search(rows[i], wanted[i], side)
 
-        split(flat.size, flat.size, part)
-    else:
-        rows = sequence.reshape(-1, sequence.shape[-1]) if sequence.size else np.empty((0, 0))
-        wanted, into = values.reshape(-1, values.shape[-1]) if values.size else (), places.reshape(-1)
-        into = places.reshape(len(wanted), values.shape[-1])
-
-        def rowwise(start: int, stop: int) -> None:
-            for i in range(start, stop):
-                into[i] = np.searchsorted(rows[i], wanted[i], side) if sequence.size else 0
-
-        split(len(wanted), values.size, rowwise)
+    split(len(wanted), values.size, part)
     if values.dtype.kind == "f" and not right:
         absent = np.isnan(values)
         if absent.any():

@@ -25,7 +25,7 @@ def _like_both(input: Tensor, *_: Any) -> tuple[tuple[int, ...], tuple[int, ...]
     return shape, shape
 
 
-@operator(_like_both, result=(same, index), accepts="real")
+@operator(_like_both, result=(same, index), accepts="real", out=True)
 def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Sorted:
     """``(values, indices)`` in order along ``dim``; NaN counts as the largest. Equal elements always keep their order.
 
@@ -45,7 +45,7 @@ def _sort_back(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int) -> 
 sort.vjp(input=_sort_back)
 
 
-@operator(_like_both, result=index, accepts="real", out=False)
+@operator(_like_both, result=index, accepts="real")
 def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that would sort ``input`` along ``dim``; see :func:`sort`."""
     return sort(input.detach(), dim, descending, stable).indices

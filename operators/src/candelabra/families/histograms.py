@@ -121,7 +121,7 @@ def _edges(input: Tensor, column: Tensor, bins: Any, limits: tuple[float, float]
                 "histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
                 f"{input.dtype.name} and bins for dimension {dim} with dtype {bins.dtype.name}"
             )
-        return bins.detach()  # type: ignore[no-any-return]
+        return bins.detach()
     if bins <= 0:
         raise RuntimeError(f"histogram(): bins must be > 0, but got {bins} for dimension {dim}")
     if limits is None:

@@ -71,7 +71,9 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False) -> Cho
     """
     _kth(kthvalue, (input, k, dim, keepdim))
     found = sort(input, dim)
-    return _cut(*(x.narrow(dim, k - 1, 1) for x in found), dim, keepdim) if input.ndim else _whole(found)
+    if not input.ndim:
+        return _whole(found)
+    return _cut(found.values.narrow(dim, k - 1, 1), found.indices.narrow(dim, k - 1, 1), dim, keepdim)
 
 
 def _cut(values: Tensor, places: Tensor, dim: int, keepdim: bool) -> Chosen:
@@ -109,7 +111,7 @@ def median_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Chosen:
     size = input.shape[dim]
     middle = (size - 1) // 2
     if input.dtype.category < FLOATING:
-        return _cut(*(x.narrow(dim, middle, 1) for x in found), dim, keepdim)
+        return _cut(found.values.narrow(dim, middle, 1), found.indices.narrow(dim, middle, 1), dim, keepdim)
     missing = input.isnan().sum(dim, True)  # they stand last in order: the first of them
     return _cut(*_taken(found, dim, arithmetic.where.function(missing > 0, size - missing, middle)), dim, keepdim)
 

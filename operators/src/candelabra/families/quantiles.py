@@ -67,7 +67,7 @@ def _fractions(name: str, input: Tensor, q: Any) -> Tensor:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if q.numel() and not bool(((q >= 0) & (q <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
-    return q  # type: ignore[no-any-return]
+    return q
 
 
 def _quantile(name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Tensor:

@@ -165,7 +165,7 @@ def logaddexp(
 @front(namespace="masked")
 def norm(
     input: Tensor,
-    ord: float | None = 2.0,
+    ord: float = 2.0,
     dim: Dims = None,
     *,
     keepdim: bool = False,
