@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -488,3 +489,32 @@ def test_floor_division_of_infinities_is_the_standards() -> None:
         np.testing.assert_array_equal(got.numpy(), want)
         assert np.signbit(got.numpy()).tolist()[:4] == [False, True, True, True]
     assert (a[:1] // 2).tolist() == (math.inf // xp.asarray([2.0])).tolist() == [math.inf]
+
+
+INF, NAN = math.inf, math.nan
+EXPM1 = [
+    (complex(INF, 0), complex(INF, 0)), (complex(-INF, INF), -1), (complex(INF, INF), complex(INF, NAN)),
+    (complex(-INF, NAN), -1), (complex(INF, NAN), complex(INF, NAN)), (complex(NAN, 0), complex(NAN, 0)),
+    (complex(NAN, 1), complex(NAN, NAN)), (complex(1, INF), complex(NAN, NAN)), (complex(1000, 0), complex(INF, 0)),
+    (complex(-INF, 2), -1), (1e-20 + 1e-20j, 1e-20 + 1e-20j), (1e-9j, complex(-5e-19, 1e-9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("z", "want"), EXPM1)
+@pytest.mark.parametrize("size", [(), (40000,)])
+def test_expm1_of_complex_numbers_at_the_edges(z: complex, want: complex, size: tuple[int, ...]) -> None:
+    """The standard's values at infinities and NaN, and all digits near 0, for one number and for many, in place too."""
+    x = xp.full(size, z, dtype=xp.complex128)
+    for found in (xp.expm1(x), x.expm1_()):
+        got = complex(found.reshape(-1)[-1].item())
+        for part, expected in ((got.real, complex(want).real), (got.imag, complex(want).imag)):
+            assert part == pytest.approx(expected, rel=1e-15, abs=0, nan_ok=True)
+
+
+def test_sign_of_complex_zeros_has_no_sign() -> None:
+    """0 + 0j for every zero; elsewhere the number over its modulus."""
+    zeros = xp.asarray([complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)])
+    assert not np.signbit(xp.sign(zeros).numpy().view("float32")).any()
+    assert complex(xp.sign(xp.asarray(3 - 4j, dtype=xp.complex128))) == pytest.approx(
+        cmath.rect(1, cmath.phase(3 - 4j))
+    )

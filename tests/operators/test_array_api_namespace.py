@@ -260,7 +260,7 @@ def test_norms_of_matrices(order: Any, keepdims: bool) -> None:
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3.5, -1, np.inf, -np.inf])
-@pytest.mark.parametrize("axis", [None, -1, (0, 2)])
+@pytest.mark.parametrize("axis", [None, -1, (0, 2), ()])
 def test_norms_of_vectors(order: float, axis: Any) -> None:
     """Any order, along axes or of the flattened array, with the axes kept on demand."""
     for keepdims in (True, False):

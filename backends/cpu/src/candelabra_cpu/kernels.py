@@ -17,6 +17,7 @@ def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
     from candelabra_cpu import (
         arranging,
+        complex_numbers,
         contractions,
         convolution,
         counts,
@@ -52,6 +53,7 @@ def table() -> dict[str, Kernel]:
         **pointwise.KERNELS,
         **special.KERNELS,
         **elementwise.KERNELS,
+        **complex_numbers.KERNELS,
         **reductions.KERNELS,
         **scans.KERNELS,
         **searching.KERNELS,

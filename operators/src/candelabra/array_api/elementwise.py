@@ -118,7 +118,8 @@ def round(x: Tensor, /) -> Array:
 
 def sign(x: Tensor, /) -> Array:
     """-1, 0 or 1; of complex numbers ``x / abs(x)``; NaN stays NaN."""
-    return arrayed(named("sgn")(x), x)
+    found = named("sgn")(x)
+    return arrayed(found + 0 if x.dtype.category == COMPLEX else found, x)  # that of 0 is 0 + 0j, whatever its signs
 
 
 # -- two operands -----------------------------------------------------------------------------------------------------

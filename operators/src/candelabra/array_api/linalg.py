@@ -203,4 +203,6 @@ def vector_norm(
     x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
     """The ``ord``-norms of vectors along the axes, or of the flattened array."""
+    if axis == ():  # of each element alone: PyTorch's () means all
+        x, axis, keepdims = x.unsqueeze(0), 0, False
     return arrayed(named("linalg.vector_norm")(x, ord, axis, keepdims), x)

@@ -1,0 +1,43 @@
+"""Functions of complex numbers whose special values, or whose digits near 0, NumPy does not have right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from candelabra_cpu import elementwise
+from candelabra_cpu.blocks import blockwise
+from candelabra_cpu.quiet import asarray
+
+Kernel = Callable[..., Any]
+
+
+def _expm1(z: Any) -> Any:
+    # exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin²(y/2), without cancellation. Beside infinities and NaN exp() is right.
+    power = asarray(np.exp(z))
+    half = np.sin(0.5 * z.imag)
+    near = np.expm1(z.real) * np.cos(z.imag) - 2 * half * half
+    power.real = np.where(np.isfinite(z), near, power.real - 1)
+    return power
+
+
+def _for_complex(name: str, function: Kernel) -> dict[str, Kernel]:
+    """The kernel and its in-place form: ``function`` for complex arrays, what there was for others."""
+    plain, plain_into = elementwise.KERNELS[name], elementwise.KERNELS[name + "_"]
+    of_complex = blockwise(function)
+
+    def kernel(x: Any) -> Any:
+        return of_complex(x) if x.dtype.kind == "c" else plain(x)
+
+    def into(x: Any) -> Any:
+        if x.dtype.kind != "c":
+            return plain_into(x)
+        np.copyto(x, of_complex(x))
+        return x
+
+    return {name: kernel, name + "_": into}
+
+
+KERNELS: dict[str, Kernel] = _for_complex("expm1", _expm1)
