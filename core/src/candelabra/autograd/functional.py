@@ -49,7 +49,7 @@ def jvp(
         _check_requires_grad(outputs, "outputs", strict)
         probes = tuple([_zeros(o).requires_grad_() for o in outputs])
         rows = _grad(outputs, values, probes, True)
-        _check_requires_grad(tuple([r for r in rows if r is not None]), "grad_input", strict)
+        _check_requires_grad(rows, "grad_inputs", strict)
         pairs = [(r, w) for r, w in zip(rows, vectors, strict=True) if r is not None and r.requires_grad]
         found: tuple[Any, ...] = (None,) * len(outputs)
         if pairs:
@@ -129,15 +129,15 @@ def hessian(
     single, values = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*at: Tensor) -> Tensors:
-        _, outputs = _outputs(func(*at), "hessian")
-        _check_scalar(outputs, "hessian")
-        found = _grad(outputs, at, None, True)
-        if strict:
-            _filled(found, at, True, True, "double_back")
+        single_out, outputs = _outputs(func(*at), "hessian")
+        _check_requires_grad(outputs, "outputs", strict)
+        _check_scalar(outputs, single_out, "hessian")
+        found = _filled(_grad(outputs, at, None, True), at, False, True, "back")
+        _check_requires_grad(found, "jacobian", strict)
         # Where the output doesn't depend on an input, or not twice, the second derivative is zero.
-        return tuple([(_zeros(x) if g is None else g) + _tied(x) for g, x in zip(found, at, strict=True)])
+        return found if strict else tuple([g + _tied(x) for g, x in zip(found, at, strict=True)])
 
-    rows = jacobian(gradient, values, create_graph, strict=False, strategy=outer_jacobian_strategy)
+    rows = jacobian(gradient, values, create_graph, strict, strategy=outer_jacobian_strategy)
     return rows[0][0] if single else rows
 
 
@@ -154,10 +154,11 @@ def vhp(
         single, values = _prepared(inputs, "inputs", "vhp", create_graph)
         vectors = _vector_for(values, v, "vhp")
         single_out, outputs = _outputs(func(*values), "vhp")
-        _check_scalar(outputs, "vhp")
         _check_requires_grad(outputs, "outputs", strict)
-        first = _filled(_grad(outputs, values, None, True), values, strict, True, "double_back")
-        pairs = [(g, w) for g, w in zip(first, vectors, strict=True) if g.requires_grad]
+        _check_scalar(outputs, single_out, "vhp")
+        first = _grad(outputs, values, None, True)
+        _check_requires_grad(first, "jacobian", strict)
+        pairs = [(g, w) for g, w in zip(first, vectors, strict=True) if g is not None and g.requires_grad]
         found: tuple[Any, ...] = (None,) * len(values)
         if pairs:
             found = _grad(tuple([g for g, _ in pairs]), values, tuple([w for _, w in pairs]), create_graph)
@@ -209,16 +210,15 @@ def _outputs(value: Any, name: str) -> tuple[bool, tuple[Tensor, ...]]:
 def _vector_for(like: tuple[Tensor, ...], v: Any, name: str) -> tuple[Tensor, ...]:
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            whose = "input to" if name in ("vhp", "jvp") else "output of"
-            raise RuntimeError(
-                f"The vector v can only be None if the {whose} the user-provided function is a single Tensor with a "
-                "single element."
-            )
+            single = "the user-provided function returns" if name == "vjp" else "the input to the user-provided function is"
+            raise RuntimeError(f"The vector v can only be None if {single} a single Tensor with a single element.")
         from candelabra.ops.creation import full
 
         return (full(tuple(like[0].shape), 1, dtype=like[0].dtype, device=like[0].device),)
     _, vectors = _as_tuple(v, "v", name)
     if len(vectors) != len(like):
+        if len(like) == 1:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}.")
     for position, (one, other) in enumerate(zip(vectors, like, strict=True)):
         if one.shape != other.shape:
@@ -227,28 +227,40 @@ def _vector_for(like: tuple[Tensor, ...], v: Any, name: str) -> tuple[Tensor, ..
     return vectors
 
 
-def _check_scalar(outputs: tuple[Tensor, ...], name: str) -> None:
-    if len(outputs) != 1:
+def _check_scalar(outputs: tuple[Tensor, ...], single: bool, name: str) -> None:
+    if not single:
         raise RuntimeError(f"The function given to {name} should return a single Tensor")
     if outputs[0].numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
 
 
-def _check_requires_grad(tensors: tuple[Tensor, ...], what: str, strict: bool) -> None:
+_NOT_STRICT = {
+    "outputs": (
+        "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
+        "differentiable manner from the input when running in strict mode."
+    ),
+    "grad_inputs": (
+        "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not "
+        "allowed in strict mode."
+    ),
+    "jacobian": (
+        "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} "
+        "is independent of the input. This is not allowed in strict mode. You should ensure that your function is "
+        "twice differentiable and that the jacobian depends on the inputs (this would be violated by a linear function "
+        "for example)."
+    ),
+}
+"""What it means, per kind of tensor, that one requires no gradient."""
+
+
+def _check_requires_grad(tensors: tuple[Tensor | None, ...], what: str, strict: bool) -> None:
     if not strict:
         return
     for position, tensor in enumerate(tensors):
-        if tensor.requires_grad:
-            continue
-        if what == "grad_input":
-            raise RuntimeError(
-                f"The gradient with respect to input {position} is independent of the inputs of the user-provided "
-                "function. This is not allowed in strict mode."
-            )
-        raise RuntimeError(
-            f"Output {position} of the user-provided function does not require gradients. The outputs must be computed "
-            "in a differentiable manner from the input when running in strict mode."
-        )
+        if tensor is None:
+            raise RuntimeError(_INDEPENDENT["back"].format(position))
+        if not tensor.requires_grad:
+            raise RuntimeError(_NOT_STRICT[what].format(position))
 
 
 def _grad(outputs: Any, inputs: Any, vectors: Any, create_graph: bool) -> tuple[Tensor | None, ...]:
@@ -286,7 +298,11 @@ def _filled(
         if strict and g is None:
             raise RuntimeError(_INDEPENDENT[stage].format(position))
         if strict and create_graph and g is not None and not g.requires_grad:
-            raise RuntimeError(_INDEPENDENT["double_back"].format(position))
+            whose = "hessian" if stage == "double_back" else "jacobian"
+            raise RuntimeError(
+                f"The {whose} of the user-provided function is independent of input {position}. This is not allowed "
+                "in strict mode when create_graph=True."
+            )
         filled.append(_zeros(x) if g is None else g)
     return tuple(filled)
 

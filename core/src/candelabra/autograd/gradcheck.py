@@ -136,6 +136,8 @@ class _Check:
             return
         if not backward:
             return
+        if undefined:
+            self._absent_gradients(tuple([outputs[i] for i in carrying]))
         for number in carrying:
             if fast:
                 self._along_a_direction(number, _as_tuple(self.func(*self.arguments))[number])
@@ -144,8 +146,6 @@ class _Check:
         # The inputs have been written to since, so the graph of `outputs` is no longer valid.
         again = _as_tuple(self.func(*self.arguments))
         self._linear_in_gradient(tuple([again[i] for i in carrying]))
-        if undefined:
-            self._absent_gradients(tuple([again[i] for i in carrying]))
 
     # -- the two ways of comparing ----------------------------------------------------------------------------------
     def _entry_by_entry(self, number: int, out: Tensor, dtypes: bool) -> None:

@@ -1,0 +1,113 @@
+"""What gradcheck finds besides a wrong number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.autograd import Function, gradcheck
+from candelabra.autograd.gradcheck import GradcheckError
+
+
+def leaf(values: Any) -> Any:
+    """A float64 leaf that requires grad."""
+    return cd.tensor(values, dtype=cd.float64, requires_grad=True)
+
+
+class Drifting(Function):
+    """The derivative of ``2 x``, another in the last digits at every pass."""
+
+    passes = 0
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        Drifting.passes += 1
+        return g * (2 + 1e-9 * Drifting.passes)
+
+
+class Affine(Function):
+    """A backward pass that adds a constant, small enough to pass for the derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2 + 1e-7
+
+
+class Cut(Function):
+    """An output that says it carries no gradient, though it moves with the input."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        out = x * 2
+        ctx.mark_non_differentiable(out)
+        return out
+
+
+class Pair(Function):
+    """Two outputs whose backward pass cannot do without either gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        if g is None or h is None:
+            raise RuntimeError("both are needed")
+        return g * 2 + h * 3
+
+
+def test_a_backward_pass_that_differs_from_run_to_run_is_found() -> None:
+    """The tolerance is nondet_tol, zero unless said."""
+    with pytest.raises(GradcheckError, match=r"Backward is not reentrant, .*tolerance for nondeterminism was 0\.0\."):
+        gradcheck(Drifting.apply, (leaf([1.0]),))
+    assert gradcheck(Drifting.apply, (leaf([1.0]),), nondet_tol=1e-6)
+
+
+def test_a_backward_pass_that_is_not_linear_is_found() -> None:
+    """A gradient of zero must give zero."""
+    with pytest.raises(GradcheckError, match="backward not multiplied by grad_output"):
+        gradcheck(Affine.apply, (leaf([1.0]),))
+    assert not gradcheck(Affine.apply, (leaf([1.0]),), raise_exception=False)
+
+
+def test_an_output_without_gradient_must_not_depend_on_the_input() -> None:
+    """Where nothing requires grad, the differences must be zero; outputs of integers are not looked at."""
+    with pytest.raises(GradcheckError, match="Numerical gradient for function expected to be zero"):
+        gradcheck(Cut.apply, (leaf([1.0]),))
+    assert gradcheck(lambda x: (x.detach() * 0, x > 0), (leaf([1.0]),))
+
+
+def test_a_backward_pass_must_do_with_absent_gradients() -> None:
+    """Each output alone may be used; check_undefined_grad=False lets it pass."""
+    x = leaf([1.0])
+    with pytest.raises(GradcheckError, match="Expected backward function to handle undefined output grads.*both are"):
+        gradcheck(Pair.apply, (x,))
+    assert (x.tolist(), x.grad) == ([1.0], None)
+    with pytest.raises(RuntimeError, match="^both are needed$"):
+        gradcheck(Pair.apply, (x,), check_undefined_grad=False)
+
+
+def test_functions_that_return_no_tensors_are_refused() -> None:
+    """There is nothing to differentiate; the input is as it was."""
+    x = leaf([1.0])
+    with pytest.raises(ValueError, match="gradcheck expects the function to return tensors"):
+        gradcheck(lambda x: (1.0,), (x,))
+    assert (x.tolist(), x.grad) == ([1.0], None)
+
+
+def test_modes_of_differentiation_that_are_missing_are_said() -> None:
+    """Forward mode and batched gradients."""
+    for option in ("check_forward_ad", "check_batched_grad"):
+        with pytest.raises(NotImplementedError, match="check_forward_ad and check_batched_grad need forward-mode"):
+            gradcheck(cd.sin, (leaf([1.0]),), **{option: True})
