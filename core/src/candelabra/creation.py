@@ -7,14 +7,14 @@ import warnings
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import device as device_type
 from candelabra.device import open_device
-from candelabra.dtypes import PYTHON_NAMES, get_default_dtype
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, get_default_dtype
 from candelabra.dtypes import dtype as dtype_type
 from candelabra.fronts.registry import front
 from candelabra.interchange import dlpack, nested
 from candelabra.interchange import numpy as arrays
 from candelabra.interchange.host import place
 from candelabra.operator.arguments import as_dtype, kind_of
-from candelabra.ops.creation import cast, clone
+from candelabra.ops.creation import cast, clone, full
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -30,6 +30,12 @@ def _finished(made: Tensor, requires_grad: bool) -> Tensor:
 
 def _from_values(data: Any, d: dtype_type | None, device: Any) -> Tensor:
     """A new tensor of numbers in nested sequences."""
+    kind = type(data)
+    if kind in nested.CATEGORY:  # one number: no need for a look at its bytes
+        wanted = nested.default_for_category(nested.CATEGORY[kind]) if d is None else d
+        if wanted.category >= FLOATING and kind is not complex:
+            made: Tensor = full((), data, dtype=wanted, device=open_device(device))
+            return made
     flat = nested.flatten(data)
     wanted = flat.inferred if d is None else d
     instance = open_device(device)
@@ -72,7 +78,13 @@ def tensor(
             stacklevel=2,
         )
         device = data.device if device is None else device
-    return _finished(_copied(data, None if dtype is None else as_dtype(dtype), device), requires_grad)
+    d = None if dtype is None else as_dtype(dtype)
+    made = _from_values(data, d, device) if type(data) in PLAIN else _copied(data, d, device)
+    return _finished(made, requires_grad)
+
+
+PLAIN = frozenset({float, int, bool, list, tuple})
+"""What is no array for sure."""
 
 
 @front(method=False)

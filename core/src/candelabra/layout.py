@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 Shape = tuple[int, ...]
@@ -46,6 +47,11 @@ def physical_order(rank: int, format: object) -> Shape | None:
 
 def contiguous_strides(shape: Sequence[int]) -> Shape:
     """C-order strides in elements. Sizes of 0 count as 1, as PyTorch reports them."""
+    return _strides_of(tuple(shape))
+
+
+@lru_cache(1024)
+def _strides_of(shape: Shape) -> Shape:
     strides = []
     step = 1
     for size in reversed(shape):

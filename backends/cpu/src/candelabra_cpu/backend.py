@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Mapping, Sequence
+from ctypes import c_void_p
 from typing import Any
 
 import ml_dtypes
@@ -43,6 +45,8 @@ class CpuBackend(Backend):
         return np.frombuffer(data, TO_NUMPY[dtype]).reshape(shape).copy()
 
     def to_host(self, payload: np.ndarray) -> memoryview:
+        if payload.size <= 8:  # a number or two: three views of an array take ten times as long as a copy
+            return memoryview(payload.tobytes())
         return memoryview(np.ascontiguousarray(payload).reshape(-1).view(np.uint8))
 
     def dtype_of(self, payload: np.ndarray) -> dtype:
@@ -53,8 +57,10 @@ class CpuBackend(Backend):
         return destination
 
     def layout(self, payload: np.ndarray) -> tuple[tuple[int, ...], int]:
+        shape, owner = payload.shape, payload.base
+        if owner is None and payload.flags.c_contiguous:
+            return contiguous_strides(shape), 0
         size = payload.itemsize
-        shape = payload.shape
         strides = [step // size for step in payload.strides]
         # NumPy's steps along dims of size 0 or 1 are whatever came along; PyTorch's are reported instead.
         if 0 in shape:
@@ -63,7 +69,6 @@ class CpuBackend(Backend):
             for i in range(len(shape) - 1, -1, -1):
                 if shape[i] == 1 and strides[i] != 0:
                     strides[i] = strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 1
-        owner = payload.base
         return tuple(strides), 0 if owner is None else (address(payload) - address(storage_of(payload))) // size
 
     def restride(
@@ -101,6 +106,14 @@ def allocate(shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
         raise OutOfMemoryError(f"cannot allocate {list(shape)} of {dtype} on the CPU: {error}") from error
 
 
+def zeros(shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
+    """An array of zeros; errors as in :func:`allocate`."""
+    try:
+        return np.zeros(shape, TO_NUMPY[dtype])
+    except (MemoryError, ValueError):
+        return allocate(shape, dtype)  # which has the words
+
+
 def storage_of(payload: np.ndarray) -> np.ndarray:
     """The array that owns the memory (or the outermost one over foreign memory)."""
     while isinstance(payload.base, np.ndarray):
@@ -108,9 +121,23 @@ def storage_of(payload: np.ndarray) -> np.ndarray:
     return payload
 
 
-def address(payload: np.ndarray) -> int:
-    """Where the first element lies."""
+def _interface_address(payload: np.ndarray) -> int:
     return int(payload.__array_interface__["data"][0])
+
+
+def _pointer_address(payload: np.ndarray) -> int:
+    # An array object holds its data pointer right after its header: part of NumPy's C interface, and four times faster.
+    return _pointer_at(id(payload) + _HEADER).value or 0
+
+
+_pointer_at = c_void_p.from_address
+_HEADER = object.__basicsize__
+_probe = np.empty(4)[1:]
+_is_cpython = sys.implementation.name == "cpython"
+address = (
+    _pointer_address if _is_cpython and _pointer_address(_probe) == _interface_address(_probe) else _interface_address
+)
+"""Where the first element of an array lies."""
 
 
 __all__ = ["BY_NAME", "CpuBackend", "FROM_NUMPY", "TO_NUMPY"]

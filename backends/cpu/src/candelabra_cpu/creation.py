@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.backend import allocate
-from candelabra_cpu.quiet import run_in_copy, wrapped
+from candelabra_cpu.backend import TO_NUMPY, allocate, zeros
+from candelabra_cpu.quiet import run, run_in_copy, wrapped
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
     """``value`` everywhere; integers wrap to the dtype's range."""
+    if value == 0 and type(value) in (int, bool):  # free of charge, since fresh memory is zero; -0.0 would not be
+        return zeros(shape, dtype)
     out = allocate(shape, dtype)
     try:
-        out.fill(value)
+        run(out.fill, value)
+    except RuntimeError:  # another thread is inside the context
+        run_in_copy(out.fill, value)
     except (OverflowError, ValueError, TypeError):  # too wide an integer, infinity as an integer, a complex value
         run_in_copy(out.fill, wrapped(out, value)[1] if isinstance(value, int) else np.asarray(value).astype(out.dtype))
     return out
@@ -25,4 +29,36 @@ def clone(x: Any) -> Any:
     return x.copy()
 
 
-KERNELS: dict[str, Any] = {"full": full, "clone": clone}
+def cast(x: Any, dtype: Any) -> Any:
+    """A contiguous copy in another dtype; what it cannot hold wraps or overflows without a word."""
+    wanted = TO_NUMPY[dtype]
+    if x.dtype.kind == "c" and wanted.kind != "c":
+        x = x != 0 if wanted.kind == "b" else x.real
+    try:
+        return run(x.astype, wanted, "C")
+    except RuntimeError:  # another thread is inside the context
+        return run_in_copy(x.astype, wanted, "C")
+
+
+def filled_(x: Any, value: Any) -> Any:
+    """One value everywhere; an integer out of range wraps."""
+    try:
+        run(x.fill, value)
+    except RuntimeError:
+        run_in_copy(x.fill, value)
+    except OverflowError:
+        x.fill(wrapped(x, value)[1])
+    except (TypeError, ValueError):  # an array of several
+        x[...] = value
+    return x
+
+
+def copied_(x: Any, src: Any) -> Any:
+    """``src``, broadcast."""
+    x[...] = src  # NumPy copies first where the two overlap
+    return x
+
+
+KERNELS: dict[str, Any] = {
+    "full": full, "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
+}  # fmt: skip

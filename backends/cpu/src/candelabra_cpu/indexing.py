@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.quiet import quiet, wrapped
+from candelabra_cpu.quiet import quiet
 
 HALVES = ("float16", "bfloat16")
 
 
 def _within(index: Any, size: int) -> None:
     """Refuse indices outside ``[0, size)``."""
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
+    # Read as unsigned, what is negative is large: one look serves both bounds.
+    if index.size and int(index.view(np.uint64).max()) >= size:
         raise IndexError("index out of range")
 
 
@@ -225,29 +226,12 @@ def basic_index_scatter(x: Any, src: Any, index: tuple[Any, ...]) -> Any:
     return out
 
 
-# -- writing as a whole -----------------------------------------------------------------------------------------------
-def filled_(x: Any, value: Any) -> Any:
-    """One value everywhere; an integer out of range wraps."""
-    try:
-        x[...] = value
-    except OverflowError:
-        x[...] = wrapped(x, value)[1]
-    return x
-
-
-def copied_(x: Any, src: Any) -> Any:
-    """``src``, broadcast."""
-    x[...] = src  # NumPy copies first where the two overlap
-    return x
-
-
 FUNCTIONS: dict[str, Any] = {
     "gather": gather, "scatter_add": scatter_add, "scatter_src": scatter_src, "index_select": index_select,
     "index_add": index_add, "index": index, "index_put": index_put, "nonzero": nonzero, "masked_select": masked_select,
-    "basic_index_adjoint": basic_index_adjoint, "basic_index_scatter": basic_index_scatter, "filled_": filled_,
+    "basic_index_adjoint": basic_index_adjoint, "basic_index_scatter": basic_index_scatter,
 }  # fmt: skip
 KERNELS: dict[str, Any] = {
     **{name: quiet(function) for name, function in FUNCTIONS.items()},
     "index_put_": index_put_,
-    "copied_": copied_,
 }

@@ -58,6 +58,19 @@ def alias(x: Any) -> Any:
     return x.view()
 
 
+def squeeze(x: Any, dims: tuple[int, ...]) -> Any:
+    """Axes of size 1 dropped."""
+    return x.squeeze(dims)
+
+
+def unsqueeze(x: Any, dim: int) -> Any:
+    """An axis of size 1 put in."""
+    return x[(*_WHOLE[:dim], None, ...)] if dim < len(_WHOLE) else x[(*(slice(None),) * dim, None, ...)]
+
+
+_WHOLE = (slice(None),) * 16
+
+
 def view_as_real(x: Any) -> Any:
     """Pairs (real, imaginary) along a last axis."""
     return x[..., None].view(x.real.dtype)  # over a last axis of size 1, which any strides allow
@@ -70,6 +83,6 @@ def view_as_complex(x: Any) -> Any:
 
 KERNELS: dict[str, Any] = {
     "basic_index": basic_index, "transpose": transpose, "t": t, "permute": permute, "alias": alias, "detach": alias,
-    "view": view, "expand": expand,
+    "view": view, "expand": expand, "squeeze": squeeze, "unsqueeze": unsqueeze,
     "view_as_real": view_as_real, "view_as_complex": view_as_complex,
 }  # fmt: skip

@@ -6,8 +6,9 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.comparison import result_type
 from candelabra.fronts.registry import front
 from candelabra.interchange.nested import fitted
+from candelabra.operator.adapters import FLOATING_BITS
 from candelabra.ops import arithmetic, indexing
-from candelabra.ops.creation import full
+from candelabra.ops.creation import filled, full
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
@@ -111,8 +112,9 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
     ``RuntimeError`` for a number that an integer dtype cannot hold, ``TypeError`` for a complex one in a real dtype.
     """
-    from candelabra.ops.creation import filled
-
+    if type(value) is float and input._keys & FLOATING_BITS:
+        out: Tensor = filled.form("inplace")(input, value)
+        return out
     if hasattr(value, "_payload") and value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
     if hasattr(value, "_payload"):
@@ -125,4 +127,5 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 @front
 def zero_(input: Tensor) -> Tensor:
     """Every element set to 0."""
-    return fill_(input, 0)
+    out: Tensor = filled.form("inplace")(input, False)  # which no dtype has to be promoted for
+    return out

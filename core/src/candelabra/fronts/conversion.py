@@ -6,29 +6,40 @@ import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
-from candelabra.dtypes import BOOL, BY_NAME, COMPLEX, PYTHON_NAMES, dtype
+from candelabra.dtypes import BOOL, BY_NAME, COMPLEX, DTYPE_MASK, PYTHON_NAMES, dtype
 from candelabra.fronts.registry import front
+from candelabra.fronts.shaping import laid_out
 from candelabra.interchange import values
 from candelabra.interchange.nested import fitted
+from candelabra.keys import DEVICE_SHIFT
+from candelabra.layout import physical_order
 from candelabra.operator.arguments import as_dtype, kind_of
-from candelabra.ops import creation, transfer
+from candelabra.ops import creation, transfer, views
+from candelabra.ops.views import inverse
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
 
+PLACE = DTYPE_MASK | (-1 << DEVICE_SHIFT)
+"""The bits of a key that say dtype and device."""
+
+
 # -- dtype and device -------------------------------------------------------------------------------------------------
 def converted(input: Tensor, d: dtype, place: Any = None) -> Tensor:
     """``input`` in dtype ``d`` on a device (None: where it is); itself where nothing changes."""
-    if input.dtype.is_complex and d.category not in (BOOL, COMPLEX):
+    kept = input.dtype
+    if place is None and d is kept:
+        return input
+    if kept.is_complex and d.category not in (BOOL, COMPLEX):
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=3)
     if place is not None:
         instance = open_device(place)
         if instance is not input._instance:
-            moved: Tensor = transfer.moved(input, instance.device, dtype=None if d is input.dtype else d)
+            moved: Tensor = transfer.moved(input, instance.device, dtype=None if d is kept else d)
             return moved
-    if d is input.dtype:
-        return input
+        if d is kept:
+            return input
     made: Tensor = creation.cast(input, dtype=d)
     return made
 
@@ -74,9 +85,11 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor in another dtype and/or on another device: ``to(dtype)``, ``to(device, dtype)``, ``to(other)``.
 
     Returns the tensor itself where nothing changes, unless ``copy=True``. Recorded by autograd, across devices too.
-    ``non_blocking`` is a hint; ``memory_format`` is accepted, and the result is in C order. ``TypeError`` for
-    arguments that fit no overload.
+    ``non_blocking`` is a hint. ``memory_format`` may ask for channels last; a copy is in C order otherwise.
+    ``TypeError`` for arguments that fit no overload.
     """
+    if len(args) == 1 and not kwargs and args[0].__class__ is dtype:
+        return converted(input, args[0], None)
     bound = _bound(args, kwargs)
     other = bound.get("other")
     if other is not None:
@@ -85,6 +98,9 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         wanted = bound.get("dtype")
         d, place = input.dtype if wanted is None else as_dtype(wanted), bound.get("device")
     out = converted(input, d, place)
+    format = bound.get("memory_format")
+    if physical_order(input.ndim, format) is not None:
+        return laid_out(out, format)
     return clone(input) if out is input and bound.get("copy") else out
 
 
@@ -131,7 +147,10 @@ for _name, _target in {
 # -- copies -----------------------------------------------------------------------------------------------------------
 @front
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy in memory of its own, in C order whatever ``memory_format`` says. Recorded by autograd."""
+    """A copy in memory of its own, in C order unless ``memory_format`` asks for channels last. Recorded by autograd."""
+    order = None if memory_format is None else physical_order(input.ndim, memory_format)
+    if order is not None:
+        return views.permute(creation.clone(views.permute(input, order)), inverse(order))
     made: Tensor = creation.clone(input)
     return made
 
@@ -144,9 +163,11 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             filled: Tensor = creation.filled.form("inplace")(input, fitted(src, input.dtype))
             return filled
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {kind_of(src)}")
-    written: Tensor = input
-    if src is not input:
-        written = creation.copied.form("inplace")(input, converted(src, input.dtype, input.device))
+    if src is input:
+        return input
+    if (src._keys ^ input._keys) & PLACE:
+        src = converted(src, input.dtype, input.device)
+    written: Tensor = creation.copied.form("inplace")(input, src)
     return written
 
 

@@ -23,7 +23,7 @@ def _made(out: Tensor, requires_grad: bool) -> Tensor:
 
 def _filled(shape: tuple[int, ...], value: Any, d: dtype | None, device: Any, requires_grad: bool) -> Tensor:
     d = get_default_dtype() if d is None else as_dtype(d)
-    return _made(creation.full(shape, value, dtype=d, device=open_device(device)), requires_grad)
+    return _made(creation.full.function(shape, value, dtype=d, device=open_device(device)), requires_grad)
 
 
 @front(method=False)
@@ -92,7 +92,7 @@ def arange(
     d = d or (int64 if whole else get_default_dtype())
     if d.category == BOOL:
         raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
-    return _made(creation.arange(start, step, length, dtype=d, device=open_device(device)), requires_grad)
+    return _made(creation.arange.function(start, step, length, dtype=d, device=open_device(device)), requires_grad)
 
 
 @front(method=False)
@@ -118,7 +118,7 @@ def linspace(
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if d.category == INTEGER:
         start, end = int(start), int(end)
-    return _made(creation.linspace(start, end, steps, dtype=d, device=open_device(device)), requires_grad)
+    return _made(creation.linspace.function(start, end, steps, dtype=d, device=open_device(device)), requires_grad)
 
 
 @front(method=False)
@@ -129,7 +129,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
     if n < 0 or (m is not None and m < 0):
         raise RuntimeError(f"n must be greater or equal to 0, got {n if n < 0 else m}")
     d = as_dtype(dtype) if dtype is not None else get_default_dtype()
-    return _made(creation.eye(n, n if m is None else m, dtype=d, device=open_device(device)), requires_grad)
+    return _made(creation.eye.function(n, n if m is None else m, dtype=d, device=open_device(device)), requires_grad)
 
 
 def _like(input: Tensor, value: Any, d: Any, device: Any, requires_grad: bool) -> Tensor:

@@ -26,10 +26,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if isinstance(tensors, (tuple, list)):
         if not tensors:
             raise ValueError("cat(): expected a non-empty list of Tensors")
-        for position, t in enumerate(tensors):
-            if not hasattr(t, "_payload"):
-                raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(t).__name__}")
-        kept = [t for t in tensors if tuple(t._payload.shape) != (0,)]
+        kept = [t for t in tensors if not hasattr(t, "_payload") or tuple(t._payload.shape) != (0,)]
         if 0 < len(kept) < len(tensors) and any(t.ndim != 1 for t in kept):
             common = kept[0].dtype
             for t in tensors:

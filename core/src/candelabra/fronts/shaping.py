@@ -8,6 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import INTEGER
 from candelabra.dtypes import dtype as dtype_type
 from candelabra.fronts.registry import front
+from candelabra.keys import VIEW
 from candelabra.layout import (
     contiguous_format,
     infer_shape,
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 def sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
     """``f(2, 3)`` and ``f((2, 3))`` alike, as a tuple of ints."""
+    for size in shape:
+        if type(size) is not int:
+            break
+    else:
+        return shape
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
     return tuple([as_size(s) for s in shape])
@@ -35,10 +41,24 @@ def sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
 @front
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
-    wanted = infer_shape(sizes(shape), input.numel())
+    wanted = _without_minus(sizes(shape), input)
+    if not input._keys & VIEW:  # nearly always in C order
+        try:
+            out: Tensor = views.view.function(input, wanted)
+            return out
+        except RuntimeError:
+            infer_shape(wanted, input.numel())  # raises where the count was what is wrong
     if view_strides(input._payload.shape, input._layout()[0], wanted) is None:
         input = clone(input)
-    return views.view(input, wanted)
+    return views.view.function(input, wanted)
+
+
+def _without_minus(wanted: tuple[int, ...], input: Tensor) -> tuple[int, ...]:
+    """The shape with -1 replaced; whether it fits the elements is for who makes the view."""
+    for size in wanted:
+        if size < 0:
+            return infer_shape(wanted, input.numel())
+    return wanted
 
 
 @front(function=False)
@@ -50,9 +70,8 @@ def view(input: Tensor, *shape: Any, dtype: Any = None, size: Any = None) -> Ten
     if dtype is not None or (len(shape) == 1 and isinstance(shape[0], dtype_type)):
         kind = dtype or shape[0]
         return views.alias(input) if kind is input.dtype else OPERATORS["view_dtype"](input, dtype=kind)
-    shape = shape if size is None else (size,)
-    wanted = infer_shape(sizes(shape), input.numel())
-    return views.view(input, wanted)
+    out: Tensor = views.view.function(input, _without_minus(sizes(shape if size is None else (size,)), input))
+    return out
 
 
 @front(function=False)
@@ -70,14 +89,21 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 @front(function=False)
 def expand(input: Tensor, *size: Any) -> Tensor:
     """Sizes of 1 repeated without a copy; -1 keeps a size."""
-    wanted, have = sizes(size), tuple(input._payload.shape)
+    wanted = sizes(size)
+    for s in wanted:
+        if s < 0:
+            break
+    else:
+        out: Tensor = views.expand.function(input, wanted)
+        return out
+    have = tuple(input._payload.shape)
     lead = len(wanted) - len(have)
     kept = tuple(have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(wanted))
     if any(s < 0 for s in kept):
         raise RuntimeError(
             f"The expanded size of the tensor ({list(wanted)}) isn't allowed in a leading, non-existing dimension"
         )
-    return views.expand(input, kept)
+    return views.expand.function(input, kept)
 
 
 @front(function=False)
@@ -105,7 +131,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
         )
     if len(set(order)) != rank:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return views.permute(input, order)
+    return views.permute.function(input, order)
 
 
 @front
@@ -183,7 +209,7 @@ def imag(input: Tensor) -> Tensor:
 @front
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A dim of size 1 put in before ``dim``."""
-    return views.unsqueeze(input, wrap_dim(dim, len(input._payload.shape) + 1))
+    return views.unsqueeze.function(input, wrap_dim(dim, len(input._payload.shape) + 1))
 
 
 @front
@@ -195,7 +221,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     else:
         named = dim if isinstance(dim, (tuple, list)) else (dim,)
         dims = tuple(d for d in (wrap_dim(d, len(shape)) for d in named) if shape and shape[d] == 1)
-    return views.squeeze(input, dims)
+    return views.squeeze.function(input, dims)
 
 
 @front
@@ -247,7 +273,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     if not -shape[d] <= place < shape[d]:
         raise IndexError(f"select(): index {place} out of range for tensor of size {list(shape)} at dimension {d}")
     full = tuple(slice(0, s, 1) for s in shape[:d])
-    return views.basic_index(input, (*full, place % shape[d]))
+    return views.basic_index.function(input, (*full, place % shape[d]))
 
 
 @front
@@ -269,7 +295,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         first += size
     if first + length > size:
         raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
-    return views.basic_index(input, placing.one_slice(tuple(shape), d, first, first + length))
+    return views.basic_index.function(input, placing.one_slice(tuple(shape), d, first, first + length))
 
 
 @front
@@ -280,7 +306,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = wrap_dim(dim, len(shape))
     before = tuple(slice(0, s, 1) for s in shape[:d])
-    return tuple([views.basic_index(input, (*before, i)) for i in range(shape[d])])
+    return tuple([views.basic_index.function(input, (*before, i)) for i in range(shape[d])])
 
 
 @front
@@ -326,4 +352,4 @@ def laid_out(input: Tensor, format: Any) -> Tensor:
         return input
     if order is None:
         return clone(input)
-    return views.permute(clone(views.permute(input, order)), views._inverse(order))
+    return views.permute(clone(views.permute(input, order)), views.inverse(order))

@@ -66,12 +66,12 @@ def flatten(data: Any) -> Flat:
             break
     kinds = set(map(type, level))
     if kinds <= NUMBERS:
-        top = max(map(_CATEGORY.__getitem__, kinds), default=FLOATING)
+        top = max(map(CATEGORY.__getitem__, kinds), default=FLOATING)
         return Flat(level, tuple(shape), default_for_category(top))
     return _of_strangers(level, tuple(shape))
 
 
-_CATEGORY: Final = {bool: 0, int: 1, float: 2, complex: 3}
+CATEGORY: Final = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def _check_level(level: Sequence[Any], wanted: int, dim: int) -> None:

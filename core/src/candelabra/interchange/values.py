@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra.dtypes import dtype
+from candelabra.device import instance_of_key
+from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 from candelabra.interchange.host import host_view
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ FORMATS: Final[dict[str, Any]] = {
     "uint64": "Q", "float32": "f", "float64": "d", "complex64": "f", "complex128": "d",
 }  # fmt: skip
 """What ``struct`` and ``memoryview`` call a dtype (of complex ones: their parts). The half types go another way."""
+
+
+_READERS: Final[dict[int, Any]] = {
+    d.bit: struct.Struct("=" + FORMATS[d.name]).unpack for d in ALL if d.name in FORMATS and not d.is_complex
+}
+"""How one number is read from its bytes, by the dtype's bit."""
 
 
 def unpacked(data: memoryview, d: dtype) -> list[Any]:
@@ -33,10 +40,15 @@ def unpacked(data: memoryview, d: dtype) -> list[Any]:
 
 def item(tensor: Tensor) -> Any:
     """The one element as a Python number; ``RuntimeError`` where there are several, or none."""
-    count = tensor.numel()
-    if count != 1:
-        raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
-    return unpacked(host_view(tensor), tensor.dtype)[0]
+    payload = tensor._fresh()._payload
+    if payload.shape:
+        count = tensor.numel()
+        if count != 1:
+            raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
+    keys = tensor._keys
+    data = instance_of_key(keys).backend.to_host(payload)
+    read = _READERS.get(keys & DTYPE_MASK)
+    return read(data)[0] if read is not None else unpacked(data, tensor.dtype)[0]
 
 
 def nested_list(tensor: Tensor) -> Any:

@@ -47,7 +47,8 @@ def _permuted(shape: Ints, strides: Ints, offset: int, dims: Ints) -> Geometry:
     return tuple([shape[d] for d in dims]), tuple([strides[d] for d in dims]), offset
 
 
-def _inverse(dims: Ints) -> Ints:
+def inverse(dims: Ints) -> Ints:
+    """The permutation that undoes another."""
     back = [0] * len(dims)
     for position, d in enumerate(dims):
         back[d] = position
@@ -71,8 +72,8 @@ def permute(input: Tensor, dims: Ints) -> Tensor:
     ...
 
 
-permute.vjp(input=lambda g, dims: permute(g, _inverse(dims)))
-permute.scattered(lambda base, source, dims: permute(source, _inverse(dims)))
+permute.vjp(input=lambda g, dims: permute(g, inverse(dims)))
+permute.scattered(lambda base, source, dims: permute(source, inverse(dims)))
 
 
 def _swapped(shape: Ints, strides: Ints, offset: int, dim0: int, dim1: int) -> Geometry:

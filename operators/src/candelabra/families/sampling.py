@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.dtypes import FLOATING, PYTHON_NAMES
 from candelabra.fronts.registry import front
 from candelabra.layout import broadcast_shapes
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
+DRAWN: Final[dict[str, Any]] = {"inplace": False, "out": False, "method": False, "public": False, "random": True}
+
+
 @by
 def _rates(input: Tensor, seed: int, offset: int) -> tuple[int, ...]:
     # Values are looked at here only: after a kernel has refused them.
@@ -28,13 +31,13 @@ def _rates(input: Tensor, seed: int, offset: int) -> tuple[int, ...]:
     return shape_of(input)
 
 
-@operator(_rates, promote=unpromoted, inplace=False, out=False, method=False, public=False, random=True)
+@operator(_rates, promote=unpromoted, accepts="real floating", **DRAWN)
 def random_poisson(input: Tensor, seed: int, offset: int) -> Tensor:
     """Poisson numbers with the rates ``input``, a real floating tensor; section 15 of the specification."""
     ...
 
 
-@operator(pointwise, promote=common, inplace=False, out=False, method=False, public=False, random=True)
+@operator(pointwise, promote=common, accepts="real floating", **DRAWN)
 def random_binomial(count: Tensor, prob: Tensor, seed: int, offset: int) -> Tensor:
     """Successes in ``count`` trials of probability ``prob``: real floating tensors of one shape; section 16."""
     ...
