@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "wide pseudo-inverse": (lambda a: L.pinv(a), ((2, 2, 3),)),
     "Hermitian pseudo-inverse": (lambda a: L.pinv(hermitian(a), hermitian=True), ((3, 3),)),
     "wide least squares": (lambda a, b: L.lstsq(a, b).solution, ((2, 4), (2, 2))),
-    "residuals": (lambda a, b: L.lstsq(a, b).residuals, ((4, 2), (4, 2))),
+    "residuals": (lambda a, b: L.lstsq(a, b, driver="gels").residuals, ((4, 2), (4, 2))),
     "power": (lambda a: L.matrix_power(a, 3), ((3, 3),)),
     "negative power": (lambda a: L.matrix_power(a, -2), ((3, 3),)),
     "exponential, scaled": (lambda a: L.matrix_exp(a * 2) / 1e3, ((2, 2),)),

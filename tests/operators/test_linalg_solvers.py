@@ -235,9 +235,9 @@ def test_least_squares(shape: tuple[int, ...], driver: str | None, dtype: str) -
     expected = np.linalg.pinv(a) @ b if a.size else np.zeros((*shape[:-2], shape[-1], 2), dtype)
     close(found.solution, expected)
     m, n = shape[-2:]
-    if m > n and n:
+    if m > n and n and driver not in (None, "gelsy"):
         close(found.residuals, (np.abs(a @ expected - b) ** 2).sum(-2))
-    elif m <= n:
+    elif n:
         assert found.residuals.numel() == 0
     if driver == "gels":
         assert found.rank.numel() == 0
@@ -253,7 +253,7 @@ def test_least_squares(shape: tuple[int, ...], driver: str | None, dtype: str) -
 def test_least_squares_of_low_rank_and_of_vectors() -> None:
     """``rcond`` decides what counts as zero; right sides may be vectors, one or one per matrix."""
     a = cd.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], dtype=cd.float64)
-    found = cd.linalg.lstsq(a, cd.ones(3, 1, dtype=cd.float64))
+    found = cd.linalg.lstsq(a, cd.ones(3, 1, dtype=cd.float64), driver="gelsd")
     assert found.rank.item() == 1
     assert found.residuals.numel() == 0
     close(found.solution, np.linalg.pinv(a.numpy()) @ np.ones((3, 1)))

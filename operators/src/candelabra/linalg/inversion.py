@@ -151,7 +151,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
 
 @front(namespace="linalg")
 def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of ``tensordot`` over the first ``ind`` dims: the tensor as a matrix, inverted, its dims turned round."""
+    """The inverse of ``tensordot`` over the first ``ind`` dims: as a matrix, inverted, its dims turned round."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     rows, columns = input.shape[:ind], input.shape[ind:]

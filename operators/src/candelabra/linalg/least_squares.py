@@ -21,7 +21,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 class LeastSquares(NamedTuple):
-    """The solution; the sums of squared residuals (where m > n and the rank is full); rank; singular values."""
+    """The solution; the sums of squared residuals, rank, and singular values, where the driver gives them."""
 
     solution: Tensor
     residuals: Tensor
@@ -100,7 +100,7 @@ def lstsq(
 
     ``driver``: ``"gelsy"`` (default; pivoted QR), ``"gels"`` (QR, full rank), ``"gelsd"``, ``"gelss"`` (singular
     values). Singular values up to ``rcond`` times the largest count as zero (default: epsilon times the longer side).
-    Residuals are empty unless m > n and the rank is full.
+    Residuals are empty unless m > n, the rank is full, and the driver is another than ``"gelsy"``, as in PyTorch.
     """
     driver, vector = _checked(input, b, driver)
     m, n = input.shape[-2:]
@@ -110,7 +110,7 @@ def lstsq(
     solution, rank, values = linalg_lstsq(input, B, float(rcond), driver)
     none = rank.new_empty((0,), dtype=values.dtype)
     residuals = none
-    if m > n and (driver == "gels" or not bool((rank != n).any())):
+    if m > n and driver != "gelsy" and (driver == "gels" or not bool((rank != n).any())):
         misfit = input @ solution - B
         size = misfit.abs()
         residuals = (size * size).sum(-2)
