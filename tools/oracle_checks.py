@@ -115,7 +115,8 @@ def judge(op: Any, limits: Limits) -> Verdict:
 
 def differences(op: Any, limits: Limits, verdict: Verdict) -> Iterator[tuple[str, str, str]]:
     """Every difference of one operator, in words: the dtype, the difference, the sample."""
-    ours = counterpart(op.op, op.name)
+    public = op.aten_name if op.name.startswith("_") and lookup(cd, op.name) is None else op.name
+    ours = counterpart(op.op, op.name) if public == op.name or not lookup(cd, public) else lookup(cd, public)
     yield from (("", text, "") for text in missing_names(op))
     method = op.method_variant and counterpart(op.method_variant, f"Tensor.{op.name}")
     inplace = op.inplace_variant and counterpart(op.inplace_variant, f"Tensor.{op.name}_")
