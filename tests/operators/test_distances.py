@@ -1,0 +1,181 @@
+"""Distances of all pairs and row by row, cosines, cross products: against SciPy and NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.autograd import gradcheck, gradgradcheck
+from candelabra.operator.record import OPERATORS
+from scipy.spatial import distance
+
+rng = np.random.default_rng(11)
+NORMS = [0.0, 0.5, 1.0, 2.0, 2.5, 3.0, inf]
+NO_PRODUCT = "donot_use_mm_for_euclid_dist"
+
+
+def points(*shape: int) -> Any:
+    """Normal numbers in float64."""
+    return rng.standard_normal(shape)
+
+
+def by_hand(a: Any, b: Any, p: float) -> Any:
+    """The definition, pair by pair."""
+    d = np.abs(a[..., :, None, :] - b[..., None, :, :])
+    if p == 0:
+        return (d != 0).sum(-1).astype(d.dtype)
+    return d.max(-1) if p == inf else (d**p).sum(-1) ** (1 / p)
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    """Equal in shape and value."""
+    assert tuple(found.shape) == np.shape(expected)
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_cdist_is_the_norm_of_every_difference(p: float) -> None:
+    """Few points and many, batches that broadcast, and recorded as well as not."""
+    for a, b in ((points(4, 3), points(5, 3)), (points(2, 1, 4, 3), points(3, 2, 3)), (points(30, 2), points(3, 2))):
+        x, y = cd.tensor(a), cd.tensor(b)
+        close(cd.cdist(x, y, p), by_hand(a, b, p))
+        close(cd.cdist(x.requires_grad_(), y, p, NO_PRODUCT), by_hand(a, b, p))
+    np.testing.assert_allclose(by_hand(points(2, 3), points(2, 3) * 0, 2.0).shape, (2, 2))
+
+
+def test_cdist_is_scipys() -> None:
+    """Euclidean, city block and Chebyshev distances, by a matrix product and without."""
+    a, b = points(30, 7), points(40, 7)
+    for p, name in ((2.0, "euclidean"), (1.0, "cityblock"), (inf, "chebyshev")):
+        close(cd.cdist(cd.tensor(a), cd.tensor(b), p), distance.cdist(a, b, name))
+    exact = cd.cdist(cd.tensor(a), cd.tensor(b), compute_mode=NO_PRODUCT)
+    close(exact, distance.cdist(a, b), 1e-14)
+    close(cd.cdist(cd.tensor(a[:2]), cd.tensor(b), compute_mode="use_mm_for_euclid_dist"), distance.cdist(a[:2], b))
+
+
+def test_distances_of_nothing_are_zeros() -> None:
+    """No points give no distances; points without coordinates all meet."""
+    assert cd.cdist(cd.zeros(0, 3), cd.zeros(2, 3)).shape == (0, 2)
+    assert cd.cdist(cd.zeros(2, 0), cd.zeros(3, 0)).tolist() == [[0.0] * 3] * 2
+    assert cd.cdist(cd.zeros(0, 2, 3), cd.zeros(0, 4, 3)).shape == (0, 2, 4)
+    assert cd.pdist(cd.zeros(1, 3)).shape == (0,)
+    assert cd.pdist(cd.zeros(0, 3)).shape == (0,)
+    assert cd.pdist(cd.zeros(3, 0)).tolist() == [0.0] * 3
+
+
+def test_half_types_are_measured_in_float32() -> None:
+    """The distance of (0, …) and (1, …) in 1,000 dims by p = 1 is 1000, which bfloat16 sums would miss."""
+    for dtype in (cd.float16, cd.bfloat16):
+        found = cd.cdist(cd.zeros(1, 1000, dtype=dtype), cd.ones(1, 1000, dtype=dtype), 1.0)
+        assert (found.dtype, found.item()) == (dtype, 1000)
+
+
+@pytest.mark.parametrize("p", NORMS[1:])
+def test_cdist_has_gradients_of_both_orders(p: float) -> None:
+    """For both arguments, in every norm and mode."""
+    leaves = [cd.tensor(points(2, 3, 2), requires_grad=True), cd.tensor(points(2, 2), requires_grad=True)]
+    modes = ("use_mm_for_euclid_dist", NO_PRODUCT) if p == 2 else (NO_PRODUCT,)
+    for mode in modes:
+        call = lambda a, b, m=mode: cd.cdist(a, b, p, m)  # noqa: E731 - used twice, below
+        assert gradcheck(call, leaves, fast_mode=True)
+        assert gradgradcheck(call, leaves, fast_mode=True)
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_where_points_meet_the_slope_is_0(p: float) -> None:
+    """No NaN comes back from a distance of 0, by the kernel nor by the composite."""
+    x = cd.tensor([[1.0, 2.0], [1.0, 2.0]], requires_grad=True)
+    cd.cdist(x, x, p, NO_PRODUCT).sum().backward()
+    assert x.grad.abs().sum().item() == 0
+    x.grad = None
+    cd.pdist(x, p).sum().backward()
+    assert x.grad.abs().sum().item() == 0
+
+
+def test_the_kernel_of_the_gradient_is_the_composite() -> None:
+    """What the device computes equals the record's body, in every norm."""
+    g, a, b = (cd.tensor(points(*s)) for s in ((2, 4, 5), (2, 4, 3), (1, 5, 3)))
+    record = OPERATORS["distances_backward"]
+    for p in NORMS:
+        out = cd.cdist(a, b, p, NO_PRODUCT)
+        close(record(g, a, b, out, p), record.body(g, a, b, out, p).numpy())
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_pdist_is_the_upper_triangle_of_cdist(p: float) -> None:
+    """Of an odd and an even number of points; its gradient is cdist's."""
+    for n in (2, 3, 6, 7):
+        a = points(n, 3)
+        expected = by_hand(a, a, p)[np.triu_indices(n, 1)]
+        close(cd.pdist(cd.tensor(a), p), expected)
+        x = cd.tensor(a, requires_grad=True)
+        close(cd.pdist(x, p), expected)
+    if p:
+        assert gradcheck(lambda t: cd.pdist(t, p), (x,), fast_mode=True)
+
+
+def test_pairwise_distance_goes_row_by_row() -> None:
+    """With a small number added to each difference, as PyTorch documents."""
+    a, b = points(4, 3), points(1, 3)
+    close(cd.pairwise_distance(cd.tensor(a), cd.tensor(b)), np.linalg.norm(a - b + 1e-6, axis=-1))
+    found = cd.pairwise_distance(cd.tensor(a), cd.tensor(b), p=1.0, eps=0.0, keepdim=True)
+    close(found, np.abs(a - b).sum(-1, keepdims=True))
+
+
+def test_cosine_similarity_is_the_cosine_of_the_angle() -> None:
+    """Along any dim, broadcast, in integers and complex numbers; a length of 0 gives 0 and a finite slope."""
+    a, b = points(2, 3, 4), points(3, 1)
+    full = np.broadcast_to(b, a.shape)
+    for dim in (0, 1, -1):
+        expected = (a * full).sum(dim) / np.linalg.norm(a, axis=dim) / np.linalg.norm(full, axis=dim)
+        close(cd.cosine_similarity(cd.tensor(a), cd.tensor(b), dim=dim), expected)
+    assert cd.cosine_similarity(cd.tensor([3, 4]), cd.tensor([3, 4]), dim=0).item() == pytest.approx(1.0)
+    x = cd.zeros(3, dtype=cd.float64, requires_grad=True)
+    found = cd.cosine_similarity(x, cd.ones(3, dtype=cd.float64), dim=0)
+    found.backward()
+    assert found.item() == 0
+    assert x.grad.isfinite().all()
+    leaves = [cd.tensor(points(2, 3), requires_grad=True) for _ in range(2)]
+    assert gradcheck(cd.cosine_similarity, leaves, fast_mode=True)
+    assert gradgradcheck(cd.cosine_similarity, leaves, fast_mode=True)
+
+
+def test_cross_is_numpys() -> None:
+    """Along a dim that is given, or the first of size 3; broadcast; integers and complex numbers; out= and method."""
+    a, b = points(2, 3, 4), points(1, 3, 4)
+    close(cd.cross(cd.tensor(a), cd.tensor(b)), np.cross(a, b, axis=1))
+    a, b = points(3, 3), points(3, 3) * 1j
+    close(cd.tensor(a).cross(cd.tensor(b)), np.cross(a, b, axis=0))
+    close(cd.cross(cd.tensor(a), cd.tensor(b), dim=-1), np.cross(a, b))
+    found = cd.cross(cd.tensor([1, 0, 0]), cd.tensor([0, 1, 0]), out=cd.empty(0, dtype=cd.int64))
+    assert found.tolist() == [0, 0, 1]
+    assert cd.cross(cd.zeros(0, 3), cd.zeros(0, 3), dim=1).shape == (0, 3)
+
+
+X = cd.ones(2, 4)
+ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: cd.cdist(X, X, compute_mode="fast"), ValueError, "fast is not a valid value for compute_mode"),
+    (lambda: cd.cdist(cd.ones(3), X), RuntimeError, "cdist only supports at least 2D tensors, X1 got: 1D"),
+    (lambda: cd.cdist(X, cd.ones(3)), RuntimeError, "cdist only supports at least 2D tensors, X2 got: 1D"),
+    (lambda: cd.cdist(X.int(), X), RuntimeError, "cdist only supports floating-point dtypes, X1 got: Int"),
+    (lambda: cd.cdist(X, cd.ones(2, 3)), RuntimeError, "the same number of columns. X1: 4 X2: 3"),
+    (lambda: cd.cdist(X, X, -1), RuntimeError, "cdist only supports non-negative p values"),
+    (lambda: cd.pdist(cd.ones(3)), RuntimeError, "pdist only supports 2D tensors, got: 1D"),
+    (lambda: cd.pdist(X.int()), RuntimeError, "pdist only supports floating-point dtypes"),
+    (lambda: cd.pdist(X, -1.0), RuntimeError, "pdist only supports non-negative p values"),
+    (lambda: cd.cross(X, X), RuntimeError, "no dimension of size 3 in input"),
+    (lambda: cd.cross(X, X, 1), RuntimeError, "inputs dimension 1 must have length 3. Got 4 and 4"),
+    (lambda: cd.cross(cd.ones(3), cd.ones(1, 3)), RuntimeError, "inputs must have the same number of dimensions"),
+    (lambda: cd.cross(X, X, 2), IndexError, "Dimension out of range"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
+def test_bad_points_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    """Every mistake has PyTorch's class of error and its text."""
+    with pytest.raises(error, match=text):
+        call()

@@ -1,0 +1,252 @@
+"""Window functions and the short-time Fourier transform: against SciPy and NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.autograd import gradcheck, gradgradcheck
+from candelabra.signal import windows
+from scipy import signal
+
+rng = np.random.default_rng(17)
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
+    """Equal in shape and value."""
+    assert tuple(found.shape) == np.shape(expected)
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+# -- windows ----------------------------------------------------------------------------------------------------------
+WINDOWS: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
+    "bartlett": ({}, signal.windows.bartlett),
+    "blackman": ({}, signal.windows.blackman),
+    "cosine": ({}, signal.windows.cosine),
+    "exponential": ({"tau": 2.5}, lambda n, sym: signal.windows.exponential(n, None, 2.5, sym)),
+    "gaussian": ({"std": 1.5}, lambda n, sym: signal.windows.gaussian(n, 1.5, sym)),
+    "general_cosine": ({"a": [0.5, 0.3, 0.2]}, lambda n, sym: signal.windows.general_cosine(n, [0.5, 0.3, 0.2], sym)),
+    "general_hamming": ({"alpha": 0.6}, lambda n, sym: signal.windows.general_hamming(n, 0.6, sym)),
+    "hamming": ({}, signal.windows.hamming),
+    "hann": ({}, signal.windows.hann),
+    "kaiser": ({"beta": 7.0}, lambda n, sym: signal.windows.kaiser(n, 7.0, sym)),
+    "nuttall": ({}, signal.windows.nuttall),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_are_scipys(name: str) -> None:
+    """Symmetric and periodic, of no point, one, an odd and an even number of them."""
+    options, expected = WINDOWS[name]
+    for n in (0, 1, 2, 7, 10):
+        for sym in (True, False):
+            wanted = expected(n, sym) if n else np.zeros(0)
+            close(getattr(windows, name)(n, **options, sym=sym, dtype=cd.float64), wanted, 1e-9)
+    found = getattr(windows, name)(5, **options, requires_grad=True)
+    assert found.dtype is cd.float32
+    assert found.requires_grad
+    assert found.is_leaf
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_refuse_what_pytorchs_refuse(name: str) -> None:
+    """Negative lengths, other dtypes and layouts are ValueErrors that name the window."""
+    options, _ = WINDOWS[name]
+    make = getattr(windows, name)
+    with pytest.raises(ValueError, match=f"{name} requires non-negative window length, got M=-1"):
+        make(-1, **options)
+    with pytest.raises(ValueError, match=f"{name} expects float32 or float64 dtypes, got: candelabra.int64"):
+        make(3, **options, dtype=cd.int64)
+    with pytest.raises(ValueError, match=f"{name} is implemented for strided tensors only, got: sparse"):
+        make(3, **options, layout="sparse")
+
+
+WINDOW_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: windows.exponential(3, tau=0), ValueError, "Tau must be positive, got: 0 instead."),
+    (lambda: windows.exponential(3, center=1.0), ValueError, "Center must be None for symmetric windows"),
+    (lambda: windows.gaussian(3, std=-1), ValueError, "Standard deviation must be positive, got: -1 instead."),
+    (lambda: windows.kaiser(3, beta=-1), ValueError, "beta must be non-negative, got: -1 instead."),
+    (lambda: windows.general_cosine(3, a=3), TypeError, "Coefficients must be a list/tuple"),  # type: ignore[arg-type]
+    (lambda: windows.general_cosine(3, a=[]), ValueError, "Coefficients cannot be empty"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), WINDOW_ERRORS, ids=[f"{n}" for n in range(len(WINDOW_ERRORS))])
+def test_bad_shapes_of_windows_are_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    """Widths that are no widths, and coefficients that are none."""
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_an_exponential_window_may_have_its_center_anywhere() -> None:
+    """Where it is not symmetric."""
+    close(windows.exponential(4, center=0.0, tau=2.0, sym=False, dtype=cd.float64), np.exp(-np.arange(4) / 2))
+    close(windows.exponential(1, center=2.0, sym=False, dtype=cd.float64), np.exp([-2.0]))
+
+
+OLD: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
+    "hann_window": ({}, signal.windows.hann),
+    "hamming_window": ({"alpha": 0.6, "beta": 0.4}, lambda n, sym: signal.windows.general_hamming(n, 0.6, sym)),
+    "blackman_window": ({}, signal.windows.blackman),
+    "bartlett_window": ({}, signal.windows.bartlett),
+    "kaiser_window": ({"beta": 9.0}, lambda n, sym: signal.windows.kaiser(n, 9.0, sym)),
+}
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_older_names_are_periodic_unless_asked_otherwise(name: str) -> None:
+    """Any floating dtype; RuntimeErrors for others and for negative lengths."""
+    options, expected = OLD[name]
+    make = getattr(cd, name)
+    for n in (0, 1, 2, 7, 10):
+        wanted = expected(n, False) if n else np.zeros(0)
+        close(make(n, **options, dtype=cd.float64), wanted, 1e-9)
+        close(make(n, periodic=False, **options, dtype=cd.float64), expected(n, True) if n else wanted, 1e-9)
+    assert make(4, dtype=cd.float16).dtype is cd.float16
+    assert make(4, requires_grad=True).is_leaf
+    with pytest.raises(RuntimeError, match=f"{name} expects floating point dtypes, got: Long"):
+        make(3, dtype=cd.int64)
+    with pytest.raises(RuntimeError, match=f"{name} requires non-negative window_length, got window_length=-1"):
+        make(-1)
+
+
+# -- the short-time Fourier transform ---------------------------------------------------------------------------------
+def by_hand(x: Any, n: int, hop: int, window: Any) -> Any:
+    """The transforms of the windows, one after the other."""
+    starts = range(0, x.shape[-1] - n + 1, hop)
+    return np.stack([np.fft.rfft(x[..., s : s + n] * window) for s in starts], -1)
+
+
+def test_stft_transforms_windows() -> None:
+    """Centred and not, batched and not, as function and method; windows shorter than the transform."""
+    x, window = rng.standard_normal((2, 50)), rng.standard_normal(8)
+    t, w = cd.tensor(x), cd.tensor(window)
+    expected = by_hand(x, 8, 3, window)
+    close(cd.stft(t, 8, 3, window=w, center=False, return_complex=True), expected)
+    close(t[0].stft(8, 3, window=w, center=False, return_complex=True), expected[0])
+    padded = np.pad(x, ((0, 0), (4, 4)), mode="reflect")
+    close(cd.stft(t, 8, window=w, return_complex=True), by_hand(padded, 8, 2, window))
+    narrow = np.concatenate([np.zeros(1), window[:5], np.zeros(2)])
+    close(cd.stft(t, 8, 2, 5, w[:5], return_complex=True), by_hand(padded, 8, 2, narrow))
+    close(cd.stft(t, 8, 2, 5, normalized=True, return_complex=True),
+          by_hand(padded, 8, 2, [0, 1, 1, 1, 1, 1, 0, 0]) / np.sqrt(8))  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "numpys"), [("constant", "constant"), ("replicate", "edge"), ("circular", "wrap")])
+def test_stft_pads_as_it_is_told(mode: str, numpys: Any) -> None:
+    """As NumPy pads under its own names."""
+    x = rng.standard_normal(20)
+    expected = by_hand(np.pad(x, 4, mode=numpys), 8, 2, np.ones(8))
+    close(cd.stft(cd.tensor(x), 8, pad_mode=mode, return_complex=True), expected)
+
+
+def test_stft_of_complex_numbers_has_all_frequencies() -> None:
+    """So has that of real ones on demand; pairs of reals come with a warning."""
+    x = rng.standard_normal(20)
+    whole = cd.stft(cd.tensor(x), 8, onesided=False, return_complex=True)
+    close(cd.stft(cd.tensor(x + 0j), 8), whole.numpy())
+    close(cd.stft(cd.tensor(x), 8, return_complex=True), whole.numpy()[:5])
+    with pytest.warns(UserWarning, match="return_complex=False is deprecated"):
+        pairs = cd.stft(cd.tensor(x), 8, return_complex=False)
+    close(cd.view_as_complex(pairs), whole.numpy()[:5])
+
+
+def test_stft_may_align_to_the_window() -> None:
+    """Half of what the window is shorter than the transform is put on each side of the signal."""
+    x, window = rng.standard_normal(20), rng.standard_normal(4)
+    found = cd.stft(cd.tensor(x), 8, 2, 4, cd.tensor(window), center=False, return_complex=True, align_to_window=True)
+    full = np.pad(window, 2)
+    close(found, by_hand(np.pad(x, 2), 8, 2, full))
+
+
+@pytest.mark.parametrize("onesided", [True, False])
+@pytest.mark.parametrize("normalized", [True, False])
+def test_istft_gives_the_signal_back(onesided: bool, normalized: bool) -> None:
+    """Of batches and single signals, to the length that is asked for."""
+    x = cd.tensor(rng.standard_normal((2, 41)))
+    options = {"hop_length": 3, "window": cd.hann_window(8, dtype=cd.float64), "normalized": normalized}
+    spectra = cd.stft(x, 8, **options, onesided=onesided, return_complex=True)
+    close(cd.istft(spectra, 8, **options, onesided=onesided, length=41), x.numpy())
+    close(cd.istft(spectra[0], 8, **options), x.numpy()[0, :39])
+    z = cd.complex(x, x.flip(1))
+    spectra = cd.stft(z, 8, **options)
+    close(spectra.istft(8, **options, length=40, return_complex=True), z.numpy()[:, :40])
+
+
+def test_istft_pads_what_is_missing_with_a_warning() -> None:
+    """The tail beyond the last window is zeros."""
+    spectra = cd.stft(cd.ones(20, dtype=cd.float64), 8, return_complex=True)
+    with pytest.warns(UserWarning, match="The length of signal is shorter than the length parameter"):
+        found = cd.istft(spectra, 8, length=30)
+    assert found[:20].tolist() == pytest.approx([1.0] * 20)
+    assert found[24:].tolist() == [0.0] * 6
+
+
+def test_short_time_transforms_have_gradients_of_both_orders() -> None:
+    """For the signal, the spectrum and the window."""
+
+    def leaf(*shape: int) -> Any:
+        return cd.tensor(rng.uniform(0.5, 1.5, shape), requires_grad=True)
+
+    spectrum = cd.tensor(rng.standard_normal((5, 4)) + 1j * rng.standard_normal((5, 4)), requires_grad=True)
+    calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (lambda x, w: cd.stft(x, 6, 2, window=w, return_complex=True), (leaf(2, 15), leaf(6))),
+        (lambda x, w: cd.istft(x, 8, 3, 7, w), (spectrum, leaf(7))),
+    ]
+    for call, leaves in calls:
+        assert gradcheck(call, leaves, fast_mode=True)
+        assert gradgradcheck(call, leaves, fast_mode=True)
+
+
+X, S = cd.ones(20), cd.ones(5, 4, dtype=cd.complex64)
+ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: cd.stft(X, 8), RuntimeError, "stft requires the return_complex parameter be given for real inputs"),
+    (lambda: cd.stft(X.int(), 8, return_complex=True), RuntimeError, "expected a floating point or complex tensor"),
+    (
+        lambda: cd.stft(cd.ones(2, 2, 20), 8, return_complex=True),
+        RuntimeError,
+        "expected a 1D or 2D tensor, but got 3D",
+    ),
+    (lambda: cd.stft(X, 8, win_length=9, return_complex=True), RuntimeError, "0 < win_length <= n_fft"),
+    (lambda: cd.stft(X, 30, center=False, return_complex=True), RuntimeError, "0 < n_fft < 20, but got n_fft=30"),
+    (lambda: cd.stft(X, 8, 0, return_complex=True), RuntimeError, "expected hop_length > 0, but got hop_length=0"),
+    (
+        lambda: cd.stft(X, 8, window=cd.ones(7), return_complex=True),
+        RuntimeError,
+        r"size equal to win_length=8, but got window with size \[7\]",
+    ),
+    (lambda: cd.stft(X, 8, pad_mode="odd", return_complex=True), NotImplementedError, "Unrecognised padding mode odd"),
+    (lambda: cd.stft(X, 60, return_complex=True), RuntimeError, "Padding size should be less than the corresponding"),
+    (
+        lambda: cd.stft(X, 60, pad_mode="circular", return_complex=True),
+        RuntimeError,
+        "Padding value causes wrapping around more than once",
+    ),
+    (lambda: cd.stft(X + 0j, 8, onesided=True), RuntimeError, "Cannot have onesided output if window or input is"),
+    (
+        lambda: cd.stft(X, 8, return_complex=True, align_to_window=True),
+        RuntimeError,
+        "align_to_window should only be set when center = false",
+    ),
+    (lambda: cd.istft(X, 8), RuntimeError, "istft requires a complex-valued input tensor"),
+    (lambda: cd.istft(S[:, :0], 8), RuntimeError, "input tensor cannot be empty"),
+    (lambda: cd.istft(S[0], 8), RuntimeError, "expected a tensor with 2 or 3 dimensions, but got 1"),
+    (lambda: cd.istft(S, 9, onesided=False), RuntimeError, "to match n_fft when onesided=False, but got 5"),
+    (lambda: cd.istft(S, 12), RuntimeError, "n_fft / 2 . 1 when onesided=True, but got 5"),
+    (lambda: cd.istft(S, 8, 9), RuntimeError, "expected 0 < hop_length <= win_length"),
+    (lambda: cd.istft(S, 8, win_length=9), RuntimeError, "expected 0 < win_length <= n_fft"),
+    (lambda: cd.istft(S, 8, window=cd.ones(7)), RuntimeError, "window has to be 1D and length of `win_length`"),
+    (lambda: cd.istft(S, 8, window=cd.zeros(8)), RuntimeError, "window overlap add min: 1"),
+    (lambda: cd.istft(S, 8, return_complex=True), RuntimeError, "Cannot have onesided output"),
+    (lambda: cd.istft(S, 8, window=S[0].new_ones(8)), RuntimeError, "incompatible with return_complex=False"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
+def test_bad_signals_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    """Every mistake has PyTorch's class of error and its text."""
+    with pytest.raises(error, match=text):
+        call()
