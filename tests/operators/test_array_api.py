@@ -496,7 +496,7 @@ EXPM1 = [
     (complex(INF, 0), complex(INF, 0)), (complex(-INF, INF), -1), (complex(INF, INF), complex(INF, NAN)),
     (complex(-INF, NAN), -1), (complex(INF, NAN), complex(INF, NAN)), (complex(NAN, 0), complex(NAN, 0)),
     (complex(NAN, 1), complex(NAN, NAN)), (complex(1, INF), complex(NAN, NAN)), (complex(1000, 0), complex(INF, 0)),
-    (complex(-INF, 2), -1), (1e-20 + 1e-20j, 1e-20 + 1e-20j), (1e-9j, complex(-5e-19, 1e-9)),
+    (complex(-INF, 2), -1), (complex(-0.0, 0), 0), (1e-20 + 1e-20j, 1e-20 + 1e-20j), (1e-9j, complex(-5e-19, 1e-9)),
 ]  # fmt: skip
 
 
@@ -509,6 +509,7 @@ def test_expm1_of_complex_numbers_at_the_edges(z: complex, want: complex, size: 
         got = complex(found.reshape(-1)[-1].item())
         for part, expected in ((got.real, complex(want).real), (got.imag, complex(want).imag)):
             assert part == pytest.approx(expected, rel=1e-15, abs=0, nan_ok=True)
+            assert part or not np.signbit(part)
 
 
 def test_sign_of_complex_zeros_has_no_sign() -> None:

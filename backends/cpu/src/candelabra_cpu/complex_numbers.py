@@ -18,7 +18,7 @@ def _expm1(z: Any) -> Any:
     # exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin²(y/2), without cancellation. Beside infinities and NaN exp() is right.
     power = asarray(np.exp(z))
     half = np.sin(0.5 * z.imag)
-    near = np.expm1(z.real) * np.cos(z.imag) - 2 * half * half
+    near = np.expm1(z.real) * np.cos(z.imag) - 2 * half * half + 0.0  # not -0, as exp(-0) - 1
     power.real = np.where(np.isfinite(z), near, power.real - 1)
     return power
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from candelabra.dtypes import FLOATING
 
 from candelabra_cpu.backend import TO_NUMPY
 from candelabra_cpu.quiet import ByDtype, asarray, ndarray, quiet, run, run_in_copy
@@ -162,6 +163,8 @@ def _without(x: Any, dim: Dims) -> Any:
 
 def _mean(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     if dtype is not None:
+        if dtype.category < FLOATING:
+            raise ValueError("means have floating dtypes")
         x = x.astype(TO_NUMPY[dtype], copy=False)
     wide = x.astype(np.float32) if is_half(x) else x
     total = asarray(added(wide, dim, keepdim))
@@ -177,11 +180,11 @@ def _prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
         x = x.astype(TO_NUMPY[dtype], copy=False)
     if is_half(x):
         return asarray(_multiply(x.astype(np.float32), dim, None, None, keepdim)).astype(x.dtype)
-    wide = np.int64 if dtype is None and x.dtype.kind in "biu" else None
+    wide = np.int64 if dtype is None and x.dtype.kind in "biu" else x.dtype  # NumPy widens integers unless told
     if x.size >= _LONG and x.flags.c_contiguous and (dim is None or x.ndim == 1) and not x.size % _STRIP:
         # One product waits for the one before; side by side they do not.
         strips = _multiply(x.reshape(-1, _STRIP), 0, wide)
-        return _multiply(strips).reshape((1,) * x.ndim if keepdim else ())
+        return _multiply(strips, 0, wide).reshape((1,) * x.ndim if keepdim else ())
     return _multiply(x, dim, wide, None, keepdim)
 
 
