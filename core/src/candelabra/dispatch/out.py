@@ -26,7 +26,7 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], kwargs: d
 def store(name: str, value: Any, out: Any) -> Any:
     """Write what was computed, a tensor or a NamedTuple of tensors, into ``out``, by :func:`write_out`'s rules.
 
-    Without ``out`` the value is handed back.
+    Without ``out`` the value is handed back. Of several the dtypes must agree.
     """
     from candelabra.tensor import Tensor
 
@@ -41,6 +41,9 @@ def store(name: str, value: Any, out: Any) -> Any:
         return out
     if not isinstance(out, (tuple, list)) or len(out) != len(value):
         raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(value)} Tensors")
+    for v, o in zip(value, out, strict=True):
+        if isinstance(o, Tensor) and o.dtype is not v.dtype:
+            raise RuntimeError(f"{name}(): Expected out tensor to have dtype {v.dtype}, but got {o.dtype} instead")
     return type(value)(*[store(name, v, o) for v, o in zip(value, out, strict=True)])
 
 

@@ -48,7 +48,7 @@ def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
 
 
 def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
-    """For a dtype that the operator refuses (``words``): cast to the one that is named, if that is taken; call again."""
+    """For a dtype that the operator refuses (``words``): cast to the one that is named, if it is taken; call again."""
     from candelabra.operator.accepts import refusal
 
     place = [p.name for p in op.schema.parameters].index("dtype")

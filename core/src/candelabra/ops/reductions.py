@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra.dtypes import FLOATING, PYTHON_NAMES
 from candelabra.keys import NO_GRAD, state
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import accumulated, boolean, index, same, to_float
@@ -43,9 +44,22 @@ def _sum_back(g: Tensor, input_spec: Any, dim: tuple[int, ...] | None, keepdim: 
 sum.vjp(input=_sum_back)
 
 
-@operator(reduction, accepts="floating")
+def averaged(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
+    """The rule of the mean: as `reduction`, in a floating dtype."""
+    dtype = args[3]
+    if dtype is not None and dtype.category < FLOATING:
+        raise RuntimeError(
+            f"{op.name}(): could not infer output dtype. Optional dtype must be either a floating point or complex "
+            f"dtype. Got: {PYTHON_NAMES[dtype.name]}"
+        )
+    found: tuple[int, ...] = reduction(op, args)
+    return found
+
+
+@operator(averaged, accepts="floating")
 def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The arithmetic mean over ``dim`` (all dims when None); NaN where nothing is averaged."""
+    averaged(mean, (input, dim, keepdim, dtype))
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtype)
     return sum(input, dim, keepdim) / count(input.shape, dim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, bool_
+from candelabra.fronts.registry import front
 from candelabra.operator.arguments import wrap_dim
 from candelabra.ops import arithmetic
 
@@ -34,6 +35,29 @@ def canonical_mask(input: Tensor, mask: Tensor) -> Tensor:
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
     mask = mask if mask.dtype is bool_ else mask.to(bool_)
     return mask if mask.shape == input.shape else mask.expand(input.shape)
+
+
+_NORMALIZATIONS = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod")
+
+
+@front(namespace="masked")
+def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The mask that a masked operation with these arguments applies to its input, in the input's shape."""
+    mask = kwargs.get("mask")
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    return canonical_mask(input, mask)
+
+
+@front(namespace="masked")
+def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Where the result of the masked operation ``op``, called with these arguments, is made of anything."""
+    mask = _input_mask(input, *args, **kwargs)
+    if op.__name__ in _NORMALIZATIONS:
+        return mask
+    dims = args[1:] if op.__name__ == "norm" else args
+    dim = dims[0] if dims else kwargs.get("dim", -1 if op.__name__ == "median" else None)
+    return mask.any(canonical_dims(dim, input.ndim), bool(kwargs.get("keepdim", False)))
 
 
 def least(input: Tensor) -> Any:
