@@ -136,6 +136,7 @@ def test_the_mean_has_the_gradient_of_a_mean() -> None:
     assert x.grad is not None
     assert x.grad._payload.tolist() == [[0.5] * 4] * 2
 
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32", "uint64", "float16", "float32"])
 @pytest.mark.parametrize("size", [3, 1 << 17])
 def test_a_product_has_the_dtype_that_was_asked_for(dtype: str, size: int) -> None:
