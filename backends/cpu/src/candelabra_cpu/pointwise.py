@@ -142,7 +142,8 @@ def _where(mask: Any, x: Any, y: Any) -> Any:
     d = _dtype(x, y) if isinstance(x, ndarray) or isinstance(y, ndarray) else None
     word = None if d is None else _WORDS.get(d.itemsize)
     if mask.size < BY_BITS or word is None:
-        return asarray(np.where(mask, *(wrapped(x, y) if d is not None else (x, y))))
+        out = asarray(np.where(mask, *(wrapped(x, y) if d is not None else (x, y))))
+        return out if d is None else out.astype(d, copy=False)  # beside bfloat16 NumPy takes a number for float64
     x, y = (v if isinstance(v, ndarray) else np.asarray(v).astype(d) for v in wrapped(x, y))
     ones = mask.astype(word)
     np.negative(ones, out=ones)
