@@ -53,11 +53,12 @@ def test_breakdowns_are_reported(lantern: Any) -> None:
     assert cd.linalg.inv_ex(cd.full((2, 2), float("nan"), device="lantern")).info.item() == 1
 
 
+@pytest.mark.parametrize("device", ["lantern", "ember"])
 @pytest.mark.parametrize("shape", [(3,), (2, 3)])
-def test_pivots_become_permutations_by_composition(lantern: Any, shape: tuple[int, ...]) -> None:
-    """As by the CPU's kernel."""
+def test_pivots_become_permutations_by_composition(lantern: Any, shape: tuple[int, ...], device: str) -> None:
+    """As by the CPU's kernel, on immutable arrays too."""
     LU, pivots, _ = cd.linalg.lu_factor_ex(cd.tensor(RNG.normal(size=(*shape, 3)).astype("float32")))
     P = cd.lu_unpack(LU, pivots).P
     with cd.fallback("error"):
-        found = cd.lu_unpack(LU.to("lantern"), pivots.to("lantern")).P
+        found = cd.lu_unpack(LU.to(device), pivots.to(device)).P
     assert found.cpu().tolist() == P.tolist()

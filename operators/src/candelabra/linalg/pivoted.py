@@ -88,9 +88,8 @@ def pivots_to_permutation(pivots: Index, rows: int) -> Tensor:
     order = arange(0, 1, rows, dtype=pivots.dtype, device=pivots.device).expand((*lead, rows)).clone()
     for i in range(pivots.shape[-1]):
         other = pivots.narrow(-1, i, 1) - 1
-        here, there = order.narrow(-1, i, 1).clone(), order.gather(-1, other)
-        order = order.scatter(-1, other, here)
-        order.narrow(-1, i, 1).copy_(there)
+        here, there = order.narrow(-1, i, 1), order.gather(-1, other)
+        order = order.scatter(-1, other, here).scatter(-1, other * 0 + i, there)
     return order
 
 
