@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+import pickle  # noqa: TID251 - that arrays survive it is what is tested
 from typing import Any
 
 import candelabra as cd
@@ -215,3 +217,36 @@ def test_arrays_are_tensors() -> None:
     assert type(x.reshape(4, 6)) is cd.Tensor
     assert repr(xp.ones(2)) == repr(cd.ones(2))
     assert cd.matmul(x[0, ...], x[1, ...].mT).shape == (3, 3)
+
+
+CALLS = [
+    lambda x, y: (xp.meshgrid(x), xp.meshgrid(x, indexing="ij"), xp.broadcast_arrays(x, y), xp.concat([x])),
+    lambda x, y: (xp.astype(x, x.dtype, copy=False), xp.asarray(x), xp.asarray(x, copy=False), xp.from_dlpack(x)),
+    lambda x, y: (xp.positive(x), xp.real(x), xp.conj(x), xp.round(x), xp.clip(x), xp.reshape(x, x.shape), xp.sort(x)),
+    lambda x, y: (xp.expand_dims(x, ()), xp.squeeze(x, ()), xp.permute_dims(x, (0,)), xp.moveaxis(x, 0, 0)),
+    lambda x, y: (xp.tile(x, (1,)), xp.repeat(x, 1), xp.roll(x, 0), xp.flip(x, axis=()), xp.diff(x, n=0)),
+    lambda x, y: (xp.sum(x, axis=()), xp.max(x, axis=()), xp.where(x == x, x, x), xp.take(x, xp.asarray([0]))),
+    lambda x, y: (xp.tensordot(x, y, axes=0), xp.linalg.outer(x, y), xp.fft.fftshift(x, axes=())),
+    lambda x, y: (xp.stack([x]), xp.tril(x[None]), xp.linalg.diagonal(x[None]), xp.broadcast_to(x, x.shape)),
+    lambda x, y: (xp.matmul(x, y), xp.unstack(x), xp.cumulative_sum(x), xp.linalg.vector_norm(x, axis=())),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_functions_leave_the_class_of_what_they_are_given(call: Any) -> None:
+    """What comes back is an Array, and the plain tensor that went in is none, also where nothing had to be done."""
+
+    def arrays(result: Any) -> Any:
+        return [a for part in result for a in arrays(part)] if isinstance(result, (tuple, list)) else [result]
+
+    x, y = cd.tensor([3.0, 1.0]), cd.tensor([2.0, 4.0])
+    assert all(isinstance(one, Array) for one in arrays(call(x, y)))
+    assert type(x) is type(y) is cd.Tensor
+
+
+def test_arrays_iterate_copy_and_pickle_as_arrays() -> None:
+    """Rows, deep copies and what comes back from a pickle are arrays."""
+    x = xp.asarray(A)
+    assert [type(row) for row in x] == [Array, Array]
+    equal(copy.deepcopy(x), A)
+    equal(pickle.loads(pickle.dumps(x)), A)  # noqa: S301 - what we pickled ourselves

@@ -8,7 +8,7 @@ be called, too).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, reduce
 from math import inf
 
@@ -93,6 +93,9 @@ class Array(Tensor):
         flipped = Tensor.flip(view, dims)
         Tensor.__setitem__(flipped, rest, value)
         view.copy_(Tensor.flip(flipped, dims))
+
+    def __iter__(self) -> Iterator[Array]:
+        return (arrayed(part) for part in Tensor.__iter__(self))
 
     def __imatmul__(self, other: Any) -> Array:  # type: ignore[misc]  # it writes, where `@` makes a new array
         """``self @ other`` written into this array, whose shape and dtype stay."""
