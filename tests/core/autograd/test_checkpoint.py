@@ -6,7 +6,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.autograd import checkpoint, checkpoint_sequential, detect_anomaly, grad, graph
+from candelabra.autograd import Function, checkpoint, checkpoint_sequential, detect_anomaly, grad, graph
 
 
 def leaf(values: Any) -> Any:
@@ -101,3 +101,64 @@ def test_anomaly_mode_shows_where_the_node_was_made() -> None:
         detect_anomaly(),
     ):
         (x.sqrt() * 0).sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_anomaly_mode_lets_an_error_of_a_rule_pass_and_says_where_its_node_was_made() -> None:
+    """The error is the rule's own; the warning shows the forward call."""
+    x = leaf([1.0])
+    with (
+        pytest.raises(RuntimeError, match="no way back"),
+        pytest.warns(UserWarning, match="test_anomaly_mode_lets_an_error"),
+        detect_anomaly(),
+    ):
+        NoWayBack.apply(x).sum().backward()
+    assert x.grad is None
+
+
+class NoWayBack(Function):
+    """A function whose derivative raises."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        raise RuntimeError("no way back")
+
+
+def test_a_run_that_saves_less_the_second_time_is_an_error() -> None:
+    """The number that was saved is said; the gradient is not accumulated."""
+    more = iter([True, False])
+    w = leaf([1.0])
+    y = checkpoint(lambda: (w * 2).sin().exp() if next(more) else w * 2)
+    with pytest.raises(RuntimeError, match=r"A different number of tensors was saved during the original forward"):
+        y.sum().backward()
+    assert w.grad is None
+
+
+def test_saved_tensors_that_changed_are_noticed_behind_hooks_and_in_lists() -> None:
+    """The operator and both versions are named, also where a hook holds the tensor and where a list is saved."""
+    x, scale = leaf([1.0, 2.0]), cd.ones(2, dtype=cd.float64)
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = x * scale
+    scale.add_(1)
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*is at version 1; expected version 0"):
+        y.sum().backward()
+    index = cd.tensor([0, 1])
+    z = x[index]
+    index.zero_()
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*is at version 1; expected version 0"):
+        z.sum().backward()
+    assert x.grad is None
+
+
+def test_an_unpack_hook_must_return_a_tensor() -> None:
+    """The type that came back is named."""
+    x = leaf([1.0, 2.0])
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: 3):
+        y = x * x
+    with pytest.raises(TypeError, match="an unpack hook must return a Tensor, got int"):
+        y.sum().backward()
+    assert x.grad is None

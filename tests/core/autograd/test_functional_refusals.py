@@ -81,7 +81,7 @@ CALLS = [
         "inputs-list-of-numbers",
         lambda x: functional.vjp(square, 3.0),
         TypeError,
-        r"The inputs given to vjp must be either a Tensor or a tuple of Tensors but the given inputs has type <class 'fl",
+        r"The inputs given to vjp must be either a Tensor or a tuple of Tensors but the given inputs has type <class",
     ),
     Refusal(
         "inputs-with-a-number",

@@ -1,9 +1,14 @@
-"""Refusals of the backward pass that take a second device or an odd Function."""
+"""Refusals of autograd that take a second device, an odd argument or a class of one's own."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
 import candelabra as cd
 import pytest
+from candelabra import autograd
+from candelabra.autograd.modes import _Mode
 
 
 @pytest.mark.usefixtures("lantern")
@@ -53,3 +58,107 @@ def test_a_layer_too_many_is_refused() -> None:
     for layer in made:
         layer.remove()
     Layer("again").remove()
+
+
+def test_what_is_differentiated_must_be_tensors() -> None:
+    """Numbers are named by the argument that they were given for, alone or in a sequence."""
+    x = cd.ones(3, requires_grad=True)
+    for call, what in (
+        (lambda: autograd.backward(3.0), "tensors"),
+        (lambda: autograd.backward([x.sum()], [1.0]), "grad_tensors"),
+        (lambda: autograd.backward(x.sum(), inputs=[1.0]), "inputs"),
+        (lambda: autograd.grad([1.0], x), "outputs"),
+        (lambda: autograd.grad(x.sum(), 1.0), "inputs"),
+        (lambda: autograd.grad(x, x, 1.0), "grad_outputs"),
+    ):
+        with pytest.raises(TypeError, match=f"^{what} must be a Tensor or a sequence of Tensors, got float"):
+            call()
+    assert x.grad is None
+
+
+def test_there_is_no_edge_without_a_graph() -> None:
+    """A tensor that requires no grad has no place in a graph."""
+    with pytest.raises(RuntimeError, match="not possible to get the gradient edge for a Tensor that does not require"):
+        autograd.graph.get_gradient_edge(cd.ones(3))
+
+
+def test_a_name_that_autograd_lacks() -> None:
+    """The module's name and the attribute's are in the error."""
+    with pytest.raises(AttributeError, match=r"module 'candelabra\.autograd' has no attribute 'backwards'"):
+        _ = autograd.backwards
+
+
+def test_modes_and_nodes_without_their_method() -> None:
+    """Subclasses that leave out what they are for are named; asynchronous generators cannot be decorated."""
+
+    async def stream() -> AsyncIterator[int]:
+        yield 1
+
+    with pytest.raises(TypeError, match="no_grad cannot decorate the asynchronous generator 'stream'"):
+        cd.no_grad()(stream)
+    with pytest.raises(NotImplementedError, match="Vague does not say what the mode's bits become"):
+        type("Vague", (_Mode,), {})().__enter__()
+    with pytest.raises(NotImplementedError, match=r"Stub has no backward\(\)"):
+        type("Stub", (autograd.graph.Node,), {})().backward(None)
+
+
+@pytest.mark.usefixtures("lantern")
+def test_a_view_that_shows_elements_more_than_once_is_not_written_to() -> None:
+    """Where arrays never change, a write to a view goes to its base, which takes a way back; all is as before."""
+    x = cd.arange(4.0, device="ember")
+    windows = x.unfold(0, 2, 1)
+    with pytest.raises(RuntimeError, match="a view made by 'unfold' cannot be written to: it shows elements more than"):
+        windows.add_(1)
+    assert (x.tolist(), windows.tolist()[0], x._version[0]) == ([0.0, 1.0, 2.0, 3.0], [0.0, 1.0], 0)
+
+
+def test_what_grad_is_not_asked_for() -> None:
+    """Gradients for another number of outputs, of no inputs, of inputs without grad, batched ones."""
+    x = cd.ones(3, requires_grad=True)
+    calls: list[tuple[Any, type[Exception], str]] = [
+        (
+            lambda: autograd.grad([x.sum(), x.sum()], x, [cd.ones(())]),
+            RuntimeError,
+            "Mismatch in length: got 2 outputs",
+        ),
+        (lambda: autograd.grad(x.sum(), x, is_grads_batched=True), NotImplementedError, "is_grads_batched=True needs"),
+        (lambda: autograd.grad(x.sum(), []), ValueError, r"grad requires non-empty inputs\."),
+        (lambda: autograd.grad(x.sum(), cd.ones(3)), RuntimeError, "differentiated Tensors does not require grad"),
+    ]
+    for call, error, text in calls:
+        with pytest.raises(error, match=text):
+            call()
+    assert x.grad is None
+
+
+def test_memory_of_a_view_is_not_exchanged() -> None:
+    """A view is neither detached in place nor resized, and data must be a tensor; all is as before."""
+    x = cd.ones(3)
+    view = x[:0]
+    with pytest.raises(RuntimeError, match=r"Can't detach views in-place\. Use detach\(\) instead\."):
+        view.detach_()
+    with pytest.raises(RuntimeError, match="a view cannot be resized or given other memory; use its base, or a clone"):
+        cd.add(x, x, out=view)
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        x.data = [1.0]
+    assert (x.tolist(), view.shape, x._version[0]) == ([1.0, 1.0, 1.0], (0,), 0)
+
+
+def test_a_decorated_generator_is_closed_in_its_mode() -> None:
+    """Closing it runs what it has to clean up in the mode, and ends as closing a generator does."""
+    seen = []
+
+    @cd.no_grad()
+    def steps() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            seen.append(cd.is_grad_enabled())
+
+    generator = steps()
+    assert next(generator) == 1
+    generator.close()
+    with pytest.raises(StopIteration):
+        next(generator)
+    assert seen == [False]
+    assert cd.is_grad_enabled()

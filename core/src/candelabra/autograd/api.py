@@ -16,7 +16,7 @@ TensorOrTensors = Any
 def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
     if value is None or hasattr(value, "_payload"):
         return (value,)
-    found = tuple(value)
+    found = tuple(value) if hasattr(value, "__iter__") else (value,)
     for item in found:
         if item is not None and not hasattr(item, "_payload"):
             raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(item).__name__}")

@@ -210,8 +210,10 @@ def _outputs(value: Any, name: str) -> tuple[bool, tuple[Tensor, ...]]:
 def _vector_for(like: tuple[Tensor, ...], v: Any, name: str) -> tuple[Tensor, ...]:
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            single = "the user-provided function returns" if name == "vjp" else "the input to the user-provided function is"
-            raise RuntimeError(f"The vector v can only be None if {single} a single Tensor with a single element.")
+            whose = "the user-provided function returns"
+            if name != "vjp":
+                whose = "the input to the user-provided function is"
+            raise RuntimeError(f"The vector v can only be None if {whose} a single Tensor with a single element.")
         from candelabra.ops.creation import full
 
         return (full(tuple(like[0].shape), 1, dtype=like[0].dtype, device=like[0].device),)

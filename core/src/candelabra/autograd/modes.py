@@ -28,7 +28,8 @@ class _Mode:
         self._before: list[int] = []
 
     def _bits(self, before: int) -> int:
-        raise NotImplementedError
+        """The mode's bits, given what they are outside of it."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what the mode's bits become")
 
     def _again(self) -> _Mode:
         """A fresh one with the same settings, for one call of a decorated function."""

@@ -87,7 +87,7 @@ class Node:
 
     def backward(self, g: Any) -> tuple[Any, ...]:
         """Gradients for the edges, in order; ``g`` is the output's gradient, or a list of them."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no backward()")
 
     def release(self) -> None:
         """Let go of saved values; a second backward pass then raises :class:`GraphFreed`."""
