@@ -1,0 +1,135 @@
+"""Reading at the places of a grid, against a definition element by element."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.autograd import gradcheck, gradgradcheck
+
+RNG = np.random.default_rng(11)
+IMAGE = RNG.normal(size=(1, 1, 3, 4))
+PLACES = RNG.uniform(-1.6, 1.6, size=(1, 2, 5, 2))
+
+
+def place(x: float, size: int, padding: int, align: bool) -> float:
+    """A coordinate as a place, brought in as the padding says."""
+    x = (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
+    if padding == 2:
+        low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+        while not low <= x <= high:
+            x = 2 * low - x if x < low else 2 * high - x
+    return x if padding == 0 else min(max(x, 0.0), size - 1.0)
+
+
+def read(image: Any, where: tuple[int, ...]) -> float:
+    """An element, 0 outside."""
+    inside = all(0 <= i < s for i, s in zip(where, image.shape, strict=True))
+    return float(image[where]) if inside else 0.0
+
+
+def linear(image: Any, places: list[float]) -> float:
+    """The neighbours weighted by their distances."""
+    total = 0.0
+    for corner in product((0, 1), repeat=len(places)):
+        where = tuple(math.floor(p) + c for p, c in zip(places, corner, strict=True))
+        weight = math.prod(1 - abs(p - w) for p, w in zip(places, where, strict=True))
+        total += weight * read(image, where)
+    return total
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", [0, 1, 2], ids=["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", [0, 1], ids=["linear", "nearest"])
+def test_images_are_read_by_their_definition(mode: int, padding: int, align: bool) -> None:
+    """The last coordinate's first: x along the width, y along the height."""
+    found = cd.grid_sampler(cd.from_numpy(IMAGE.copy()), cd.from_numpy(PLACES.copy()), mode, padding, align)
+    assert found.shape == (1, 1, 2, 5)
+    for i, j in product(range(2), range(5)):
+        x, y = PLACES[0, i, j]
+        places = [place(y, 3, padding, align), place(x, 4, padding, align)]
+        image = IMAGE[0, 0]
+        wanted = linear(image, places) if mode == 0 else read(image, tuple(round(p) for p in places))  # type: ignore[arg-type]
+        assert math.isclose(float(found[0, 0, i, j]), wanted, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("padding", [0, 1, 2], ids=["zeros", "border", "reflection"])
+def test_volumes_are_read_by_their_definition(padding: int) -> None:
+    """Three coordinates, eight neighbours."""
+    volume, grid = RNG.normal(size=(2, 3, 2, 3, 4)), RNG.uniform(-1.4, 1.4, size=(2, 1, 2, 2, 3))
+    found = cd.grid_sampler_3d(cd.from_numpy(volume), cd.from_numpy(grid), 0, padding, False)
+    for n, c, i, j in product(range(2), range(3), range(2), range(2)):
+        places = [place(p, s, padding, False) for p, s in zip(grid[n, 0, i, j][::-1], (2, 3, 4), strict=True)]
+        assert math.isclose(float(found[n, c, 0, i, j]), linear(volume[n, c], places), abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_a_grid_of_the_elements_themselves_reads_the_image(mode: int) -> None:
+    """At the centres every interpolation gives the element."""
+    ys, xs = np.meshgrid(np.linspace(-1, 1, 3), np.linspace(-1, 1, 4), indexing="ij")
+    grid = cd.from_numpy(np.stack([xs, ys], -1)[None])
+    found = cd.grid_sampler_2d(cd.from_numpy(IMAGE.copy()), grid, mode, 0, True)
+    np.testing.assert_allclose(found.numpy(), IMAGE, atol=1e-12)
+
+
+def test_cubic_interpolation_weights_four_neighbours_a_side() -> None:
+    """By Keys' kernel with A = -0.75, whose weights sum to 1."""
+    row = RNG.normal(size=8)
+    image = cd.from_numpy(row).expand(1, 1, 8, 8)
+    x = (0.1 + 1) / 2 * 7  # between the elements 3 and 4
+    distances = [x - 2, x - 3, 4 - x, 5 - x]
+    outer, inner = ((lambda d: -0.75 * d**3 + 3.75 * d**2 - 6 * d + 3), (lambda d: 1.25 * d**3 - 2.25 * d**2 + 1))
+    weights = [f(d) for f, d in zip((outer, inner, inner, outer), distances, strict=True)]
+    assert math.isclose(sum(weights), 1)
+    found = cd.grid_sampler(image, cd.tensor([[[[0.1, 0.0]]]], dtype=cd.float64), 2, 0, True)
+    assert math.isclose(found.item(), float(np.dot(weights, row[2:6])), abs_tol=1e-12)
+
+
+def test_places_far_outside_and_no_numbers_are_read_too() -> None:
+    """Infinity is outside, NaN counts as -1."""
+    image = cd.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    grid = cd.tensor([[[[math.inf, 0.0], [math.nan, math.nan], [1e30, -1e30]]]])
+    assert cd.grid_sampler(image, grid, 0, 0, True).flatten().tolist() == [0.0, 1.0, 0.0]
+    assert cd.grid_sampler(image, grid, 1, 1, True).flatten().tolist()[1:] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("mode", [0, 2])
+@pytest.mark.parametrize("padding", [0, 1, 2])
+def test_derivatives_to_second_order(mode: int, padding: int) -> None:
+    """With respect to the image and to the places."""
+    image, grid = (cd.from_numpy(a.copy()).requires_grad_() for a in (IMAGE, PLACES[:, :, :3]))
+    assert gradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), (image, grid))
+    assert gradgradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), (image, grid))
+
+
+def test_an_empty_batch_gives_an_empty_result() -> None:
+    """No image, no places."""
+    assert cd.grid_sampler(cd.zeros(0, 3, 2, 2), cd.zeros(0, 4, 5, 2), 0, 0, False).shape == (0, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("image", "grid", "mode", "text"),
+    [
+        ((2, 3), (2, 3), 0, "expected 4D or 5D input and grid with same number of dimensions"),
+        ((2, 3, 4, 4), (1, 3, 4, 2), 0, "expected grid and input to have same batch size"),
+        ((2, 3, 4, 4), (2, 3, 4, 3), 0, "expected grid to have size 2 in last dimension"),
+        ((2, 3, 0, 4), (2, 3, 4, 2), 0, "expected input to have non-empty spatial dimensions"),
+        ((2, 3, 4, 4, 4), (2, 3, 4, 4, 3), 2, "bicubic interpolation only supports 4D input"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    image: tuple[int, ...], grid: tuple[int, ...], mode: int, text: str
+) -> None:
+    """In PyTorch's words."""
+    with pytest.raises(RuntimeError, match=text):
+        cd.grid_sampler(cd.zeros(image), cd.zeros(grid), mode, 0, False)
+
+
+def test_the_rank_that_a_name_says_is_asked_for() -> None:
+    """Images for one, volumes for the other."""
+    with pytest.raises(RuntimeError, match=r"grid_sampler_3d\(\): expected 5D input"):
+        cd.grid_sampler_3d(cd.zeros(1, 1, 2, 2), cd.zeros(1, 2, 2, 2), 0, 0, False)
