@@ -112,6 +112,26 @@ def test_abs_in_place_refuses_complex_tensors() -> None:
         cd.tensor([1j]).abs_()
 
 
+def test_activations_in_place_are_functions() -> None:
+    """As in PyTorch's top namespace."""
+    for name, rest in (("selu", ()), ("celu", (1.5,)), ("threshold", (0.1, 7.0))):
+        x = cd.tensor([-1.0, 0.5])
+        want = getattr(cd, name)(x, *rest).tolist()
+        assert getattr(cd, name + "_")(x, *rest) is x
+        assert x.tolist() == want
+
+
+def test_integers_take_no_broken_multiples_and_no_quotients() -> None:
+    """``alpha`` must be whole for them, and ``addcdiv`` refuses them."""
+    x = cd.tensor([1, 2])
+    assert cd.add(x, x, alpha=3).tolist() == [4, 8]
+    for function in (cd.add, cd.sub, cd.Tensor.add_, cd.Tensor.subtract_):
+        with pytest.raises(RuntimeError, match="argument alpha must not be a floating point number"):
+            function(x, x, alpha=1.5)
+    with pytest.raises(NotImplementedError, match="\"addcdiv\" not implemented for 'Long'"):
+        cd.addcdiv(x, x, x)
+
+
 def test_bools_have_a_sign_and_a_square() -> None:
     """The sign and the conjugate are bool, in place too; the square is int64."""
     x = cd.tensor([True, False])

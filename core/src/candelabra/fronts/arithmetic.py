@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dtypes import FLOATING
 from candelabra.fronts.comparison import result_type
 from candelabra.fronts.registry import front
 from candelabra.interchange.nested import fitted
@@ -18,25 +19,31 @@ if TYPE_CHECKING:
 @front
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``."""
-    return arithmetic.add.function(input, other if alpha == 1 else other * alpha, out=out)
+    return arithmetic.add.function(input, other if alpha == 1 else _times(input, other, alpha), out=out)
 
 
 @front(function=False)
 def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`add`."""
-    return arithmetic.add.form("inplace")(input, other if alpha == 1 else other * alpha)
+    return arithmetic.add.form("inplace")(input, other if alpha == 1 else _times(input, other, alpha))
 
 
 @front(aliases=("subtract",))
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``."""
-    return arithmetic.sub.function(input, other if alpha == 1 else other * alpha, out=out)
+    return arithmetic.sub.function(input, other if alpha == 1 else _times(input, other, alpha), out=out)
 
 
 @front(function=False, aliases=("subtract_",))
 def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
-    return arithmetic.sub.form("inplace")(input, other if alpha == 1 else other * alpha)
+    return arithmetic.sub.form("inplace")(input, other if alpha == 1 else _times(input, other, alpha))
+
+
+def _times(input: Any, other: Any, alpha: Any) -> Any:
+    if type(alpha) is float and result_type(input, other).category < FLOATING:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return other * alpha
 
 
 _ROUNDED: dict[str | None, Operator[..., Tensor]] = {

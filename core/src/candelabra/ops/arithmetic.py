@@ -332,7 +332,7 @@ addcmul.vjp(
 )
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, accepts="floating")
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
     return input + (tensor1 / tensor2 if value == 1 else tensor1 * value / tensor2)

@@ -77,11 +77,23 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @front(method=False)
+def selu_(input: Tensor) -> Tensor:
+    """In-place form of :func:`selu`."""
+    return selu(input, True)
+
+
+@front(method=False)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _applied(network.elu, inplace, input, float(alpha), 1.0, 1.0 / alpha)
+
+
+@front(method=False)
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place form of :func:`celu`."""
+    return celu(input, alpha, True)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -118,6 +130,12 @@ def logsigmoid(input: Tensor) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``input`` where it is above ``threshold`` (or NaN), else ``value``."""
     return _applied(lambda x: x.masked_fill(x <= threshold, value), inplace, input)
+
+
+@front(method=False)
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """In-place form of :func:`threshold`."""
+    return _applied(lambda x: x.masked_fill(x <= threshold, value), True, input)
 
 
 # -- clipped and shrunk -----------------------------------------------------------------------------------------------
