@@ -519,3 +519,14 @@ def test_sign_of_complex_zeros_has_no_sign() -> None:
     assert complex(xp.sign(xp.asarray(3 - 4j, dtype=xp.complex128))) == pytest.approx(
         cmath.rect(1, cmath.phase(3 - 4j))
     )
+
+
+@pytest.mark.parametrize("b", [0.5, 2.0, 4.0, 0.0])
+@pytest.mark.parametrize("size", [(), (40000,)])
+def test_tanh_of_infinite_complex_numbers(b: float, size: tuple[int, ...]) -> None:
+    """±1 with a zero of the imaginary part's sign, whatever the angle; in place too."""
+    for z in (complex(INF, b), complex(INF, -b), complex(-INF, b), complex(-INF, -b)):
+        x = xp.full(size, z, dtype=xp.complex64)
+        for found in (xp.tanh(x), x.tanh_()):
+            got = complex(found.reshape(-1)[-1].item())
+            assert (got, math.copysign(1, got.imag)) == (math.copysign(1, z.real), math.copysign(1, z.imag))

@@ -23,6 +23,13 @@ def _expm1(z: Any) -> Any:
     return power
 
 
+def _tanh(z: Any) -> Any:
+    # The Array API standard has tanh(±inf + bi) = ±1 with a zero of b's sign, where C has that of sin(2b).
+    out = asarray(np.tanh(z))
+    out.imag = np.where(np.isinf(z.real) & np.isfinite(z.imag), np.copysign(0.0, z.imag), out.imag)
+    return out
+
+
 def _for_complex(name: str, function: Kernel) -> dict[str, Kernel]:
     """The kernel and its in-place form: ``function`` for complex arrays, what there was for others."""
     plain, plain_into = elementwise.KERNELS[name], elementwise.KERNELS[name + "_"]
@@ -40,4 +47,4 @@ def _for_complex(name: str, function: Kernel) -> dict[str, Kernel]:
     return {name: kernel, name + "_": into}
 
 
-KERNELS: dict[str, Kernel] = _for_complex("expm1", _expm1)
+KERNELS: dict[str, Kernel] = {**_for_complex("expm1", _expm1), **_for_complex("tanh", _tanh)}
