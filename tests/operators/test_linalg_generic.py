@@ -7,6 +7,10 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra.operator.record import OPERATORS
+
+from tests.core.autograd.test_derivatives import Samples
+from tests.operators.samples.linalg import SAMPLES
 
 RNG = np.random.default_rng(2)
 CALLS = {
@@ -62,3 +66,25 @@ def test_pivots_become_permutations_by_composition(lantern: Any, shape: tuple[in
     with cd.fallback("error"):
         found = cd.lu_unpack(LU.to(device), pivots.to(device)).P
     assert found.cpu().tolist() == P.tolist()
+
+
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, float("inf"), -float("inf")])
+def test_norms_by_composition(lantern: Any, order: float) -> None:
+    """Every order."""
+    a = cd.tensor(RNG.normal(size=(2, 3)).astype("float32"))
+    with cd.fallback("error"):
+        found = cd.linalg.vector_norm(a.to("lantern"), order, 1)
+    np.testing.assert_allclose(found.cpu().numpy(), cd.linalg.vector_norm(a, order, 1).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_rules_of_shape_say_what_kernels_return(name: str) -> None:
+    """For every operator with a sample."""
+    args = SAMPLES[name](Samples(cd.float64))
+    record = OPERATORS[name]
+    found = record.function(*args)
+    shapes = record.rule(record, args)
+    if record.schema.result is None:
+        assert tuple(found.shape) == tuple(shapes)
+    else:
+        assert tuple(tuple(part.shape) for part in found) == tuple(tuple(shape) for shape in shapes)

@@ -17,6 +17,7 @@ from candelabra.linalg.requirements import check_square, factored
 from candelabra.linalg.spectra import linalg_eigh
 from candelabra.linalg.triangular import identity, solved_triangular
 from candelabra.operator.rules import shape_of
+from candelabra.ops.creation import zeroed
 from candelabra.ops.joining import cat
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _polished(A: Tensor, B: Tensor | None, values: Tensor, vectors: Tensor) -> t
     A, B = A.unsqueeze(-3), B.unsqueeze(-3)
     Bx = B @ x
     norm = (x.mT @ Bx - 1) * 0.5
-    system = cat([cat([A - e * B, -Bx], -1), cat([-Bx.mT, norm * 0], -1)], -2)
+    system = cat([cat([A - e * B, -Bx], -1), cat([-Bx.mT, zeroed(norm)], -1)], -2)
     step: Any = linalg_solve_ex(system, cat([e * Bx - A @ x, norm], -2)).result
     x, e = x + step.narrow(-2, 0, m), e + step.narrow(-2, m, 1)
     return e.squeeze(-1).squeeze(-1), x.squeeze(-1).mT

@@ -19,6 +19,7 @@ from candelabra.operator.arguments import as_dims, as_dtype, wrap_dim
 from candelabra.operator.promotion import real_part
 from candelabra.operator.record import operator
 from candelabra.operator.rules import reduction, shape_of
+from candelabra.ops.creation import zeroed
 from candelabra.ops.reductions import spread
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def linalg_vector_norm(input: Tensor, order: float, dim: Dims = None, keepdim: b
 
 def _norm_back(g: Tensor, input: Tensor, out: Tensor, order: float, dim: Any, keepdim: bool) -> Tensor:
     if order == 0:
-        return input * 0
+        return zeroed(input)
     shape = shape_of(input)
     g, norm = spread(g, dim, keepdim, shape), spread(out, dim, keepdim, shape)
     if order == 1:

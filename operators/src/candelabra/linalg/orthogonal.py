@@ -61,7 +61,7 @@ def _qr_back(Q: Tensor, R: Tensor, mode: str, g_Q: Tensor | None = None, g_R: Te
     square, rest = R.narrow(-1, 0, m), R.narrow(-1, m, n - m)
     if g_R is None:
         first = _tall_back(Q, square, g_Q, None)
-        return cat([first, (rest * 0).expand(*first.shape[:-1], n - m)], -1)
+        return cat([first, first.new_zeros((*first.shape[:-1], n - m))], -1)
     g_rest = g_R.narrow(-1, m, n - m)
     through = (Q @ rest) @ g_rest.mH
     first = _tall_back(Q, square, through if g_Q is None else g_Q + through, g_R.narrow(-1, 0, m))

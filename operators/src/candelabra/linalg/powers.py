@@ -13,6 +13,7 @@ from candelabra.linalg.triangular import identity
 from candelabra.operator.record import operator
 from candelabra.operator.rules import shape_of
 from candelabra.ops.arithmetic import where
+from candelabra.ops.creation import zeroed
 from candelabra.ops.joining import cat
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _matrix_exp_back(g: Tensor, input: Tensor) -> Tensor:
     n = input.shape[-1]
     turned = input.mH
     above = cat([turned, g], -1)
-    below = cat([g * 0, turned], -1)
+    below = cat([zeroed(g), turned], -1)
     return linalg_matrix_exp(cat([above, below], -2)).narrow(-2, 0, n).narrow(-1, n, n)
 
 
