@@ -131,6 +131,20 @@ def test_at_beta_0_the_input_is_not_looked_at(name: str) -> None:
     assert first.grad.abs().sum().item() == 0
 
 
+def test_factors_of_integers_are_integers() -> None:
+    """A fraction is cut off, as PyTorch's kernels do."""
+    x = cd.tensor([[2, 0], [0, 2]])
+    assert cd.addmm(x, x, x, beta=1.7, alpha=0.6).tolist() == x.tolist()
+    assert cd.addmm(x, x, x, beta=True, alpha=2.9).tolist() == [[10, 0], [0, 10]]
+
+
+def test_addbmm_in_place_grows_a_tensor_that_broadcasts() -> None:
+    """PyTorch's oddity: no other in-place form does."""
+    x = cd.ones(1)
+    assert x.addbmm_(cd.ones(3, 2, 2), cd.ones(3, 2, 2), beta=2) is x
+    assert x.tolist() == [[8.0, 8.0], [8.0, 8.0]]
+
+
 def test_addr_of_bools_is_logic() -> None:
     """A disjunction of conjunctions; beta and alpha count as truth values."""
     a, v, w = cd.tensor([[True, False], [False, False]]), cd.tensor([True, False]), cd.tensor([False, True])
@@ -185,9 +199,19 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         "argument beta must not be a complex number",
     ),
     (
-        lambda: cd.addmm(cd.ones(2, 2).int(), cd.ones(2, 2).int(), cd.ones(2, 2).int(), alpha=0.5),
+        lambda: cd.addr(cd.ones(2).int(), cd.ones(2).int(), cd.ones(2).int(), alpha=0.5),
         RuntimeError,
         "argument alpha must not be a floating point number",
+    ),
+    (
+        lambda: cd.addr(cd.ones(2), cd.ones(2), cd.ones(2), beta=True),
+        RuntimeError,
+        "Boolean beta only supported for Boolean results",
+    ),
+    (
+        lambda: cd.ones(1, requires_grad=True).addbmm_(cd.ones(1, 2, 2), cd.ones(1, 2, 2)),
+        RuntimeError,
+        "cannot resize variables that require grad",
     ),
     (
         lambda: cd.ones(2).addmm_(cd.ones(2, 2), cd.ones(2, 2)),

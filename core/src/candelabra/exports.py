@@ -35,7 +35,8 @@ EXPORTS: Final[dict[str, str]] = {
     # shapes, devices
     "Size": "candelabra.size:Size",
     **{name: f"candelabra.layout:{name}" for name in (
-        "channels_last", "channels_last_3d", "contiguous_format", "memory_format", "preserve_format", "strided",
+        "channels_last", "channels_last_3d", "contiguous_format", "memory_format", "preserve_format", "sparse_coo",
+        "strided",
     )},
     "get_default_device": "candelabra.device:get_default_device",
     "set_default_device": "candelabra.device:set_default_device",

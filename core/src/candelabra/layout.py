@@ -10,7 +10,7 @@ Shape = tuple[int, ...]
 
 
 class layout:
-    """How elements are kept. There is one: :data:`strided`."""
+    """How elements are kept: :data:`strided`. Sparse layouts have a name, so that programs can ask, and are refused."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -24,6 +24,7 @@ class memory_format(layout):
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

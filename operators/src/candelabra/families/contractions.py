@@ -82,9 +82,9 @@ def tensordot(input: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
     a, b = shape_of(input), shape_of(other)
     # A dim of size 1 stands for equal elements: the other one is summed up before.
     short = [i for i, j in zip(first, second, strict=True) if a[i] != b[j] == 1]
-    input = input.sum(tuple(short), True) if short else input
+    input = input.sum(tuple(short), True, dtype=input.dtype) if short else input
     short = [j for i, j in zip(first, second, strict=True) if b[j] != a[i] == 1]
-    other = other.sum(tuple(short), True) if short else other
+    other = other.sum(tuple(short), True, dtype=other.dtype) if short else other
     a = shape_of(input)
     rows = tuple(i for i in range(len(a)) if i not in first)
     columns = tuple(j for j in range(len(b)) if j not in second)

@@ -109,12 +109,12 @@ def _check_sizes(terms: list[Labelled], equation: Equation) -> None:
 
 
 def _summed(term: Labelled, kept: set[int]) -> Labelled:
-    """Sum over the dims whose label nobody needs any more."""
+    """Sum over the dims whose label nobody needs any more; integers sum to int64, as they do anywhere."""
     tensor, labels = term
     gone = tuple(d for d, label in enumerate(labels) if label not in kept)
     if not gone:
         return term
-    return tensor.sum(gone, dtype=tensor.dtype), tuple(label for label in labels if label in kept)
+    return tensor.sum(gone), tuple(label for label in labels if label in kept)
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------

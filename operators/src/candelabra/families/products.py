@@ -10,6 +10,7 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, PYTHON_NAMES, category_of_scalar
+from candelabra.fronts.registry import front
 from candelabra.operator.promotion import unpromoted
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of
@@ -178,16 +179,13 @@ def unscaled(g: Tensor, factor: Number) -> Tensor:
     return g if factor == 1 else g * conj(factor)
 
 
-def _check_factors(input: Tensor, beta: Number, alpha: Number) -> None:
+def _factors(input: Tensor, *factors: Number) -> tuple[Number, ...]:
+    """``beta`` and ``alpha`` as numbers of the tensor's kind: integers cut fractions off, as PyTorch's kernels do."""
     category = input.dtype.category
-    for name, factor in (("beta", beta), ("alpha", alpha)):
-        kind = category_of_scalar(factor)
-        if kind == BOOL < category or kind == BOOL == category:
-            continue
-        if kind == COMPLEX and category < COMPLEX:
+    for name, factor in zip(("beta", "alpha"), factors):
+        if isinstance(factor, complex) and category < COMPLEX:
             raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
-        if kind == FLOATING and category < FLOATING:
-            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    return tuple(int(f.real) for f in factors) if category < FLOATING else factors
 
 
 def _fits(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -200,7 +198,6 @@ def _fits(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
 def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
     """``beta * input + alpha * product``; at beta 0, ``input`` is not looked at, so that its NaN stays out."""
     alike(input, product)
-    _check_factors(input, beta, alpha)
     _fits(input, shape_of(product))
     product = scaled(product, alpha)
     return product if beta == 0 else scaled(input, beta) + product
@@ -211,7 +208,7 @@ def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Ten
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored when beta is 0."""
     matrices(mat1, mat2)
-    return combined(input, matmul(mat1, mat2), beta, alpha)
+    return combined(input, matmul(mat1, mat2), *_factors(input, beta, alpha))
 
 
 addmm.vjp(
@@ -226,7 +223,7 @@ addmm.vjp(
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored when beta is 0."""
     matrix_vector(input, mat, vec)
-    return combined(input, matmul(mat, vec), beta, alpha)
+    return combined(input, matmul(mat, vec), *_factors(input, beta, alpha))
 
 
 addmv.vjp(
@@ -251,13 +248,16 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     ``input`` broadcasts to (n, m), and is ignored when beta is 0. Dtypes promote.
     """
     _ranked(addr, (input, vec1, vec2))
-    if input.dtype.category == BOOL:
-        for name, factor in (("beta", beta), ("alpha", alpha)):
-            if category_of_scalar(factor) > BOOL + 1:
-                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    kind = input.dtype.category
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if kind < FLOATING and category_of_scalar(factor) >= FLOATING:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        if kind > BOOL and isinstance(factor, bool):
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if kind == BOOL:
         beta, alpha = bool(beta), bool(alpha)
     else:
-        _check_factors(input, beta, alpha)
+        beta, alpha = _factors(input, beta, alpha)
     return combined(input, vec1.unsqueeze(1) * vec2, beta, alpha)
 
 
@@ -273,7 +273,7 @@ addr.vjp(
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored at beta 0."""
     batches(batch1, batch2)
-    return combined(input, matmul(batch1, batch2), beta, alpha)
+    return combined(input, matmul(batch1, batch2), *_factors(input, beta, alpha))
 
 
 baddbmm.vjp(
@@ -284,14 +284,14 @@ baddbmm.vjp(
 
 
 @operator(by(lambda input, batch1, batch2, **_: _fits(input, batches(batch1, batch2)[1:])), promote=unpromoted,
-          accepts="numeric", inplace=True)  # fmt: skip
+          accepts="numeric")  # fmt: skip
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
     count, n, m = batches(batch1, batch2)
     # The sum over batches is one product of matrices laid side by side.
     inside = count * shape_of(batch1)[2]
     wide = batch1.transpose(0, 1).reshape((n, inside))
-    return combined(input, matmul(wide, batch2.reshape((inside, m))), beta, alpha)
+    return combined(input, matmul(wide, batch2.reshape((inside, m))), *_factors(input, beta, alpha))
 
 
 addbmm.vjp(
@@ -299,3 +299,17 @@ addbmm.vjp(
     batch1=lambda g, batch2, alpha: unscaled(matmul(g, batch2.mH), alpha),
     batch2=lambda g, batch1, alpha: unscaled(matmul(batch1.mH, g), alpha),
 )
+
+
+@front(function=False)
+def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """In-place form of :func:`addbmm`. Alone among in-place forms it gives a tensor that broadcasts the new shape.
+
+    ``RuntimeError`` where the shape would change and the tensor requires grad.
+    """
+    _, *shape = batches(batch1, batch2)
+    if shape_of(input) != tuple(shape):
+        made = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        input.resize_(made.shape)
+        return input.copy_(made)
+    return addbmm.form("inplace")(input, batch1, batch2, beta=beta, alpha=alpha)
