@@ -16,17 +16,26 @@ Kernel = Callable[..., Any]
 
 def _expm1(z: Any) -> Any:
     # exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin²(y/2), without cancellation. Beside infinities and NaN exp() is right.
-    power = asarray(np.exp(z))
-    half = np.sin(0.5 * z.imag)
-    near = np.expm1(z.real) * np.cos(z.imag) - 2 * half * half + 0.0  # not -0, as exp(-0) - 1
-    power.real = np.where(np.isfinite(z), near, power.real - 1)
-    return power
+    x, y = z.real, z.imag
+    out = np.empty_like(z)
+    less, half = np.expm1(x), np.sin(0.5 * y)
+    versine = 2 * half * half  # 1 - cos(y)
+    out.real = less - less * versine - versine + 0.0  # not -0, as exp(-0) - 1
+    out.imag = np.exp(x) * np.sin(y)
+    odd = ~np.isfinite(out)
+    if odd.any():
+        power = np.exp(z[odd])
+        power.real -= 1
+        out[odd] = power
+    return out
 
 
 def _tanh(z: Any) -> Any:
     # The Array API standard has tanh(±inf + bi) = ±1 with a zero of b's sign, where C has that of sin(2b).
     out = asarray(np.tanh(z))
-    out.imag = np.where(np.isinf(z.real) & np.isfinite(z.imag), np.copysign(0.0, z.imag), out.imag)
+    infinite = np.isinf(z.real) & np.isfinite(z.imag)
+    if infinite.any():
+        out.imag = np.where(infinite, np.copysign(0.0, z.imag), out.imag)
     return out
 
 
