@@ -7,7 +7,7 @@ import warnings
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import device as device_type
 from candelabra.device import open_device
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, get_default_dtype
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, default_for_category, get_default_dtype
 from candelabra.dtypes import dtype as dtype_type
 from candelabra.fronts.registry import front
 from candelabra.interchange import dlpack, nested
@@ -32,7 +32,7 @@ def _from_values(data: Any, d: dtype_type | None, device: Any) -> Tensor:
     """A new tensor of numbers in nested sequences."""
     kind = type(data)
     if kind in nested.CATEGORY:  # one number: no need for a look at its bytes
-        wanted = nested.default_for_category(nested.CATEGORY[kind]) if d is None else d
+        wanted = default_for_category(nested.CATEGORY[kind]) if d is None else d
         if wanted.category >= FLOATING and kind is not complex:
             made: Tensor = full((), data, dtype=wanted, device=open_device(device))
             return made

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.backend import TO_NUMPY, allocate, zeros
-from candelabra_cpu.quiet import run, run_in_copy, wrapped
+from candelabra_cpu.quiet import quiet, run, run_in_copy, wrapped
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
@@ -22,6 +22,17 @@ def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
     except (OverflowError, ValueError, TypeError):  # too wide an integer, infinity as an integer, a complex value
         run_in_copy(out.fill, wrapped(out, value)[1] if isinstance(value, int) else np.asarray(value).astype(out.dtype))
     return out
+
+
+def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
+    """``start + step * i`` in int64 or float64, then cast."""
+    whole = isinstance(start, int) and isinstance(step, int)
+    out = np.arange(length, dtype=np.int64 if whole else np.float64)
+    if step != 1:
+        out *= step
+    if start != 0:
+        out += start
+    return out.astype(TO_NUMPY[dtype], copy=False)
 
 
 def clone(x: Any) -> Any:
@@ -60,5 +71,5 @@ def copied_(x: Any, src: Any) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "full": full, "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
+    "full": full, "arange": quiet(arange), "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
 }  # fmt: skip

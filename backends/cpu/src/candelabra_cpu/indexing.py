@@ -16,6 +16,8 @@ import numpy as np
 from candelabra_cpu.quiet import quiet
 
 HALVES = ("float16", "bfloat16")
+WIDE = 64
+"""From so many columns on, rows are added one by one in Python."""
 
 
 def _within(index: Any, size: int) -> None:
@@ -37,6 +39,11 @@ def _add_rows(work: Any, rows: Any, values: Any) -> None:
     if work.shape[1] == 1:
         np.add.at(work[:, 0], rows, values[:, 0].astype(work.dtype, copy=False))  # one-dimensional: the fast path
         return
+    if work.shape[1] >= WIDE:
+        wide = values.astype(work.dtype, copy=False)
+        for place, row in zip(rows.tolist(), range(len(rows))):
+            work[place] += wide[row]
+        return
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -55,7 +62,7 @@ def gather(x: Any, dim: int, index: Any) -> Any:
         return np.empty(index.shape, x.dtype)
     if x.ndim == 1 == index.ndim:
         return x.take(index)
-    return np.take_along_axis(_corner(x, dim, index), index, dim)
+    return x.reshape(-1).take(_places(x, dim, index))
 
 
 def _corner(x: Any, dim: int, index: Any) -> Any:
@@ -69,13 +76,16 @@ def _places(x: Any, dim: int, index: Any) -> Any:
     """Where ``index`` points to, in ``x`` as if flattened in C order: shape of ``index``."""
     _within(index, x.shape[dim])
     _corner(x, dim, index)
-    step = 1
-    places: Any = 0
+    step = stride = 1
+    rest: Any = 0
     for d in range(x.ndim - 1, -1, -1):
-        along = index if d == dim else np.arange(index.shape[d]).reshape([-1 if i == d else 1 for i in range(x.ndim)])
-        places = places + along * step
+        if d == dim:
+            stride = step
+        elif index.shape[d] > 1:
+            rest = rest + (np.arange(index.shape[d]) * step).reshape([-1 if i == d else 1 for i in range(x.ndim)])
         step *= x.shape[d]
-    return places
+    scaled = index if stride == 1 else index * stride
+    return scaled + rest if x.ndim > 1 else scaled
 
 
 def _scatter_parts(x: Any, index: Any, src: Any) -> tuple[Any, Any, Any]:
@@ -105,7 +115,7 @@ def scatter_src(x: Any, dim: int, index: Any, src: Any) -> Any:
         return x.copy(order="C")
     x, index, src = _scatter_parts(x, index, src)
     out = x.copy(order="C")
-    out.reshape(-1)[_places(x, dim, index).reshape(-1)] = src.reshape(-1)
+    out.reshape(-1)[_places(x, dim, index)] = src
     return out.reshape(shape)
 
 

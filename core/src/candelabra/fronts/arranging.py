@@ -130,7 +130,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         return flip(input, first, second)
     if turns:
         turned = flip(input, second if turns == 1 else first)
-        return creation.clone(views.transpose(turned, first, second))
+        return views.transpose(turned, first, second)
     return creation.clone(input)
 
 

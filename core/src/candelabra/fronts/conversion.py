@@ -150,7 +150,8 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy in memory of its own, in C order unless ``memory_format`` asks for channels last. Recorded by autograd."""
     order = None if memory_format is None else physical_order(input.ndim, memory_format)
     if order is not None:
-        return views.permute(creation.clone(views.permute(input, order)), inverse(order))
+        turned: Tensor = views.permute(creation.clone(views.permute(input, order)), inverse(order))
+        return turned
     made: Tensor = creation.clone(input)
     return made
 

@@ -85,7 +85,7 @@ def arange(
         start, end, step = int(start), int(end), int(step)
         whole = whole or d is int64
     if step == 0:
-        raise RuntimeError("step must be nonzero")
+        raise (ValueError if real[2] else RuntimeError)("step must be nonzero")  # the former where it was cut off
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     length = -((start - end) // step) if whole else math.ceil((real[1] - real[0]) / real[2])

@@ -32,7 +32,7 @@ def with_exact_out(function: F) -> F:
 def _with_out(function: F, exact: bool) -> F:
     @wraps(function)
     def form(*args: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None) if kwargs else None
+        out: Any = kwargs.pop("out", None) if kwargs else None
         made = function(*args, **kwargs)
         if hasattr(out, "_payload"):
             for given in args:

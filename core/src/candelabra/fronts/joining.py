@@ -8,9 +8,9 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import promote_types
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
-from candelabra.fronts.shaping import narrow, unsqueeze
+from candelabra.fronts.shaping import unsqueeze
 from candelabra.operator.arguments import wrap_dim
-from candelabra.ops import joining
+from candelabra.ops import joining, placing, views
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -55,8 +55,10 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 @front
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
-    d = wrap_dim(dim, tensor.ndim)
-    size = tensor.shape[d]
+    d, shape = wrap_dim(dim, tensor.ndim), tuple(tensor._payload.shape)
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    size = shape[d]
     if isinstance(split_size_or_sections, int):
         step = split_size_or_sections
         if step < 0:
@@ -74,7 +76,8 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
     parts: list[Any] = []
     start = 0
     for length in sections:
-        parts.append(narrow(tensor, d, start, length))
+        index = placing.one_slice(shape, d, start, start + length)
+        parts.append(views.basic_index.function(tensor, index))
         start += length
     return tuple(parts)
 

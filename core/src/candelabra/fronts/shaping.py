@@ -277,7 +277,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 
 
 @front
-def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """``length`` slices along ``dim``, from ``start`` on."""
     shape = input._payload.shape
     if not shape:

@@ -12,6 +12,7 @@ from candelabra.dispatch.out import store
 from candelabra.dispatch.promote import title
 from candelabra.fronts import arranging, indexing, joining, shaping
 from candelabra.fronts.registry import front
+from candelabra.operator.arguments import wrap_dim
 from candelabra.ops import views
 from candelabra.ops.creation import clone
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    d = shaping.wrap_dim(dim, input.ndim)
+    d = wrap_dim(dim, input.ndim)
     if not input.ndim:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     return indexing.__getitem__(input, (*(slice(None),) * d, slice(start, end, step)))

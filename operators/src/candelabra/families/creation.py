@@ -152,7 +152,8 @@ def logspace(
         wanted = as_dtype(dtype)
     if wanted.category == INTEGER:  # cut off first, as linspace does
         ends = [int(v) for v in ends]
-    exponents = linspace(*ends, steps, dtype=complex128 if wanted.category == COMPLEX else float64, device=device)
+    wide = complex128 if wanted.category == COMPLEX else float64
+    exponents = linspace(ends[0], ends[1], steps, dtype=wide, device=device)
     return _marked((base**exponents).to(wanted), requires_grad)
 
 
