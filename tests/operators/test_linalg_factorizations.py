@@ -9,6 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.linalg import LinAlgError
+from candelabra.namespace import public_names
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 1, 4, 3), (0, 3, 3), (2, 0, 3), (2, 3, 0), (0, 0)]
@@ -246,6 +247,35 @@ def test_vectors_integers_and_oblong_matrices_are_refused(function: str, name: s
     if function != "matrix_exp":
         with pytest.raises(RuntimeError, match=r"Low precision dtypes not supported\. Got Half"):
             call(cd.ones(2, 2, dtype=cd.float16))
+
+
+POSITIONAL = {
+    "solve": 1, "solve_ex": 1, "solve_triangular": 1, "tensorsolve": 1, "lstsq": 1, "lu_solve": 2, "ldl_solve": 2,
+    "matrix_power": 1, "cross": 1, "vecdot": 1, "matmul": 1, "householder_product": 1, "cholesky_solve": 1, "ormqr": 2,
+    "lu_unpack": 1, "triangular_solve": 1, "dist": 1, "renorm": 3,
+}  # fmt: skip
+ALL = [n.removeprefix("linalg.") for n in public_names() if n.startswith("linalg.") and n != "linalg.multi_dot"]
+OLDER = [
+    "det", "slogdet", "logdet", "inverse", "pinverse", "matrix_power", "cholesky", "cholesky_solve", "cholesky_inverse",
+    "qr", "svd", "geqrf", "ormqr", "lu_solve", "lu", "lu_unpack", "triangular_solve", "norm", "dist", "renorm",
+    "svd_lowrank", "pca_lowrank", "lobpcg",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("namespace", "name"), [*((cd.linalg, n) for n in ALL), *((cd, n) for n in OLDER)])
+def test_what_is_no_tensor_is_refused(namespace: Any, name: str) -> None:
+    """With PyTorch's TypeError, by every function, before anything else is asked of it."""
+    others = {"upper": True} if name == "solve_triangular" else {}
+    with pytest.raises(TypeError, match=rf"{name}\w*\(\): argument '\w+' \(position 1\) must be Tensor, not list"):
+        getattr(namespace, name)([[1.0]], *[cd.ones(1, 1, dtype=cd.int32)] * POSITIONAL.get(name, 0), **others)
+
+
+def test_chains_are_of_tensors() -> None:
+    """The element that is none is named."""
+    with pytest.raises(
+        TypeError, match=r"linalg_multi_dot\(\): expected Tensor as element 1 in argument 0, but got int"
+    ):
+        cd.linalg.multi_dot([cd.eye(2), 3])
 
 
 def test_other_arguments_are_checked() -> None:

@@ -85,6 +85,15 @@ def test_the_older_norm_takes_orders_of_vectors_over_several_dims() -> None:
     assert cd.norm(A.float(), dtype=cd.float64).dtype is cd.float64
 
 
+def test_numpys_names_of_dims_are_understood() -> None:
+    """``axis`` and ``keepdims`` by keyword."""
+    A = cd.tensor(random((3, 4)))
+    for function in (cd.norm, cd.linalg.norm, cd.linalg.vector_norm):
+        assert cd.equal(function(A, axis=1, keepdims=True), function(A, dim=1, keepdim=True))
+    assert cd.equal(cd.linalg.matrix_norm(A, axis=(1, 0), keepdims=True), cd.linalg.matrix_norm(A, "fro", (1, 0), True))
+    assert cd.equal(cd.linalg.vecdot(A, A, axis=0), cd.linalg.vecdot(A, A, dim=0))
+
+
 def test_norms_of_nothing_are_zero_unless_they_are_extremes() -> None:
     """Of vectors and of matrices without elements."""
     for order in (0, 0.5, 1, 2, 3):

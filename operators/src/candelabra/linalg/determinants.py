@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.inversion import linalg_inv_ex
 from candelabra.linalg.requirements import batch, check_square, factored, square
@@ -80,6 +81,7 @@ linalg_slogdet.vjp(A=_slogdet_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_slogdet")
 def slogdet(A: Tensor, *, out: Any = None) -> SignAndLogarithm:
     """``(sign, logabsdet)`` of the determinants of (…, n, n) matrices, which may be too large or small for the dtype.
 
@@ -89,6 +91,7 @@ def slogdet(A: Tensor, *, out: Any = None) -> SignAndLogarithm:
 
 
 @front
+@takes_tensors("logdet")
 def logdet(input: Tensor) -> Tensor:
     """The logarithms of the determinants of (…, n, n) matrices: NaN of negative ones, -inf of 0."""
     check_square("logdet", shape_of(input))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.dispatch.promote import title
+from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
 from candelabra.linalg import determinants, inversion, norms, orthogonal, pivoted, positive, powers, ranks, singular
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import check_info, factored, not_positive
 from candelabra.operator.rules import shape_of
@@ -18,36 +20,42 @@ if TYPE_CHECKING:
 
 
 @front
+@takes_tensors("det")
 def det(input: Tensor) -> Tensor:
     """The determinants of (…, n, n) matrices; see ``linalg.det``."""
     return determinants.linalg_det(input)
 
 
 @front
+@takes_tensors("slogdet")
 def slogdet(input: Tensor, *, out: Any = None) -> SignAndLogarithm:
     """Sign and logarithm of the determinants of (…, n, n) matrices; see ``linalg.slogdet``."""
     return determinants.slogdet(input, out=out)
 
 
 @front
+@takes_tensors("inverse")
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverses of (…, n, n) matrices; see ``linalg.inv``."""
     return inversion.inv(input, out=out)
 
 
 @front
+@takes_tensors("pinverse")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverses of (…, m, n) matrices; singular values up to ``rcond`` times the largest count as zero."""
     return ranks.pinv(input, rcond)
 
 
 @front
+@takes_tensors("matrix_power")
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Square matrices to an integer power; see ``linalg.matrix_power``."""
     return powers.matrix_power(input, n, out=out)
 
 
 @front
+@takes_tensors("cholesky")
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The Cholesky factors of Hermitian positive-definite matrices; see ``linalg.cholesky``.
 
@@ -59,6 +67,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
 
 
 @front
+@takes_tensors("qr")
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> QR:
     """``(Q, R)`` with ``input = Q R``, Q square unless ``some``; see ``linalg.qr``."""
     return orthogonal.qr(input, "reduced" if some else "complete", out=out)
@@ -73,6 +82,7 @@ class SVDOfColumns(NamedTuple):
 
 
 @front
+@takes_tensors("svd")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> SVDOfColumns:
     """``(U, S, V)`` with ``input = U diag(S) Vᴴ``; U and V square unless ``some``, zeros unless ``compute_uv``.
 
@@ -93,12 +103,14 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
 
 
 @front
+@takes_tensors("lu_solve")
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """X with A X = ``b`` for A as ``linalg.lu_factor`` left it; see ``linalg.lu_solve``."""
     return pivoted.lu_solve(LU_data, LU_pivots, b, out=out)
 
 
 @front
+@takes_tensors("lu")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
     """``(LU, pivots)``, with ``get_infos`` ``(LU, pivots, infos)``: see ``linalg.lu_factor_ex``.
 
@@ -117,6 +129,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 # -- norms and distances ----------------------------------------------------------------------------------------------
 @front
+@numpy_names
+@takes_tensors("norm")
 def norm(
     input: Tensor,
     p: Any = "fro",
@@ -140,6 +154,7 @@ def norm(
 
 
 @front
+@takes_tensors("dist")
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of order ``p`` of ``input - other``, a 0-d tensor; the tensors broadcast."""
     difference = input - other
@@ -167,12 +182,14 @@ def _scaled(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 @front
+@takes_tensors("renorm")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """Each slice along ``dim`` whose norm of order ``p`` exceeds ``maxnorm`` scaled down to it."""
     return delivered("renorm", input * _scaled(input, p, dim, maxnorm), out)
 
 
 @front(function=False)
+@takes_tensors("renorm_")
 def renorm_(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """In-place form of :func:`renorm`."""
     return input.mul_(_scaled(input, p, dim, maxnorm))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
 from candelabra.layout import broadcast_shapes
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import batch, check_info, check_matrix, check_square, factored, info, square, whole
 from candelabra.operator.promotion import same
@@ -73,6 +74,7 @@ linalg_ldl_solve.no_gradient("the derivative for 'linalg_ldl_solve' is not imple
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_ldl_factor_ex")
 def ldl_factor_ex(
     input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None
 ) -> BlockFactorsAndInfo:
@@ -84,6 +86,7 @@ def ldl_factor_ex(
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_ldl_factor")
 def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> BlockFactors:
     """``(LD, pivots)`` of symmetric (``hermitian``: Hermitian) matrices (…, n, n), of which the lower triangle is read.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import (
     batch,
@@ -63,6 +64,7 @@ linalg_inv_ex.vjp(A=_inverse_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_inv_ex")
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Inverse:
     """The inverses of (…, n, n) matrices and an int32 info per matrix: 0, or which pivot is zero.
 
@@ -75,6 +77,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Inverse
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_inv")
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverses of (…, n, n) matrices; ``LinAlgError`` where one is singular."""
     found = linalg_inv_ex(A)
@@ -130,6 +133,7 @@ def _solved(A: Tensor, B: Tensor, left: bool) -> Solution:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_solve_ex")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Solution:
     """As :func:`solve`, with an int32 info per system: 0, or which pivot is zero."""
     found = _solved(A, B, left)
@@ -139,6 +143,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_solve")
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """X with A X = B (X A = B with ``left=False``) for A (…, n, n) and B (…, n, k), (…, n) or (n).
 
@@ -150,6 +155,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_tensorinv")
 def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     """The inverse of ``tensordot`` over the first ``ind`` dims: as a matrix, inverted, its dims turned round."""
     if ind <= 0:
@@ -165,6 +171,7 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tens
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_tensorsolve")
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
     """X with ``tensordot(A, X, X.ndim) == B``; ``dims`` of A are moved to its end first."""
     if dims is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import finfo
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.inversion import linalg_solve_ex
 from candelabra.linalg.orthogonal import linalg_qr
 from candelabra.linalg.positive import linalg_cholesky_ex
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 @front(method=False)
+@takes_tensors("lobpcg")
 def lobpcg(
     A: Tensor,
     k: int | None = None,

@@ -7,6 +7,7 @@ from candelabra.dispatch.promote import title
 from candelabra.dtypes import finfo
 from candelabra.fronts.registry import front
 from candelabra.layout import broadcast_shapes
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.ranks import pinv, pinv_back
 from candelabra.linalg.requirements import factored
@@ -93,6 +94,7 @@ def _checked(A: Tensor, B: Tensor, driver: str | None) -> tuple[str, bool]:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_lstsq")
 def lstsq(
     input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None, out: Any = None
 ) -> LeastSquares:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.orthogonal import qr
 from candelabra.linalg.singular import linalg_svd
 
@@ -35,6 +36,7 @@ def _range_of(A: Tensor, q: int, niter: int) -> Tensor:
 
 
 @front(method=False)
+@takes_tensors("svd_lowrank")
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> LowRank:
     """The ``q`` leading singular values and vectors of A - M, nearly: ``A - M ≈ U diag(S) Vᴴ``.
 
@@ -57,6 +59,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 
 @front(method=False)
+@takes_tensors("pca_lowrank")
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> LowRank:
     """Principal components of the rows of A, (…, m, n): :func:`svd_lowrank` of A with its columns' means taken away.
 

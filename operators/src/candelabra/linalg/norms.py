@@ -11,7 +11,9 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import COMPLEX, FLOATING, can_cast, dtype
+from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import check_floating, check_matrix
 from candelabra.linalg.singular import linalg_svdvals
@@ -110,6 +112,8 @@ def norm_of_vectors(x: Tensor, order: float, dim: Any, keepdim: bool) -> Tensor:
 
 
 @front(namespace="linalg")
+@numpy_names
+@takes_tensors("linalg_vector_norm")
 def vector_norm(
     x: Tensor,
     ord: float = 2,
@@ -168,6 +172,8 @@ def _listed(dim: Any) -> str:
 
 
 @front(namespace="linalg")
+@numpy_names
+@takes_tensors("linalg_matrix_norm")
 def matrix_norm(
     input: Tensor,
     ord: Any = "fro",
@@ -187,6 +193,8 @@ def matrix_norm(
 
 
 @front(namespace="linalg")
+@numpy_names
+@takes_tensors("linalg_norm")
 def norm(
     input: Tensor,
     ord: Any = None,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import check_matrix, factored, least, matrices, whole
 from candelabra.linalg.triangular import identity, triangular_solution
@@ -90,6 +91,7 @@ linalg_qr.vjp(A=_qr_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_qr")
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> QR:
     """``(Q, R)`` with ``A = Q R`` for matrices (…, m, n), Q with orthonormal columns, R upper triangular.
 
@@ -123,6 +125,7 @@ linalg_geqrf.no_gradient("the derivative for 'geqrf' is not implemented")
 
 
 @front
+@takes_tensors("geqrf")
 def geqrf(input: Tensor, *, out: Any = None) -> Reflections:
     """``(a, tau)`` of matrices (…, m, n): R on and above the diagonal of a, reflections below; their factors (…, k).
 
@@ -177,6 +180,7 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
 
 
 @front
+@takes_tensors("ormqr")
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None
 ) -> Tensor:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import (
     batch,
@@ -152,6 +153,7 @@ linalg_lu_factor_ex.vjp(A=_lu_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_lu_factor_ex")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> FactorsAndInfo:
     """As :func:`lu_factor`, with an int32 info per matrix: 0, or which pivot is zero."""
     found = linalg_lu_factor_ex(A, pivot)
@@ -161,6 +163,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_lu_factor")
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Factors:
     """``(LU, pivots)`` of matrices (…, m, n): L below, U on and above the diagonal; int32 rows swapped, from 1.
 
@@ -179,6 +182,7 @@ def permutation_matrix(pivots: Tensor, like: Tensor) -> Tensor:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_lu")
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> PLU:
     """``(P, L, U)`` with A = P L U for matrices (…, m, n): P (…, m, m), L (…, m, k), U (…, k, n), k = min(m, n)."""
     found = linalg_lu_factor_ex(A, pivot)
@@ -186,6 +190,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> PLU:
 
 
 @front
+@takes_tensors("lu_unpack")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> PLU:
@@ -202,6 +207,7 @@ def lu_unpack(
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_lu_solve")
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Tensor | None = None
 ) -> Tensor:

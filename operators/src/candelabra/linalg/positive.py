@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import (
     batch,
@@ -61,6 +62,7 @@ linalg_cholesky_ex.vjp(input=_cholesky_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_cholesky_ex")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Cholesky:
     """The Cholesky factors and an int32 info per matrix: 0, or the order of the first minor that is not positive."""
     found = linalg_cholesky_ex(input, upper)
@@ -70,6 +72,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_cholesky")
 def cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """L, lower triangular with A = L Lᴴ (``upper``: U with A = Uᴴ U), for Hermitian positive-definite (…, n, n).
 
@@ -81,6 +84,7 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = None) -
 
 
 @front
+@takes_tensors("cholesky_solve")
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """X with A X = ``input``, where ``input2`` is A's Cholesky factor."""
     for name, value in (("b", input), ("u", input2)):
@@ -93,6 +97,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: T
 
 
 @front
+@takes_tensors("cholesky_inverse")
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """A⁻¹, where ``input`` is A's Cholesky factor."""
     check_square("cholesky_inverse", shape_of(input))

@@ -6,6 +6,7 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.inversion import inv
 from candelabra.linalg.requirements import check_square, factored, square, whole
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_matrix_power")
 def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Square matrices to an integer power by repeated squaring; negative powers are those of the inverse.
 

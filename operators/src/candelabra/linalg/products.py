@@ -10,8 +10,9 @@ from candelabra.dispatch.promote import title
 from candelabra.dtypes import BOOL
 from candelabra.fronts.registry import front
 from candelabra.layout import broadcast_shapes
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
-from candelabra.operator.arguments import wrap_dim
+from candelabra.operator.arguments import kind_of, wrap_dim
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of
 from candelabra.ops.joining import cat
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product: another name of ``candelabra.matmul``."""
     return delivered("linalg.matmul", product(input, other), out)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_diagonal")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """A view of the diagonals of matrices in the last two dims: ``candelabra.diagonal`` with other defaults."""
     return A.diagonal(offset, dim1, dim2)
@@ -68,6 +71,7 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_vander")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of the elements of (…, n): Vandermonde's matrices, (…, n, N). ``N`` is n by default.
 
@@ -99,6 +103,9 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     Algorithms, 15.2.
     """
     chain = list(tensors)
+    for i, t in enumerate(chain):
+        if not hasattr(t, "_payload"):
+            raise TypeError(f"linalg_multi_dot(): expected Tensor as element {i} in argument 0, but got {kind_of(t)}")
     if len(chain) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(chain)}")
     row, column = chain[0].ndim == 1, chain[-1].ndim == 1

@@ -8,6 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import FLOATING, finfo
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.inversion import linalg_inv_ex
 from candelabra.linalg.norms import norm as matrix_or_vector_norm
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_cond")
 def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     """The condition numbers ``norm(A, p) * norm(inv(A), p)``; for None, 2 and -2 the quotient of singular values.
 
@@ -74,6 +76,7 @@ def _check_tolerance(name: str, tolerances: dict[str, Any]) -> None:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_matrix_rank")
 def matrix_rank(
     input: Tensor,
     tol: Any = None,
@@ -148,6 +151,7 @@ pseudo_inverse.vjp(input=pinv_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_pinv")
 def pinv(
     input: Tensor,
     rcond: Any = None,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.requirements import check_matrix, factored, least, matrices
 from candelabra.operator.promotion import real_part, same
@@ -115,6 +116,7 @@ def _check_driver(driver: str | None, A: Tensor) -> None:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_svd")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> SVD:
     """``(U, S, Vh)`` with ``A = U diag(S) Vh`` for matrices (…, m, n).
 
@@ -140,6 +142,7 @@ linalg_svdvals.vjp(A=_svdvals_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_svdvals")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """The singular values of (…, m, n) matrices, (…, min(m, n)), in descending order."""
     _check_driver(driver, A)

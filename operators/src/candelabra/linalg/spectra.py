@@ -13,6 +13,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.dtypes import dtype
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.inversion import linalg_solve_ex
 from candelabra.linalg.requirements import check_square, factored, square, whole
@@ -106,6 +107,7 @@ def _triangle(UPLO: str) -> str:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_eigh")
 def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Eigen:
     """``(eigenvalues, eigenvectors)`` of Hermitian matrices (…, n, n), eigenvalues real and ascending.
 
@@ -115,6 +117,7 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Eigen:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_eigvalsh")
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices (…, n, n), real and ascending; see :func:`eigh`."""
     return delivered("linalg.eigvalsh", linalg_eigvalsh(input, _triangle(UPLO)), out)
@@ -175,6 +178,7 @@ linalg_eigvals.vjp(A=_eigvals_back)
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_eig")
 def eig(input: Tensor, *, out: Any = None) -> Eigen:
     """``(eigenvalues, eigenvectors)`` of square matrices (…, n, n), complex, in no particular order.
 
@@ -184,6 +188,7 @@ def eig(input: Tensor, *, out: Any = None) -> Eigen:
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_eigvals")
 def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of square matrices (…, n, n), complex, in no particular order."""
     check_square("linalg.eigvals", shape_of(input))

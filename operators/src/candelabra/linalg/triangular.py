@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.inversion import linalg_solve_ex
 from candelabra.linalg.requirements import check_fit, check_floating, factored
@@ -59,6 +60,7 @@ def solved_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, u
 
 
 @front(namespace="linalg")
+@takes_tensors("linalg_solve_triangular")
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -80,6 +82,7 @@ class TriangularSolution(NamedTuple):
 
 
 @front
+@takes_tensors("triangular_solve")
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
 ) -> TriangularSolution:
