@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
 from candelabra.fft import fft, irfft
+from candelabra.operator.record import OPERATORS
+from candelabra_arrayapi import fft as generic
 from scipy import fft as scipy_fft
 
 rng = np.random.default_rng(13)
@@ -202,3 +204,18 @@ def test_bad_transforms_are_errors_in_pytorchs_words(
     """Every mistake has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
+
+
+def test_transforms_are_written_over_the_array_api_too() -> None:
+    """A device with no transforms of its own gets them from its namespace's extension, with the same results."""
+    kernels = generic.kernels(np)
+    a = rng.standard_normal((3, 4))
+    x = cd.tensor(a)
+    close(OPERATORS["fft_r2c"](x, (0, 1), "ortho", True), kernels["fft_r2c"](a, (0, 1), "ortho", True))
+    close(OPERATORS["fft_r2c"](x, (1,), "forward", False), kernels["fft_r2c"](a, (1,), "forward", False))
+    z = a + 1j
+    for forward in (True, False):
+        found = OPERATORS["fft_c2c"](cd.tensor(z), (0, 1), "backward", forward)
+        close(found, kernels["fft_c2c"](z, (0, 1), "backward", forward))
+    close(OPERATORS["fft_c2r"](cd.tensor(z), (0, 1), "ortho", 7), kernels["fft_c2r"](z, (0, 1), "ortho", 7))
+    assert generic.kernels(object()) == {}

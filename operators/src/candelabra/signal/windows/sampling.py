@@ -54,8 +54,10 @@ def length(M: int, sym: bool) -> int:
 def cosines(weights: Sequence[float], M: int, sym: bool, dtype: Any, device: Any) -> Tensor:
     """``sum over i of (-1)**i * weights[i] * cos(2 pi i n / length)``."""
     angle = sampled(0.0, 2 * pi / length(M, sym), M, dtype, device)
-    window = angle * 0 + weights[0]
-    for i, w in enumerate(weights[1:], 1):
+    if len(weights) == 1:
+        return angle * 0 + weights[0]
+    window = angle.cos() * -weights[1] + weights[0]
+    for i, w in enumerate(weights[2:], 2):
         window = window + (angle * i).cos() * (w if i % 2 == 0 else -w)
     return window
 
