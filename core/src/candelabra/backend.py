@@ -122,11 +122,11 @@ class Backend(ABC):
 
     def layout(self, payload: Payload) -> tuple[tuple[int, ...], int]:
         """(strides, offset) in elements, the offset counted from the start of the storage. With ``strided`` only."""
-        raise NotImplementedError(f"backend {self.name!r} claims strided=True but has no layout()")
+        raise NotImplementedError(f"backend {self.name!r} has no layout(), which strided=True takes")
 
     def restride(self, payload: Payload, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Payload:
         """A view of the same storage, absolute: the payload's own strides and offset don't count."""
-        raise NotImplementedError(f"backend {self.name!r} claims strided=True but has no restride()")
+        raise NotImplementedError(f"backend {self.name!r} has no restride(), which strided=True takes")
 
     def synchronize(self, index: int) -> None:
         """Wait until all work given to the device is done; raise what went wrong in it."""

@@ -183,8 +183,7 @@ def result_dtype(operands: Iterable[Operand]) -> dtype:
             result = candidate
         elif candidate.category > result.category:
             result = _raised(result, candidate)
-    if result is None:
-        raise TypeError("result_type needs at least one tensor or number")
+    assert result is not None  # there is an operand
     return result
 
 

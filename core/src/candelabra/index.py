@@ -71,7 +71,7 @@ class Declared(dict[str, V]):
         load(OPERATORS_IN[name])
         found: V | None = dict.get(self, name)
         if found is None:
-            raise KeyError(name)
+            raise KeyError(f"{name}: {OPERATORS_IN[name]} declares no such operator, though the index says so")
         return found
 
     def present(self) -> dict[str, V]:

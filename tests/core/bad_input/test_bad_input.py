@@ -9,10 +9,10 @@ import candelabra as cd
 import pytest
 from candelabra.keys import state
 
-from tests.core.bad_input import places, shapes, types
+from tests.core.bad_input import fronts, places, shapes, types
 from tests.core.bad_input.row import Row
 
-TABLES = {"shapes": shapes.ROWS, "types": types.ROWS, "places": places.ROWS}
+TABLES = {"shapes": shapes.ROWS, "types": types.ROWS, "places": places.ROWS, "fronts": fronts.ROWS}
 ALL = [pytest.param(row, id=f"{table}-{row.name}") for table, rows in TABLES.items() for row in rows]
 
 

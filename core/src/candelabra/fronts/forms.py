@@ -10,7 +10,10 @@ from functools import wraps
 
 from candelabra._annotations import Any, Final, TypeVar, cast
 from candelabra.dispatch.out import store
+from candelabra.dispatch.promote import title
+from candelabra.layout import layout as Layout
 from candelabra.layout import physical_order, strided
+from candelabra.operator.arguments import as_dtype
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,9 +83,9 @@ def factory(function: F) -> F:
         wanted = kwargs.setdefault("dtype", getattr(out, "dtype", None))
         if wanted is None:
             kwargs["dtype"] = out.dtype
-        elif wanted is not out.dtype:
+        elif as_dtype(wanted) is not out.dtype:
             raise RuntimeError(
-                f"{function.__name__}(): dtype {wanted} does not match dtype of out parameter ({out.dtype})"
+                f"dtype {title(as_dtype(wanted))} does not match dtype of out parameter ({title(out.dtype)})"
             )
         kwargs["device"] = kwargs.get("device") or getattr(out, "device", None)
         return store(function.__name__, function(*args, **kwargs), out)
@@ -101,6 +104,9 @@ def in_format(made: Any, format: Any) -> Any:
 
 
 def check_layout(name: str, layout: Any) -> None:
-    """Refuse layouts other than ``strided``."""
-    if layout is not None and layout is not strided:
-        raise RuntimeError(f"{name}(): layout {layout!r} is not supported, the only one is candelabra.strided")
+    """Refuse layouts other than ``strided``, and what is no layout."""
+    if layout is None or layout is strided:
+        return
+    if not isinstance(layout, Layout):
+        raise TypeError(f"{name}(): argument 'layout' must be candelabra.layout, not {type(layout).__name__}")
+    raise RuntimeError(f"{name}(): layout {layout!r} is not supported, the only one is candelabra.strided")

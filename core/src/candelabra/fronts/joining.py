@@ -9,7 +9,7 @@ from candelabra.dtypes import promote_types
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import unsqueeze
-from candelabra.operator.arguments import wrap_dim
+from candelabra.operator.arguments import kind_of, wrap_dim
 from candelabra.ops import joining, placing, views
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         if not tensors:
             raise ValueError("cat(): expected a non-empty list of Tensors")
         kept = [t for t in tensors if not hasattr(t, "_payload") or tuple(t._payload.shape) != (0,)]
-        if 0 < len(kept) < len(tensors) and any(t.ndim != 1 for t in kept):
+        passed_over = 0 < len(kept) < len(tensors) and all(hasattr(t, "_payload") for t in kept)
+        if passed_over and any(t.ndim != 1 for t in kept):
             common = kept[0].dtype
             for t in tensors:
                 common = promote_types(common, t.dtype)
@@ -39,8 +40,12 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 @with_out
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors, all of one shape, along a new dim."""
-    first = tuple(tensors[0].shape) if tensors else ()
+    if hasattr(tensors, "_payload"):
+        raise TypeError("stack(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    first = tuple(getattr(tensors[0], "shape", ())) if tensors else ()
     for number, tensor in enumerate(tensors):
+        if not hasattr(tensor, "_payload"):
+            raise TypeError(f"expected Tensor as element {number} in argument 'tensors', but got {kind_of(tensor)}")
         if tuple(tensor.shape) != first:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "

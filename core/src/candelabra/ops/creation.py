@@ -26,28 +26,19 @@ def full(shape: Shape, value: Number, *, dtype: DType, device: Device) -> Tensor
     ...
 
 
-@by
-def _range_length(start: float, end: float, step: float, **_: object) -> tuple[int, ...]:
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    return (-int(-(end - start) // step),)
-
-
-@operator(_range_length, promote=unpromoted, method=False, out=False, public=False)
+@operator(by(lambda start, step, length, *_: (length,)), promote=unpromoted, method=False, out=False, public=False)
 def arange(start: Number, step: Number, length: int, *, dtype: DType, device: Device) -> Tensor:
     """``start + step * i`` for i below ``length``: a 1-d tensor, computed in float64 or int64, then cast."""
     ...
 
 
-@operator(given_shape, promote=unpromoted, method=False, out=False, public=False)
+@operator(by(lambda start, end, steps, *_: (steps,)), promote=unpromoted, method=False, out=False, public=False)
 def linspace(start: Number, end: Number, steps: int, *, dtype: DType, device: Device) -> Tensor:
     """``steps`` values from ``start`` to ``end``, both included, evenly spaced: a 1-d tensor."""
     ...
 
 
-@operator(given_shape, promote=unpromoted, method=False, out=False, public=False)
+@operator(by(lambda n, m, *_: (n, m)), promote=unpromoted, method=False, out=False, public=False)
 def eye(n: int, m: int, *, dtype: DType, device: Device) -> Tensor:
     """The ``n`` × ``m`` matrix with ones on its diagonal."""
     ...

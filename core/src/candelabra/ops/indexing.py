@@ -141,9 +141,14 @@ def _added(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int,
         raise IndexError("index_add_(): Index is supposed to be a vector")
     wanted = (*shape[:dim], *(picked or (1,)), *shape[dim + 1 :]) if shape else ()
     if given != wanted:
+        if shape and len(given) == len(wanted) and given[dim] != wanted[dim]:
+            raise RuntimeError(
+                f"index_add_(): Number of indices ({wanted[dim]}) should be equal to source.size(dim): ({given[dim]}), "
+                f"for dim: {dim}"
+            )
         raise RuntimeError(
-            f"index_add(): source has shape {list(given)}, but self {list(shape)} with {len(index) if picked else 1} "
-            f"indices along dim {dim} needs {list(wanted)}"
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(shape)} source.shape = {list(given)}"
         )
     _check_bounds("index_add", index, dim, shape[dim] if shape else 1)
     return shape
@@ -161,6 +166,8 @@ index_add.vjp(input=lambda g: g, source=lambda g, dim, index: index_select(g, di
 # -- advanced indexing ------------------------------------------------------------------------------------------------
 def advanced_shape(shape: tuple[int, ...], indices: Sequence[Any]) -> tuple[int, ...]:
     """The shape of ``x[indices]``: index dims where the only run of indices stands, in front when there are several."""
+    if len(indices) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(indices)})")
     used = [d for d, i in enumerate(indices) if i is not None]
     try:
         picked = broadcast_shapes(*[shape_of(indices[d]) for d in used])
@@ -178,8 +185,6 @@ def advanced_shape(shape: tuple[int, ...], indices: Sequence[Any]) -> tuple[int,
 
 def _indexed_shape(input: Tensor, indices: Sequence[Any]) -> tuple[int, ...]:
     shape = shape_of(input)
-    if len(indices) > len(shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     result = advanced_shape(shape, indices)
     for d, index in enumerate(indices):
         if index is not None and index.numel():
@@ -206,8 +211,6 @@ index.vjp(input=_index_back)
 @by
 def _put(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool) -> tuple[int, ...]:
     shape = shape_of(input)
-    if len(indices) > len(shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     wanted, given = advanced_shape(shape, indices), shape_of(values)
     lead = len(wanted) - len(given)
     if lead < 0 or any(h not in (1, w) for h, w in zip(given, wanted[lead:], strict=True)):

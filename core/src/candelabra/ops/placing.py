@@ -18,7 +18,7 @@ def slice_length(part: slice) -> int:
 
 
 def indexed_shape(shape: Ints, index: tuple[Any, ...]) -> Ints:
-    """The shape of ``x[index]``; IndexError where an int is out of bounds or the tensor has too few dims."""
+    """The shape of ``x[index]``, of which there are no more than dims; IndexError where an int is out of bounds."""
     if not shape and len(index) == 1 and index[0] is not None:
         if isinstance(index[0], slice):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -26,8 +26,6 @@ def indexed_shape(shape: Ints, index: tuple[Any, ...]) -> Ints:
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
             "0-dim tensor to a number"
         )
-    if len(index) - index.count(None) > len(shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     result: list[int] = []
     dim = 0
     for part in index:

@@ -58,11 +58,6 @@ def inverse(dims: Ints) -> Ints:
 @by
 def _permutation(input: Tensor, dims: Ints) -> Ints:
     shape = shape_of(input)
-    if len(dims) != len(shape):
-        raise RuntimeError(
-            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {len(shape)} is not equal to len(dims) = {len(dims)}"
-        )
     return tuple(shape[d] for d in dims)
 
 
