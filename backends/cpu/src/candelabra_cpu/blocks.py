@@ -14,8 +14,9 @@ import numpy as np
 from candelabra_cpu.parallel import split
 from candelabra_cpu.quiet import asarray, ndarray, run_in_copy
 
-BLOCK: Final = 1 << 14
-"""Elements in a block: a few temporaries of float64 fit the second-level cache."""
+BLOCK: Final = 1 << 16
+"""Elements in a block. Smaller ones would fit a nearer cache, but between two blocks the threads take turns at the
+interpreter's lock, which costs a wake-up where other processes are about."""
 LARGE: Final = 1 << 15
 """Elements from which on blocks pay."""
 WEIGHT: Final = 8
@@ -46,6 +47,9 @@ def in_blocks(function: Kernel, operands: tuple[Any, ...], out: Any = None) -> A
     flat = [(o.reshape(-1), True) if o.__class__ is ndarray and o.ndim else (o, False) for o in operands]
 
     def part(start: int, stop: int) -> None:
+        if isinstance(function, np.ufunc):  # has no temporaries
+            function(*[o[start:stop] if sliced else o for o, sliced in flat], result[start:stop])
+            return
         for a in range(start, stop, BLOCK):
             b = min(a + BLOCK, stop)
             result[a:b] = function(*[o[a:b] if sliced else o for o, sliced in flat])

@@ -20,14 +20,14 @@ Kernel = Callable[..., Any]
 
 def late(find: Callable[[], Kernel]) -> Kernel:
     """The elementwise kernel of a function that is looked up when it is first needed."""
-    found: list[Kernel] = []
+    made: list[Kernel] = []
 
-    def function(*operands: Any) -> Any:
-        if not found:
-            found.append(find())
-        return found[0](*operands)
+    def kernel(*operands: Any) -> Any:
+        if not made:
+            made.append(blockwise(find()))
+        return made[0](*operands)
 
-    return blockwise(function)
+    return kernel
 
 
 def scipys(name: str) -> Kernel:
@@ -74,6 +74,45 @@ def _logit(x: Any, eps: float | None) -> Any:
     if eps is not None:
         x = np.minimum(np.maximum(x, x.dtype.type(eps)), x.dtype.type(1 - eps))
     return np.log(x / (1 - x))
+
+
+# -- incomplete gamma -------------------------------------------------------------------------------------------------
+TERMS: Final = 21
+"""Of the series at arguments up to 1.1, for float64."""
+
+
+def _lower_series(a: Any, x: Any) -> Any:
+    """``P(a, x)`` for small x. Source: DLMF 8.7.1, ``x**a exp(-x) sum of x**k / gamma(a + k + 1)``."""
+    gammaln = import_module("scipy.special").gammaln
+    total = term = np.ones_like(x)
+    for k in range(1, TERMS):
+        term = term * (x / (a + k))
+        total = total + term
+    return total * np.exp(a * np.log(x) - x - gammaln(a + 1))
+
+
+def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
+    """SciPy's function, but for x from ``least`` to 1.1 and a below x, where it takes 17 microseconds an element."""
+
+    def find() -> Kernel:
+        function = getattr(import_module("scipy.special"), name)
+
+        def gamma(a: Any, x: Any) -> Any:
+            slow = (x > least) & (x <= 1.1) & (a > 0) & (a <= 1.1 * x)
+            if not slow.any():
+                return function(a, x)
+            a, x = np.broadcast_arrays(a, x)
+            lower = np.zeros(x.shape)
+            lower[slow] = _lower_series(a[slow].astype(np.float64), x[slow].astype(np.float64))
+            slow &= lower <= 0.9  # nearer 1 its complement would cancel
+            out = np.empty_like(x)
+            out[~slow] = function(a[~slow], x[~slow])
+            out[slow] = lower[slow] if name == "gammainc" else 1 - lower[slow]
+            return out
+
+        return gamma
+
+    return find
 
 
 # -- polygamma --------------------------------------------------------------------------------------------------------
@@ -132,8 +171,8 @@ KERNELS: dict[str, Any] = {
     **{f"special_modified_bessel_{name}": scipys(name) for name in ("k0", "k1")},
     **{f"special_scaled_modified_bessel_{name}": scipys(f"{name}e") for name in ("k0", "k1")},
     "digamma": scipys("psi"),
-    "igamma": scipys("gammainc"),
-    "igammac": scipys("gammaincc"),
+    "igamma": late(_incomplete("gammainc", 1.0)),
+    "igammac": late(_incomplete("gammaincc", 0.5)),
     "lgamma": late(_lgamma),
     "logit": blockwise(_logit),
     "polygamma_of": late(_polygamma_of),

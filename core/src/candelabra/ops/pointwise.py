@@ -410,4 +410,4 @@ def angle(input: Tensor) -> Tensor:
     """The argument of complex numbers in radians; of real ones 0, or pi below 0."""
     if input.is_complex():
         return input.imag.atan2(input.real)
-    return (input < 0).to(input.dtype) * math.pi + input * 0
+    return ((input < 0).to(input.dtype) * math.pi).where(input == input, input)

@@ -50,64 +50,64 @@ def _as_tensor(input: Any, n: Any) -> Any:
 
 
 # -- Chebyshev: of four kinds, which differ in their first polynomial --------------------------------------------------
-def _chebyshev(x: Any, k: int, last: Any, before: Any) -> Any:
-    return 2 * x * last - before
+def _chebyshev(x: Any, n: Any, first: Any) -> Any:
+    return evaluated(2 * x, n, first, lambda twice, k, last, before: twice * last - before)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the first kind, ``cos(n * acos(input))``."""
     x = _as_tensor(input, n)
-    return evaluated(x, n, x, _chebyshev)
+    return _chebyshev(x, n, x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the second kind, ``sin((n + 1) * t) / sin(t)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
-    return evaluated(x, n, 2 * x, _chebyshev)
+    return _chebyshev(x, n, 2 * x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the third kind, ``cos((n + 1/2) * t) / cos(t / 2)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
-    return evaluated(x, n, 2 * x - 1, _chebyshev)
+    return _chebyshev(x, n, 2 * x - 1)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the fourth kind, ``sin((n + 1/2) * t) / sin(t / 2)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
-    return evaluated(x, n, 2 * x + 1, _chebyshev)
+    return _chebyshev(x, n, 2 * x + 1)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_shifted_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_t` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
-    return evaluated(x, n, x, _chebyshev)
+    return _chebyshev(x, n, x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_shifted_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_u` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
-    return evaluated(x, n, 2 * x, _chebyshev)
+    return _chebyshev(x, n, 2 * x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_v` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
-    return evaluated(x, n, 2 * x - 1, _chebyshev)
+    return _chebyshev(x, n, 2 * x - 1)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
 def special_shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_w` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
-    return evaluated(x, n, 2 * x + 1, _chebyshev)
+    return _chebyshev(x, n, 2 * x + 1)
 
 
 # -- Hermite, Laguerre, Legendre --------------------------------------------------------------------------------------
