@@ -59,7 +59,7 @@ def _reduce_slices(out: Any, dim: int, line: Any, src: Any, reduce: str, include
     ufunc = UFUNCS[reduce]
     for row, place in enumerate(line.tolist()):
         part = target[place]
-        ufunc(part, given[row], part)
+        ufunc(part, given[row], out=part)
 
 
 KERNELS: dict[str, Any] = {"scatter_extreme": quiet(scatter_extreme)}

@@ -105,8 +105,9 @@ def _reduced(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, i
     total: Tensor = indexing.scatter_add.function(start, dim, index, src)
     if reduce == "sum":
         return total
-    ones = creation.full.function(tuple(src.shape), 1, dtype=src.dtype, device=src._instance)
-    own = creation.full.function(tuple(input.shape), int(include_self), dtype=src.dtype, device=src._instance)
+    real = src.dtype.to_real()
+    ones = creation.full.function(tuple(src.shape), 1, dtype=real, device=src._instance)
+    own = creation.full.function(tuple(input.shape), int(include_self), dtype=real, device=src._instance)
     count = indexing.scatter_add.function(own, dim, index, ones).clamp_min(1)
     whole = total.dtype.category == INTEGER
     return total.div(count, rounding_mode="floor") if whole else total / count
