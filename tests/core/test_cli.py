@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from candelabra.backend import Backend
 from candelabra.cli.main import main
-from candelabra.plugins import registry
+from candelabra.plugins import contributions, registry
 from candelabra.plugins.hooks import hookimpl
 
 from tests.lantern import LanternBackend
@@ -146,3 +146,33 @@ def test_broken_commands_are_reported(capsys: Output) -> None:
     finally:
         for remove in reversed(removals):
             remove()
+
+
+def interrupted(*arguments: object) -> list[object]:
+    """What Ctrl-C does in the middle of a plugin's code."""
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt while a plugin lists its devices or brings its commands is no failure of the plugin."""
+    made, plugin = with_commands("glow", {})
+    remove = registry.add_backend(made, plugin)
+    try:
+        monkeypatch.setattr(made, "devices", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            main(["doctor"])
+    finally:
+        remove()
+
+    class Slow:
+        @hookimpl
+        def candelabra_samples(self) -> object:
+            return interrupted()
+
+    made, _ = with_commands("glow", {})
+    remove = registry.add_backend(made, Slow())
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            contributions.samples()
+    finally:
+        remove()

@@ -2,7 +2,11 @@
 
 import candelabra as cd
 import pytest
+from candelabra.backend import Backend
 from candelabra.errors import BackendError, DeviceMismatch, DeviceUnavailable
+from candelabra.plugins import registry
+
+from tests.lantern import LanternBackend
 
 
 def test_module_of_an_absent_type_says_no() -> None:
@@ -140,3 +144,64 @@ def test_in_place_target_is_never_moved() -> None:
     with cd.transfers("move"), pytest.raises((DeviceMismatch, RuntimeError), match="add"):
         x.add_(y)
     assert x.item() == 1
+
+
+class Dark(LanternBackend):
+    """A backend whose devices were all taken out."""
+
+    name = "dark"
+
+    def __init__(self) -> None:
+        self.queues = []
+
+
+def test_a_type_without_devices_says_so() -> None:
+    """Whoever asks for the device, by any name, hears that the backend offers none."""
+    remove = registry.add_backend(Dark())
+    try:
+        for use in (cd.dark.current_device, cd.dark.synchronize, cd.ones(2).dark, lambda: cd.ones(2, device="dark")):
+            with pytest.raises(
+                DeviceUnavailable, match=r"'dark(:0)?' does not exist: backend 'dark' offers 0 device\(s\)$"
+            ):
+                use()
+        assert not cd.dark.is_available()
+    finally:
+        remove()
+
+
+@pytest.mark.usefixtures("lantern")
+def test_results_and_gradients_are_not_written_to_another_device() -> None:
+    """out= and grad= must lie where the result, or the tensor, lies; nothing is written."""
+    x, here = cd.ones(2, device="lantern"), cd.zeros(2)
+    text = r"Expected out tensor to have device lantern:0, but got cpu:0 instead"
+    for call in (lambda: cd.add(x, x, out=here), lambda: cd.sqrt(x, out=here), lambda: cd.cat((x, x), out=here)):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    values, indices = cd.zeros(2, device="lantern:1"), cd.zeros(2, dtype=cd.int64, device="lantern:1")
+    with pytest.raises(
+        RuntimeError, match=r"sort\(\): Expected out tensor to have device lantern:0, but got lantern:1"
+    ):
+        cd.sort(x, out=(values, indices))
+    leaf = cd.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="data located on a different device: expected cpu:0, got lantern:0"):
+        leaf.grad = x
+    assert (here.tolist(), here._version[0], values._version[0], leaf.grad) == ([0.0, 0.0], 0, 0, None)
+
+
+@pytest.mark.usefixtures("lantern")
+def test_a_device_without_dlpack_says_so() -> None:
+    """Neither the device nor the memory is handed out."""
+    x = cd.ones(2, device="lantern:1")
+    with pytest.raises(BufferError, match="device 'lantern:1' does not export DLPack"):
+        x.__dlpack_device__()
+    with pytest.raises(BufferError, match="device 'lantern' does not export DLPack"):
+        x.__dlpack__()
+
+
+def test_a_backend_without_strides_has_none_to_tell() -> None:
+    """The optional half of the contract says, when it is called, what it takes to have it."""
+    made = LanternBackend()
+    with pytest.raises(NotImplementedError, match=r"backend 'lantern' has no layout\(\), which strided=True takes"):
+        Backend.layout(made, None)
+    with pytest.raises(NotImplementedError, match=r"backend 'lantern' has no restride\(\), which strided=True takes"):
+        Backend.restride(made, None, (), (), 0)

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import current_index, device, open_device, open_instances, set_current_index
-from candelabra.errors import BackendError, DeviceUnavailable
+from candelabra.errors import BackendError
 from candelabra.plugins import names, registry
 
 if TYPE_CHECKING:
@@ -170,10 +170,7 @@ class DeviceModule(ModuleType):
         found = device(self.type, name) if isinstance(name, int) else device(name)
         if found.type != self.type:
             raise ValueError(f"Expected a {self.type} device, but got: {found}")
-        instance = open_device(found)
-        if not registry.device_count(instance.backend):
-            raise DeviceUnavailable(f"backend {self.type!r} offers no devices")
-        return instance
+        return open_device(found)
 
     def __repr__(self) -> str:
         return f"<device module {self.__name__!r}>"

@@ -134,3 +134,6 @@ def test_inference_tensors() -> None:
         cd.ones(2, requires_grad=True) * i
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
         i.add_(1)
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
+        i.requires_grad_()
+    assert not i.requires_grad

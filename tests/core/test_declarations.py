@@ -1,0 +1,174 @@
+"""What is checked when operators, derivatives, fronts and indices of modules are declared: nothing bad gets in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import candelabra as cd
+import pytest
+from candelabra import index
+from candelabra.fronts.registry import FRONTS, front
+from candelabra.operator.record import OPERATORS, operator
+from candelabra.operator.rules import pointwise
+
+
+class Twins(NamedTuple):
+    """Two results."""
+
+    left: Any
+    right: Any
+
+
+def fresh(**annotations: str) -> Callable[..., Any]:
+    """A function ``flicker(input, other)`` whose annotations are those that are given."""
+
+    def flicker(input: Any, other: Any) -> Any:
+        """Shine, now and then."""
+        ...
+
+    flicker.__annotations__ = annotations
+    return flicker
+
+
+def undocumented() -> Callable[..., Any]:
+    """The same without a docstring."""
+    made = fresh(input="Tensor", other="Tensor", **{"return": "Tensor"})
+    made.__doc__ = None
+    return made
+
+
+def taken() -> Callable[..., Any]:
+    """A function with a name that an operator has already."""
+
+    def exp(input: Any) -> Any:
+        """Another exponential."""
+        ...
+
+    exp.__annotations__ = {"input": "Tensor", "return": "Tensor"}
+    return exp
+
+
+REFUSED = {
+    "no annotation": (
+        lambda: fresh(input="Tensor", **{"return": "Tensor"}),
+        TypeError,
+        r"operator flicker: parameter 'other' has no annotation",
+    ),
+    "result": (
+        lambda: fresh(input="Tensor", other="Tensor", **{"return": "int"}),
+        TypeError,
+        r"operator flicker: the return annotation must be Tensor or a NamedTuple class, got 'int'",
+    ),
+    "no result": (
+        lambda: fresh(input="Tensor", other="Tensor"),
+        TypeError,
+        r"operator flicker: the return annotation must be Tensor or a NamedTuple class, got None",
+    ),
+    "no docstring": (
+        undocumented,
+        TypeError,
+        r"operator flicker: the docstring is its documentation and may not be missing",
+    ),
+    "twice": (taken, ValueError, r"operator 'exp' is declared twice: first in candelabra\.ops\.\w+, now in .*declarat"),
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_declaration_with_a_mistake_is_refused(mistake: str) -> None:
+    """The error names the operator and what is missing; the operators are as before."""
+    make, error, text = REFUSED[mistake]
+    known = OPERATORS["exp"]
+    with pytest.raises(error, match=text):
+        operator(pointwise)(make())
+    assert "flicker" not in OPERATORS
+    assert OPERATORS["exp"] is known
+    assert not hasattr(cd, "flicker")
+
+
+def joint(*arguments: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What ``vjp`` is called with."""
+    return arguments, {}
+
+
+def single(**rules: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same, by name."""
+    return (), rules
+
+
+RULES: dict[str, tuple[tuple[tuple[Any, ...], dict[str, Any]], str]] = {
+    "no pair": (joint("input", len), r"lerp\.vjp: a joint rule is vjp\(\(names…\), function\), got \('input', "),
+    "not an input": (
+        single(weird=lambda g: g),
+        r"'weird' is no differentiable input of lerp\(input, end, weight\) -> out; rule for weird: \(g\)",
+    ),
+    "unknown name": (
+        single(input=lambda g, ouput: g * ouput),
+        r"'ouput' is neither an input, an output, a gradient \(g\) nor an input's spec of lerp\(input, end, weight\)",
+    ),
+    "needs in a single rule": (single(input=lambda g, needs: g), r"'needs' is neither an input, an output"),
+    "no gradient": (
+        single(input=lambda out: out),
+        r"a derivative is linear in the gradient, but none of \['g'\] is asked for; rule for input: \(out\)",
+    ),
+    "default": (
+        single(input=lambda g, out=None: g),
+        r"only a gradient may have a default \(None: may be absent\), 'out' has one; rule for input: \(g, out\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", RULES)
+def test_a_derivative_with_a_mistake_is_refused(mistake: str) -> None:
+    """Both sides, the rule and the signature, are quoted; the rules of the operator are as before."""
+    record = OPERATORS["lerp"]
+    (arguments, rules), text = RULES[mistake]
+    before = dict(record.rules)
+    with pytest.raises(TypeError, match=text):
+        record.vjp(*arguments, **rules)
+    assert record.rules == before
+
+
+def test_an_input_may_not_have_an_outputs_name() -> None:
+    """A rule that asks for the name could mean either."""
+    from candelabra.operator.record import Operator
+
+    def flicker(left: Any) -> Any:
+        """Shine twice."""
+        ...
+
+    flicker.__annotations__ = {"left": "Tensor", "return": "Twins"}
+    record: Operator[..., Any] = Operator(flicker, pointwise)
+    text = r"'left' is both an input and an output of flicker\(left\) -> left, right: rename the input; rule for left"
+    with pytest.raises(TypeError, match=text):
+        record.vjp(left=lambda g_left, left: g_left * left)
+    assert record.rules == {}
+
+
+def test_a_front_is_declared_once() -> None:
+    """A second function under a public name is refused, and the first stays."""
+    assert cd.stack is FRONTS["stack"].function  # asked for, and so declared
+    first = FRONTS["stack"]
+
+    def stack(tensors: Any) -> Any:
+        """Another one."""
+
+    with pytest.raises(ValueError, match="front 'stack' is declared twice"):
+        front(stack)
+    assert FRONTS["stack"] is first
+
+
+def test_an_index_that_is_out_of_date_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator that its module does not declare is named with that module."""
+    monkeypatch.setitem(index.OPERATORS_IN, "flicker", "candelabra.ops.pointwise")
+    text = r"flicker: candelabra\.ops\.pointwise declares no such operator, though the index says so"
+    with pytest.raises(KeyError, match=text):
+        OPERATORS["flicker"]
+
+
+def test_a_name_that_a_namespace_lacks() -> None:
+    """The package's name and the attribute's are in the error."""
+    import candelabra.linalg
+
+    with pytest.raises(AttributeError, match=r"module 'candelabra\.linalg' has no attribute 'inverse_of_nothing'"):
+        _ = candelabra.linalg.inverse_of_nothing
