@@ -181,6 +181,19 @@ def test_zero_times_a_logarithm_is_zero(name: str) -> None:
     assert function(cd.tensor([2.0, 0.0]), 3).tolist() == pytest.approx([2 * math.log(3 - pole), 0.0])
 
 
+def test_incomplete_gamma_functions_where_scipy_is_slow() -> None:
+    """Arguments from 1/2 to 1.1, in both and in float32 too; they sum to 1."""
+    a, x = RNG.uniform(0, 3, 500), RNG.uniform(0.4, 1.2, 500)
+    for dtype, precision in ((cd.float64, 1e-12), (cd.float32, 1e-5)):
+        given = cd.tensor(a, dtype=dtype), cd.tensor(x, dtype=dtype)
+        np.testing.assert_allclose(cd.igamma(*given).numpy(), sp.gammainc(a, x), rtol=precision)
+        np.testing.assert_allclose(cd.igammac(*given).numpy(), sp.gammaincc(a, x), rtol=precision)
+    got = cd.igammac(cd.tensor([0.0, 0.5, -1.0, NAN]), cd.tensor([1.0, NAN, 0.7, 0.7])).tolist()
+    assert got[0] == 0.0
+    assert all(map(math.isnan, got[1:]))
+    assert cd.igamma(cd.tensor([[0.5], [2.0]]), cd.tensor([1.05, 0.6, 3.0])).shape == (2, 3)
+
+
 def test_zeta_is_hurwitzs() -> None:
     """Of tensors and numbers, on either side."""
     close(cd.special.zeta(cd.tensor([2.0, 3.5], dtype=cd.float64), 1.5), sp.zeta([2.0, 3.5], 1.5), 1e-13)

@@ -86,7 +86,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     *first, (last, bound) = _bounds(min, max)
     for limit, other in first:
         input = limit.function(input, other)
-    return last.function(input, bound, out=out)
+    limited: Tensor = last.function(input, bound, out=out)
+    return limited
 
 
 @front(aliases=("clip_",))

@@ -37,6 +37,15 @@ def is_inference(input: Tensor) -> bool:
     return input.is_inference()
 
 
+@front(method=False)
+def typename(obj: Any) -> str:
+    """The name of a tensor's type, as :meth:`Tensor.type` gives it; of anything else, its type's with the module."""
+    if hasattr(obj, "_payload"):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
 @front
 def is_conj(input: Tensor) -> bool:
     """False: conjugation is never lazy."""
