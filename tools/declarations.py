@@ -1,4 +1,4 @@
-"""Where everything public is declared: the modules of each distribution, and the index that the core reads at import."""
+"""Where everything public is declared: the modules of each distribution, and the index that the core reads."""
 
 from __future__ import annotations
 
@@ -82,4 +82,3 @@ def index_source(distribution: Distribution) -> str:
 
 def _words(row: tuple[set[str], ...]) -> str:
     return ", ".join(repr(" ".join(sorted(names))) for names in row)
-

@@ -161,17 +161,19 @@ KNOWN = set(re.findall(r"\w+", HEADER.split('"""')[-1])) | {"None", "True", "Fal
 
 
 def borrowed(modules: set[str]) -> list[str]:
-    """Imports of what fronts' annotations name beyond the header: classes, aliases and modules of their own files."""
+    """Imports of what methods' annotations name beyond the header: classes, aliases and modules of their own files."""
     lines = set()
     for front in fronts(modules).values():
-        scope = front.function.__globals__
+        if not front.method:
+            continue
+        module = front.function.__module__  # not the function's globals: a wrapper's are those of its own file
         for annotation in front.function.__annotations__.values():
             for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)", str(annotation)):
-                found = scope.get(name)
+                found = vars(sys.modules[module]).get(name)
                 if found is None or name in KNOWN or name in dir(builtins):
                     continue
                 here = isinstance(found, types.ModuleType)
-                source = f"import {found.__name__} as" if here else f"from {front.function.__module__} import {name} as"
+                source = f"import {found.__name__} as" if here else f"from {module} import {name} as"
                 lines.add(f"{source} {name}\n")
     return sorted(lines)
 

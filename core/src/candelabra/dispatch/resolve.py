@@ -124,8 +124,8 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
 
 def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
     """A kernel of the device, the one for this dtype where it has several; None where it has none."""
-    kernel: Any = instance.kernels.get(name)
-    choose = getattr(kernel, "for_dtype", None)
+    kernel = instance.kernels.get(name)
+    choose: Callable[[dtype], Callable[..., Any]] | None = getattr(kernel, "for_dtype", None)
     return kernel if choose is None else choose(compute)
 
 
