@@ -350,3 +350,31 @@ def test_kernels_for_operators_that_are_not_installed_can_be_left_out() -> None:
     from candelabra.backend import declared
 
     assert list(declared({"add": abs, "add_": abs, "frobnicate": abs, "frobnicate_": abs})) == ["add", "add_"]
+
+
+def test_device_type_must_be_an_identifier() -> None:
+    """A name that `device("name:0")` could not be read with is refused; nothing stays."""
+    made = LanternBackend()
+    made.name = "two words"
+    with pytest.raises(BackendError, match="plugin 'two words': a device type is an identifier, so that device"):
+        registry.add_backend(made)
+    assert "two words" not in registry.plugins()
+
+
+def test_reference_device_that_is_not_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a backend on the host's memory the error says what is broken, or what to install."""
+    site.install("acme", GOOD)
+    program = """
+    print(cd.ones(2).device)
+    try: registry.reference_device()
+    except registry.BackendError as error: print(error)
+    """
+    out = site.says(program, CANDELABRA_BACKENDS="acme")
+    assert out == "acme:0\nno backend on the host's memory works. Install one: pip install \"candelabra[cpu]\"\n"
+    site.install("broken", "raise ValueError('no driver')")
+    out = site.says(program, CANDELABRA_BACKENDS="acme,broken")
+    assert "works (broken failed to load: ValueError: no driver; `candelabra doctor` shows the traceback)" in out
+    monkeypatch.setattr(registry, "_plugins", {})
+    text = r'no backend is installed, and the core has no kernels of its own\. Install one: pip install "candelabra\['
+    with pytest.raises(BackendError, match=text):
+        registry.default_device()

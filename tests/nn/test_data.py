@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import candelabra as cd
+import numpy as np
 import pytest
 from candelabra.utils.data import (
     BatchSampler,
@@ -219,6 +220,11 @@ def test_what_a_worker_raises_reaches_the_caller() -> None:
     ("call", "error", "text"),
     [
         (lambda: TensorDataset(cd.ones(2), cd.ones(3)), AssertionError, "Size mismatch between tensors"),
+        (
+            lambda: default_collate([np.array(["a", "b"]), np.array(["c", "d"])]),
+            TypeError,
+            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found an array of <U1",
+        ),
         (lambda: Dataset()[0], NotImplementedError, "Subclasses of Dataset should implement __getitem__."),
         (
             lambda: iter(IterableDataset()),

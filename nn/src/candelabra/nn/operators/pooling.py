@@ -84,19 +84,11 @@ def max_pool_values(input: Tensor, window: Ints, stride: Ints, padding: Ints, di
     return max_pool(input, window, stride, padding, dilation, places).values
 
 
-@by
-def _scattered(input: Tensor, index: Tensor, size: int, distinct: bool) -> Ints:
-    shape = shape_of(input)
-    if index.numel():
-        low, high = int(index.amin().item()), int(index.amax().item())
-        if low < 0 or high >= size:
-            raise IndexError(f"index {low if low < 0 else high} is out of bounds for dimension of size {size}")
-    return (*shape[:-1], size)
-
-
-@operator(_scattered, method=False, public=False, out=False)
+@operator(by(lambda input, index, size, distinct: (*shape_of(input)[:-1], size)), method=False, public=False, out=False)
 def scatter_planes(input: Tensor, index: Index, size: int, distinct: bool) -> Tensor:
     """Zeros with ``input[..., i]`` added at ``[..., index[..., i]]``: shape (*input.shape[:-1], size).
+
+    The indices are those of a pool, and so within bounds.
 
     ``distinct`` promises that no index stands twice in a plane, so that nothing has to be added up.
     """

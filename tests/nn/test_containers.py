@@ -1,0 +1,96 @@
+"""What containers, bases of layers and losses are told when they are used wrongly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra as cd
+import candelabra.nn.functional as F
+import pytest
+from candelabra import nn
+from candelabra.nn.convolution import _Conv
+from candelabra.nn.pooling import _MaxPool
+
+
+class Given:
+    """Containers with two members each, fresh for one call."""
+
+    def __init__(self) -> None:
+        self.row = nn.Sequential(nn.ReLU(), nn.Tanh())
+        self.list = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        self.named = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        self.parameters = nn.ParameterList([cd.ones(1), cd.ones(2)])
+        self.table = nn.ParameterDict({"a": cd.ones(1), "b": cd.ones(2)})
+
+    def text(self) -> list[str]:
+        """All of them, printed."""
+        return [repr(member) for member in vars(self).values()]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda s: s.row[2], IndexError, r"index 2 is out of range"),
+        (lambda s: s.list[-3], IndexError, r"index -3 is out of range"),
+        (lambda s: s.parameters[2], IndexError, r"index 2 is out of range"),
+        (
+            lambda s: s.row.insert(0, "relu"),
+            AssertionError,
+            r"module should be of type: <class 'candelabra\.nn\.module",
+        ),
+        (lambda s: s.row.insert(3, nn.ReLU()), IndexError, r"Index out of range: 3"),
+        (lambda s: s.list.extend(3), TypeError, r"ModuleList\.extend should be called with an iterable, but got int"),
+        (
+            lambda s: s.row + 3,
+            ValueError,
+            r"supports only objects of Sequential class, but <class 'int'> is",
+        ),
+        (
+            lambda s: s.named.update(3),
+            TypeError,
+            r"ModuleDict\.update should be called with an iterable of key/value pa",
+        ),
+        (lambda s: s.named.update([3]), TypeError, r"ModuleDict update sequence element #0 should be Iterable; is int"),
+        (
+            lambda s: s.named.update([("c", nn.ReLU(), 1)]),
+            ValueError,
+            r"ModuleDict update sequence element #0 has length 3; 2 is required",
+        ),
+        (
+            lambda s: s.parameters.extend(cd.ones(2)),
+            TypeError,
+            r"ParameterList\.extend should be called with an iterable, but got Tensor",
+        ),
+        (lambda s: s.table["c"], KeyError, r"^'c'$"),
+        (
+            lambda s: s.table.update(3),
+            TypeError,
+            r"ParametersDict\.update should be called with an iterable of key/valu",
+        ),
+        (lambda s: s.table.update([["c"]]), ValueError, r"ParameterDict update sequence element #0 has length 1; 2 is"),
+    ],
+)
+def test_misuse_of_containers_is_told_and_changes_nothing(call: Any, error: type[Exception], text: str) -> None:
+    """Classes and texts are PyTorch's; the members are those from before."""
+    given = Given()
+    before = given.text()
+    with pytest.raises(error, match=text):
+        call(given)
+    assert given.text() == before
+
+
+def test_bases_of_layers_say_what_a_subclass_owes() -> None:
+    """A convolution and a pool each name the function that they are."""
+    with pytest.raises(NotImplementedError, match="a convolution's subclass says which function it is"):
+        type("Odd", (nn.Conv1d,), {"_convolve": staticmethod(_Conv._convolve)})(1, 1, 1)(cd.ones(1, 3))
+    with pytest.raises(NotImplementedError, match="a pool's subclass says which function it is"):
+        _MaxPool(2)(cd.ones(1, 3))
+
+
+@pytest.mark.usefixtures("lantern")
+def test_targets_on_another_device_are_not_taken_for_wrong_classes() -> None:
+    """The error is the one about devices, with the move that mends it."""
+    logits = cd.ones(2, 3, device="lantern:0", requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"'index' on lantern:1\. Move them: index\.to\('lantern:0'\)"):
+        F.cross_entropy(logits, cd.tensor([0, 1], device="lantern:1"))
+    assert logits.grad is None
