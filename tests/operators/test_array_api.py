@@ -232,6 +232,7 @@ def test_meshgrid_is_numpys(indexing: str, count: int) -> None:
     """Cartesian order by default, matrix order on demand."""
     vectors = [np.arange(2 + i) for i in range(count)]
     got = xp.meshgrid(*map(xp.asarray, vectors), indexing=indexing)
+    assert type(got) is tuple
     for one, want in zip(got, np.meshgrid(*vectors, indexing=indexing), strict=True):
         check(one, want)
 
@@ -375,7 +376,8 @@ def test_broadcasting_shapes_and_arrays() -> None:
     """Shapes broadcast without arrays, arrays to the shape of all, and what does not fit is a ValueError."""
     assert xp.broadcast_shapes() == ()
     assert xp.broadcast_shapes((3, 1), (4,), ()) == (3, 4)
-    one, other = xp.broadcast_arrays(xp.ones((2, 1)), xp.zeros(3))
+    one, other = pair = xp.broadcast_arrays(xp.ones((2, 1)), xp.zeros(3))
+    assert type(pair) is tuple
     assert one.shape == other.shape == (2, 3)
     with pytest.raises(ValueError, match=r"size of tensor a \(2\) must match the size of tensor b \(3\)"):
         xp.broadcast_shapes((2,), (3,))

@@ -157,6 +157,7 @@ def test_inspection() -> None:
     }  # fmt: skip
     assert info.default_device() == cd.get_default_device()
     assert info.default_device() in info.devices()
+    assert type(info.devices()) is tuple
     assert info.default_dtypes() == {
         "real floating": xp.float32, "complex floating": xp.complex64, "integral": xp.int64, "indexing": xp.int64,
     }  # fmt: skip

@@ -137,7 +137,7 @@ def triu(x: Tensor, /, *, k: int = 0) -> Array:
     return arrayed(named("triu")(x, k))
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Array]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Array, ...]:
     """The coordinates of the grid that vectors of one dtype span: "xy" (Cartesian) or "ij" (matrix) order.
 
     ``ValueError`` for vectors of several dtypes, for arrays that are none, and for another ``indexing``.
@@ -147,5 +147,5 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Array]:
     if len({x.dtype for x in arrays}) > 1 or any(x.ndim > 1 for x in arrays):
         raise ValueError("meshgrid() takes one-dimensional arrays of one dtype")
     if not arrays:
-        return []
-    return [arrayed(grid) for grid in named("meshgrid")(*arrays, indexing=indexing)]
+        return ()
+    return tuple(arrayed(grid) for grid in named("meshgrid")(*arrays, indexing=indexing))

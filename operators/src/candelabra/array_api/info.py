@@ -44,11 +44,11 @@ class Info:
             return found if kind is None else {}
         return {name: d for name, d in found.items() if isdtype(d, kind)}
 
-    def devices(self) -> list[device_type]:
+    def devices(self) -> tuple[device_type, ...]:
         """The devices that arrays may be made on."""
         from candelabra.device_modules import devices
 
-        return list(devices())
+        return tuple(devices())
 
 
 def __array_namespace_info__() -> Info:

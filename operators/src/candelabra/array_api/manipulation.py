@@ -22,10 +22,10 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError(str(error)) from None
 
 
-def broadcast_arrays(*arrays: Tensor) -> list[Array]:
+def broadcast_arrays(*arrays: Tensor) -> tuple[Array, ...]:
     """Views of the arrays in the shape that all broadcast to."""
     shape = broadcast_shapes(*(tuple(x.shape) for x in arrays))
-    return [broadcast_to(x, shape) for x in arrays]
+    return tuple(broadcast_to(x, shape) for x in arrays)
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Array:
