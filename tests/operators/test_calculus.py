@@ -30,6 +30,7 @@ def test_diff_is_numpys(dtype: str) -> None:
             found = cd.diff(x, n, dim)
             assert found.dtype is x.dtype
             close(found, np.diff(a, n, dim))
+            close(cd.diff(x, n, axis=dim), np.diff(a, n, dim))
     close(x.diff(prepend=x[:, :1], append=x[:, :2]), np.diff(a, prepend=a[:, :1], append=a[:, :2]))
     close(cd.diff(x, 0), a)
     close(cd.diff(x, 9), np.diff(a, 9))
@@ -158,6 +159,9 @@ def test_vander_is_numpys(increasing: bool) -> None:
 X, OFTEN = cd.ones(2, 3), cd.tensor([1, 1, 1])
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: cd.diff(cd.tensor(1.0)), RuntimeError, "diff expects input to be at least one-dimensional"),
+    (lambda: cd.diff(X, "1"), TypeError, r"diff\(\): argument 'n' must be int, not str"),
+    (lambda: cd.diff([1]), TypeError, "argument 'input' .position 1. must be Tensor, not list"),
+    (lambda: cd.diff(X, prepend=[1]), TypeError, "argument 'prepend' .position 4. must be Tensor, not list"),
     (lambda: cd.diff(X, -1), RuntimeError, "order must be non-negative but got -1"),
     (lambda: cd.diff(X, prepend=X[0]), RuntimeError, "to be the same dimension as input"),
     (lambda: cd.diff(X, append=cd.ones(1, 3)), RuntimeError, r"input.size\(0\) = 2, but got tensor.size\(0\) = 1"),

@@ -179,6 +179,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: cd.tensordot(A, B, ([0], [0])), RuntimeError, "has size 2 in dim 0 and second has size 3 in dim 0"),
     (lambda: cd.tensordot(A, B.double(), 1), RuntimeError, "same dtype, but got: float != double"),
     (lambda: cd.chain_matmul(), RuntimeError, "Expected one or more matrices"),
+    (lambda: cd.chain_matmul(A, 3), TypeError, "argument 'matrices' must be Tensors, but got int"),
     (lambda: cd.chain_matmul(A, cd.ones(3)), RuntimeError, "Tensor dimension is 1, expected 2 instead"),
     (lambda: cd.chain_matmul(A, A), RuntimeError, "shapes cannot be multiplied"),
 ]

@@ -141,6 +141,7 @@ def test_frequencies_are_numpys(n: int) -> None:
     np.testing.assert_allclose(found.detach().numpy(), np.fft.rfftfreq(n, 2.0))
     assert found.requires_grad
     assert found.is_leaf
+    assert cd.fft.fftfreq(0).shape == (0,)
     out = cd.empty(0)
     assert cd.fft.fftfreq(n, out=out) is out
     with pytest.raises(RuntimeError, match="fftfreq requires a floating point or complex dtype"):
@@ -155,6 +156,7 @@ def test_shifts_are_numpys_and_undo_each_other() -> None:
     x = cd.tensor(a)
     for dim in (None, 0, -1, (0, 2)):
         close(cd.fft.fftshift(x, dim), np.fft.fftshift(a, dim))
+        close(cd.fft.fftshift(x, axis=dim), np.fft.fftshift(a, dim))
         close(cd.fft.ifftshift(x, dim), np.fft.ifftshift(a, dim))
         close(cd.fft.ifftshift(cd.fft.fftshift(x, dim), dim), a)
     assert cd.fft.fftshift(cd.tensor(1.0)).item() == 1
@@ -189,6 +191,8 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: cd.fft.irfftn(C, dim=()), RuntimeError, "irfftn must transform at least one axis"),
     (lambda: cd.fft.fftn(R, dim=(0, 0)), RuntimeError, "FFT dims must be unique"),
     (lambda: cd.fft.fftn(R, (2,), (0, 1)), RuntimeError, "dim and shape arguments must have the same length"),
+    (lambda: cd.fft.fft(R, 2.5), TypeError, "the number of data points must be int, not float"),
+    (lambda: cd.fft.fftshift([1]), TypeError, r"argument 'input' \(position 1\) must be Tensor, not list"),
     (
         lambda: cd.fft.fftn(R, (2, 2, 2)),
         RuntimeError,

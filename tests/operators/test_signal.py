@@ -65,6 +65,8 @@ def test_windows_refuse_what_pytorchs_refuse(name: str) -> None:
 
 
 WINDOW_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: windows.hann(2.5), TypeError, "argument 'M' must be int, not float"),
+    (lambda: cd.hann_window("3"), TypeError, "argument 'window_length' must be int, not str"),
     (lambda: windows.exponential(3, tau=0), ValueError, "Tau must be positive, got: 0 instead."),
     (lambda: windows.exponential(3, center=1.0), ValueError, "Center must be None for symmetric windows"),
     (lambda: windows.gaussian(3, std=-1), ValueError, "Standard deviation must be positive, got: -1 instead."),
@@ -203,6 +205,13 @@ def test_short_time_transforms_have_gradients_of_both_orders() -> None:
 
 X, S = cd.ones(20), cd.ones(5, 4, dtype=cd.complex64)
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: cd.stft(X, "8"), TypeError, r"stft\(\): argument 'n_fft' must be int, not str"),
+    (lambda: cd.istft(S, 8, 2.0), TypeError, r"istft\(\): argument 'hop_length' must be int, not float"),
+    (
+        lambda: cd.stft(X, 8, window=[1], return_complex=True),
+        TypeError,
+        "'window' .position 5. must be Tensor, not list",
+    ),
     (lambda: cd.stft(X, 8), RuntimeError, "stft requires the return_complex parameter be given for real inputs"),
     (lambda: cd.stft(X.int(), 8, return_complex=True), RuntimeError, "expected a floating point or complex tensor"),
     (

@@ -5,7 +5,9 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import BOOL
 from candelabra.fronts.forms import with_out
+from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.operator.arguments import wrap_dim
 from candelabra.operator.rules import shape_of
 from candelabra.ops.creation import full
@@ -20,6 +22,8 @@ Ints = tuple[int, ...]
 # -- differences ------------------------------------------------------------------------------------------------------
 @front
 @with_out
+@numpy_names
+@takes_tensors("diff")
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
@@ -31,6 +35,8 @@ def diff(
     shape = shape_of(input)
     if not shape:
         raise RuntimeError("diff expects input to be at least one-dimensional")
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"diff(): argument 'n' must be int, not {type(n).__name__}")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = wrap_dim(dim, len(shape))
@@ -60,6 +66,8 @@ def _check_joins(part: Ints, shape: Ints, dim: int) -> None:
 
 # -- gradients --------------------------------------------------------------------------------------------------------
 @front(method=False)
+@numpy_names
+@takes_tensors("gradient")
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The derivative along each of ``dim``, by central differences, of samples ``spacing`` apart: a tuple of tensors.
 
@@ -194,6 +202,8 @@ def _empty_integral(y: Tensor, dim: int) -> Tensor | None:
 
 
 @front(method=False)
+@numpy_names
+@takes_tensors("trapezoid")
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of samples ``y`` along ``dim`` by the trapezoidal rule, at the points ``x``, or ``dx`` apart (1).
 
@@ -211,12 +221,16 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 @front(method=False)
+@numpy_names
+@takes_tensors("trapz")
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """:func:`trapezoid` under its older name."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
 @front(method=False)
+@numpy_names
+@takes_tensors("cumulative_trapezoid")
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The running integral of samples ``y`` along ``dim`` by the trapezoidal rule: one point fewer than ``y`` has.
 

@@ -146,6 +146,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     if not chain:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for i, matrix in enumerate(chain):
+        if not hasattr(matrix, "_payload"):
+            raise TypeError(f"chain_matmul(): argument 'matrices' must be Tensors, but got {type(matrix).__name__}")
         if matrix.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {matrix.dim()}, expected 2 instead (matrix {i} of chain_matmul)")
     if len(chain) == 1:

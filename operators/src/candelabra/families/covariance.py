@@ -7,6 +7,7 @@ import warnings
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import BOOL, FLOATING, INTEGER, PYTHON_NAMES, int64, promote_types
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.operator.rules import shape_of
 from candelabra.ops.creation import full
 from candelabra.ops.joining import cat
@@ -37,6 +38,7 @@ def _check_weights(name: str, weights: Tensor, observations: int) -> None:
 
 
 @front
+@takes_tensors("cov")
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
@@ -86,6 +88,7 @@ def _normalizer(count: int, weights: Tensor | None, aweights: Tensor | None, cor
 
 
 @front
+@takes_tensors("corrcoef")
 def corrcoef(input: Tensor) -> Tensor:
     """The correlation coefficients of variables (rows) over observations (columns), between -1 and 1.
 
@@ -110,6 +113,7 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 @front(method=False)
+@takes_tensors("vander")
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or up where ``increasing``.
 

@@ -7,8 +7,10 @@ from math import inf
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import FLOATING, PYTHON_NAMES
 from candelabra.fronts.forms import with_out
+from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
 from candelabra.layout import broadcast_shapes
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.operator.arguments import wrap_dim
 from candelabra.operator.promotion import to_float
 from candelabra.operator.record import operator
@@ -105,6 +107,7 @@ euclidean_distances.vjp(
 
 
 @front(method=False)
+@takes_tensors("cdist")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The distances in the p-norm of every row of ``x1`` to every row of ``x2``.
 
@@ -158,6 +161,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 # -- row by row -------------------------------------------------------------------------------------------------------
 @front(method=False)
+@takes_tensors("pairwise_distance")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norms of ``x1 - x2 + eps`` along the last dim; the two broadcast. ``eps`` keeps points that meet apart."""
     from candelabra.linalg import vector_norm
@@ -215,6 +219,8 @@ cross_product.vjp(
 
 @front
 @with_out
+@numpy_names
+@takes_tensors("cross")
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors of three elements along ``dim``; the other dims broadcast.
 

@@ -9,6 +9,7 @@ from candelabra.dtypes import FLOATING, PYTHON_NAMES
 from candelabra.fft.primitives import fft_c2c, fft_c2r, fft_r2c
 from candelabra.fft.transforms import spectrum
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.operator.rules import shape_of
 from candelabra.ops import views
 from candelabra.ops.creation import full
@@ -25,11 +26,14 @@ class _Frames:
     """How a signal is cut: checked sizes, and the window in the middle of ``n_fft`` points."""
 
     def __init__(self, name: str, input: Tensor, n_fft: int, hop_length: Any, win_length: Any, window: Any) -> None:
+        for argument, value in (("n_fft", n_fft), ("hop_length", hop_length), ("win_length", win_length)):
+            if not hasattr(value, "__index__") and (value is not None or argument == "n_fft"):
+                raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}")
         self.name = name
         self.input = input
         self.n_fft = n_fft
-        self.hop = n_fft // 4 if hop_length is None else int(hop_length)
-        self.win_length = n_fft if win_length is None else int(win_length)
+        self.hop = n_fft // 4 if hop_length is None else hop_length
+        self.win_length = n_fft if win_length is None else win_length
         self.window = window
 
     def fail(self, text: str) -> NoReturn:
@@ -96,6 +100,7 @@ def _edges(x: Tensor, pad: int, mode: str) -> tuple[Tensor, Tensor]:
 
 # -- forward ----------------------------------------------------------------------------------------------------------
 @front
+@takes_tensors("stft")
 def stft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
@@ -165,6 +170,7 @@ def _transformed(frames: _Frames, x: Tensor, has_complex: bool, normalized: bool
 
 # -- inverse ----------------------------------------------------------------------------------------------------------
 @front
+@takes_tensors("istft")
 def istft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,

@@ -22,6 +22,8 @@ def _checked(name: str, window_length: int, dtype: Any) -> dtype_type:
     d = get_default_dtype() if dtype is None else as_dtype(dtype)
     if d.category < FLOATING:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {PYTHON_NAMES[d.name]}")
+    if not hasattr(window_length, "__index__"):
+        raise TypeError(f"{name}(): argument 'window_length' must be int, not {type(window_length).__name__}")
     if window_length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
     return d

@@ -42,7 +42,9 @@ def checked_real(name: str, kind: str, input: Tensor) -> Tensor:
 
 
 def checked_count(count: int) -> int:
-    """At least one point is transformed."""
+    """At least one point is transformed. ``TypeError`` for what is no integer."""
+    if not hasattr(count, "__index__"):
+        raise TypeError(f"the number of data points must be int, not {type(count).__name__}")
     if count < 1:
         raise RuntimeError(f"Invalid number of data points ({count}) specified")
     return count

@@ -7,7 +7,9 @@ from candelabra.dtypes import FLOATING
 from candelabra.dtypes import dtype as dtype_type
 from candelabra.fft.arguments import dims_and_sizes
 from candelabra.fronts.forms import factory
+from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
+from candelabra.linalg.arguments import takes_tensors
 from candelabra.operator.arguments import as_dtype
 from candelabra.operator.rules import shape_of
 
@@ -25,7 +27,7 @@ def _checked(name: str, dtype: Any) -> dtype_type | None:
 def _counted(numbers: list[Tensor], n: int, d: float, requires_grad: bool) -> Tensor:
     from candelabra.ops.joining import cat
 
-    found: Tensor = (cat(tuple(numbers), 0) if len(numbers) > 1 else numbers[0]) * (1.0 / (n * d))
+    found: Tensor = (cat(tuple(numbers), 0) if len(numbers) > 1 else numbers[0]) * (1.0 / (n * d) if n else 1.0)
     return found.requires_grad_() if requires_grad else found
 
 
@@ -69,12 +71,16 @@ def _rolled(input: Tensor, dim: Any, up: int) -> Tensor:
 
 
 @front(namespace="fft")
+@numpy_names
+@takes_tensors("fft_fftshift")
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
     """Frequency 0 moved into the middle of ``dim`` (an int, several, or all dims)."""
     return _rolled(input, dim, 0)
 
 
 @front(namespace="fft")
+@numpy_names
+@takes_tensors("fft_ifftshift")
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.fftshift`."""
     return _rolled(input, dim, 1)

@@ -26,6 +26,8 @@ def trivial(name: str, M: int, dtype: Any, layout: Any, device: Any, requires_gr
     """The window of at most one point, or None for longer ones. ``ValueError`` for arguments that no window takes."""
     from candelabra.layout import strided
 
+    if not hasattr(M, "__index__"):
+        raise TypeError(f"{name}(): argument 'M' must be int, not {type(M).__name__}")
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout is not None and layout is not strided:
