@@ -211,6 +211,28 @@ def test_running_extremes(name: str, dtype: str, shape: Any, dim: int) -> None:
     same(indices, np.maximum.accumulate(np.where(hits, along, 0), dim))
 
 
+@pytest.mark.parametrize("kind", ["random", "ascending", "descending", "ties", "nan", "half", "int64"])
+@pytest.mark.parametrize("shape", [(8192,), (3, 5000), (4096,)])
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_long_running_extremes(name: str, kind: str, shape: Any) -> None:
+    """Block by block, whether or not there is a new extreme in each."""
+    a = rng.normal(size=shape)
+    if kind in ("ascending", "descending"):
+        a = np.sort(a, -1)[..., :: 1 if kind == "ascending" else -1]
+    elif kind != "random":
+        a = np.round(a * 2) if kind != "int64" else rng.integers(-(2**62), 2**62, shape)
+    if kind == "nan":
+        a[..., [1500, 4090]] = NAN
+    if kind == "half":
+        a = a.astype(np.float16)
+    extreme = np.maximum if name == "cummax" else np.minimum
+    expected = extreme.accumulate(a, -1)
+    hits = (a == expected) | np.isnan(a)
+    values, indices = getattr(cd.tensor(a.copy()), name)(-1)
+    same(values, expected)
+    same(indices, np.maximum.accumulate(np.where(hits, np.arange(shape[-1]), 0), -1))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(("shape", "dim"), [((9,), 0), ((5, 300), 0), ((3, 4, 5), 1)])
 def test_logcumsumexp_is_a_sum_of_exponentials(dtype: str, shape: Any, dim: int) -> None:
@@ -240,7 +262,9 @@ def test_logcumsumexp_of_extremes() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "complex64"])
-@pytest.mark.parametrize(("shape", "dim"), [((40_000,), 0), ((3, 4096), 1), ((60, 300), 0), ((70, 9), 0), ((6, 33), 1)])
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((40_000,), 0), ((12_345,), 0), ((3, 4099), 1), ((60, 300), 0), ((70, 9), 0), ((6, 33), 1)]
+)
 def test_cumulative_sums_keep_their_digits(dtype: str, shape: Any, dim: int) -> None:
     """Short or long, along any dim: as a sum in a wider dtype."""
     a = (rng.random(shape) * 3 - 1).astype(dtype) if dtype != "int64" else rng.integers(-9, 9, shape)

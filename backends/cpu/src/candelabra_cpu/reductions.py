@@ -13,6 +13,7 @@ import numpy as np
 from candelabra.dtypes import FLOATING
 
 from candelabra_cpu.backend import TO_NUMPY
+from candelabra_cpu.parallel import split
 from candelabra_cpu.quiet import ByDtype, asarray, ndarray, quiet, run, run_in_copy
 
 Dims = tuple[int, ...] | None
@@ -147,14 +148,25 @@ def _logsumexp(x: Any, dim: Dims, keepdim: bool) -> Any:
     """In memory that is used again; complex ones and half types as the composite does."""
     if is_half(x):
         return asarray(_logsumexp(x.astype(np.float32), dim, keepdim)).astype(x.dtype)
+    if x.ndim == 2 and dim == (1,):
+        total = np.empty((len(x), 1), x.dtype)
+
+        def part(start: int, stop: int) -> None:
+            total[start:stop] = _shifted_logsumexp(x[start:stop], dim)
+
+        split(len(x), x.size, part)
+    else:
+        total = _shifted_logsumexp(x, dim)
+    return total if keepdim else _without(total, dim)
+
+
+def _shifted_logsumexp(x: Any, dim: Dims) -> Any:
     real = x.real if x.dtype.kind == "c" else x
     top = asarray(np.max(real, axis=dim, keepdims=True, initial=-np.inf))
     top = np.where(np.isinf(top), real.dtype.type(0), top)
     work = asarray(np.subtract(x, top))
     np.exp(work, out=work)
-    total = asarray(added(work, dim, True))
-    out = np.log(total) + top
-    return out if keepdim else _without(out, dim)
+    return np.log(asarray(added(work, dim, True))) + top
 
 
 def _without(x: Any, dim: Dims) -> Any:

@@ -19,9 +19,13 @@ from candelabra_cpu.parallel import split
 from candelabra_cpu.quiet import quiet
 
 _WIDER = {"e": np.float32, "f": np.float64, "F": np.complex128}
-_SHORT = 32
+_SHORT = {"f": 32, "d": 16}
 """The length of the rows that are scanned by a product of matrices."""
+_BATCH = 128
+"""How many rows make one product: so few that BLAS does it in this thread (its threads are slow to wake)."""
 _LONG = 1 << 12
+_BLOCK = 1024
+"""Elements among which a new extreme is looked for before each of them is looked at."""
 _WIDE = 256
 """The least size of the rows that are worth a call each."""
 
@@ -36,10 +40,20 @@ def _inner(x: Any, dim: int) -> int:
 
 
 def _summed_in_rows(x: Any) -> Any:
-    """Running sums along the last axis, a multiple of ``_SHORT``; None where an infinity or a NaN is in the way."""
-    size = x.shape[-1]
-    triangle = np.triu(np.ones((_SHORT, _SHORT), x.dtype))
-    out = (x.reshape(-1, _SHORT) @ triangle).reshape(-1, size // _SHORT, _SHORT)
+    """Running sums along the last axis, a multiple of the short rows; None where an infinity or a NaN is in the way."""
+    short = _SHORT[x.dtype.char]
+    rows = x.reshape(-1, short)
+    triangle = np.triu(np.ones((short, short), x.dtype))
+    out = np.empty(rows.shape, x.dtype)
+    batches = len(rows) // _BATCH
+
+    def part(start: int, stop: int) -> None:
+        piece = slice(start * _BATCH, stop * _BATCH)
+        np.matmul(rows[piece].reshape(-1, _BATCH, short), triangle, out[piece].reshape(-1, _BATCH, short))
+
+    split(batches, x.size, part)
+    np.matmul(rows[batches * _BATCH :], triangle, out[batches * _BATCH :])
+    out = out.reshape(-1, x.shape[-1] // short, short)
     before = np.add.accumulate(out[:, :-1, -1], axis=1, dtype=np.float64)
     if not np.isfinite(before).all() or not np.isfinite(out[:, -1]).all():
         return None
@@ -49,11 +63,16 @@ def _summed_in_rows(x: Any) -> Any:
 
 def _cumsum(x: Any, dim: int) -> Any:
     size = x.shape[dim]
-    if x.dtype.char in "fd" and dim == x.ndim - 1 and size >= _LONG // 8 and x.size >= _LONG and not size % _SHORT:
-        out = _summed_in_rows(np.ascontiguousarray(x))
-        if out is not None:
-            return out
-    return _accumulated(np.add, x, dim)
+    if x.dtype.char not in _SHORT or dim != x.ndim - 1 or size < _LONG // 8 or x.size < _LONG:
+        return _accumulated(np.add, x, dim)
+    whole = size - size % _SHORT[x.dtype.char]
+    out = _summed_in_rows(np.ascontiguousarray(x[..., :whole]))
+    if out is None:
+        return _accumulated(np.add, x, dim)
+    if whole == size:
+        return out
+    rest = np.add.accumulate(x[..., whole:], -1, np.float64) + out[..., -1:]
+    return np.concatenate([out, rest.astype(x.dtype)], -1)
 
 
 def _accumulated(ufunc: Any, x: Any, dim: int) -> Any:
@@ -108,12 +127,55 @@ def _running_extreme(extreme: Any) -> Callable[..., Any]:
 
 
 def _extremes_of_rows(extreme: Any, source: Any, values: Any, places: Any) -> None:
-    extreme.accumulate(source, -1, None, values)
+    size = source.shape[-1]
+    whole = size - size % _BLOCK
+    if whole >= 4 * _BLOCK:
+        _extremes_of_blocks(extreme, *(a[..., :whole] for a in (source, values, places)))
+        if whole == size:
+            return
+    else:
+        whole = 0
+    rest = slice(whole, size)
+    extreme.accumulate(source[..., rest], -1, None, values[..., rest])
+    if whole:
+        extreme(values[..., rest], values[..., whole - 1 : whole], out=values[..., rest])
+    np.multiply(_stands(source[..., rest], values[..., rest]), np.arange(whole, size), out=places[..., rest])
+    if whole:
+        places[..., whole] = np.maximum(places[..., whole], places[..., whole - 1])
+    np.maximum.accumulate(places[..., rest], -1, None, places[..., rest])
+
+
+def _stands(source: Any, values: Any) -> Any:
+    """Where the extreme so far stands."""
     hits = source == values
     if source.dtype.kind == "f":
-        hits |= np.isnan(source)
-    np.multiply(hits, np.arange(source.shape[-1]), out=places)
-    np.maximum.accumulate(places, -1, None, places)
+        hits |= source != source
+    return hits
+
+
+def _extremes_of_blocks(extreme: Any, source: Any, values: Any, places: Any) -> None:
+    """Block by block: most have no new extreme, and are filled with the last one."""
+    count = source.shape[-1] // _BLOCK
+    shape = (source.size // max(source.shape[-1], 1), count, _BLOCK)
+    blocks = np.ascontiguousarray(source).reshape(shape)
+    best = extreme.reduce(blocks, axis=-1)
+    so_far = extreme.accumulate(best, axis=1)
+    fresh = _stands(best, so_far)
+    row, block = np.nonzero(fresh)
+    pieces = blocks[row, block]
+    found = extreme.accumulate(pieces, -1)
+    later = block > 0
+    found[later] = extreme(found[later], so_far[row[later], block[later] - 1][:, None])
+    spots = np.maximum.accumulate(_stands(pieces, found) * (np.arange(_BLOCK) + block[:, None] * _BLOCK), -1)
+    last = np.zeros(fresh.shape, np.int64)
+    last[row, block] = spots[:, -1]
+    np.maximum.accumulate(last, 1, None, last)
+    spots[later] = np.maximum(spots[later], last[row[later], block[later] - 1][:, None])
+    for into, before, pieces in ((values, so_far, found), (places, last, spots)):
+        filled = np.empty(shape, into.dtype)
+        filled[:, 1:] = before[:, :-1, None]
+        filled[row, block] = pieces
+        into[...] = filled.reshape(into.shape)
 
 
 def _extremes_of_columns(extreme: Any, source: Any, values: Any, places: Any, dim: int) -> None:

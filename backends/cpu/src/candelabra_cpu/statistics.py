@@ -114,16 +114,18 @@ def _first(rows: Any, k: int, largest: bool) -> Any:
     size = rows.shape[-1]
     if 4 * k > size or size < 64:
         return order_of(rows, largest)[:, :k]
-    found = keys(rows, largest)
-    bound = np.partition(found, k - 1, axis=-1)[:, k - 1 : k]
-    taken = found <= bound
+    plain = rows.dtype.kind in "iu" or (rows.itemsize > 2 and not np.isnan(rows).any())
+    found = rows if plain else keys(rows)
+    place = size - k if largest else k - 1
+    bound = np.partition(found, place, axis=-1)[:, place : place + 1]
+    taken = found >= bound if largest else found <= bound
     if np.count_nonzero(taken) != len(rows) * k:  # ties at the bound: the first ones, as many as there is room for
-        below = found < bound
         ties = found == bound
-        room = k - np.count_nonzero(below, axis=-1, keepdims=True)
-        taken = below | (ties & (np.cumsum(ties, axis=-1) <= room))
+        beyond = taken & ~ties
+        room = k - np.count_nonzero(beyond, axis=-1, keepdims=True)
+        taken = beyond | (ties & (np.cumsum(ties, axis=-1) <= room))
     places = np.nonzero(taken)[1].reshape(len(rows), k)
-    order = order_of(np.take_along_axis(found, places, -1))
+    order = order_of(np.take_along_axis(rows, places, -1), largest)
     return np.take_along_axis(places, order, -1)
 
 
