@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
+import unittest
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -40,6 +41,9 @@ UNINITIALISED = frozenset({
 
 TIED = frozenset({"sort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian"})
 """Which of several equal elements an index means is left open unless ``stable=True``: what it picks is compared."""
+
+RANDOMISED = frozenset({"svd_lowrank", "pca_lowrank"})
+"""How near they come depends on numbers that are drawn: compared in double precision, where the rank is q for sure."""
 
 
 class Slow(Exception):
@@ -123,9 +127,9 @@ def differences(op: Any, limits: Limits, verdict: Verdict) -> Iterator[tuple[str
     backward = op.supported_backward_dtypes("cpu") if op.supports_autograd else ()
     for name in limits.dtypes:
         dtype = getattr(torch, name)
-        if dtype not in op.supported_dtypes("cpu"):
+        if dtype not in op.supported_dtypes("cpu") or (op.name in RANDOMISED and dtype in WIDE):
             continue
-        differentiable = dtype in backward and dtype in GRADIENTS
+        differentiable = dtype in backward and dtype in GRADIENTS and not fails_itself(op, dtype)
         samples = list(op.sample_inputs("cpu", dtype, requires_grad=differentiable))
         for number, sample in enumerate(samples[:: max(1, -(-len(samples) // limits.samples))]):
             wanted, error = attempt(lambda: op.op(sample.input, *sample.args, **sample.kwargs))  # noqa: B023
@@ -146,6 +150,16 @@ def differences(op: Any, limits: Limits, verdict: Verdict) -> Iterator[tuple[str
             if found is not None:
                 yield name, found, described(sample)
     yield from error_differs(op, ours)
+
+
+def fails_itself(op: Any, dtype: torch.dtype) -> bool:
+    """Whether PyTorch's gradient is known to be wrong: its own test against differences is expected to fail."""
+    marks = [mark for mark in op.decorators if getattr(mark, "cls_name", "") == "TestBwdGradients"]
+    return any(
+        unittest.expectedFailure in mark.decorators
+        and mark.is_active("TestBwdGradients", "test_fn_grad", "cpu", dtype, {})
+        for mark in marks
+    )
 
 
 def missing_names(op: Any) -> Iterator[str]:
@@ -186,7 +200,7 @@ def result_differs(op: Any, ours: Any, sample: Any, wanted: Any) -> str | None:
     if error is not None:
         return words(error)
     found = structure_differs(got, wanted)
-    if found is None and op.name not in RANDOM | UNINITIALISED:
+    if found is None and has_values(op, sample):
         process = sample.output_process_fn_grad
 
         def reference() -> Any:
@@ -198,6 +212,11 @@ def result_differs(op: Any, ours: Any, sample: Any, wanted: Any) -> str | None:
         if found is not None and as_its_reference(op, got, sample):
             found = None
     return found
+
+
+def has_values(op: Any, sample: Any) -> bool:
+    """Whether the result is determined by the arguments."""
+    return op.name not in RANDOM | UNINITIALISED and (op.name not in RANDOMISED or sample.kwargs.get("M") is None)
 
 
 def method_differs(op: Any, ours: Any, method: Any, sample: Any, wanted: Any) -> str | None:
@@ -301,7 +320,9 @@ def as_near(mine: torch.Tensor, standard: torch.Tensor, truth: torch.Tensor) -> 
 
 
 def widened(value: Any) -> Any:
-    """Arguments in double precision."""
+    """Arguments in double precision, a dtype that is asked for too."""
+    if isinstance(value, dict):
+        value = {k: WIDE.get(v, v) if isinstance(v, torch.dtype) else v for k, v in value.items()}
     return each(value, lambda t: t.detach().to(WIDE.get(t.dtype, t.dtype)).requires_grad_(t.requires_grad))
 
 
@@ -340,7 +361,7 @@ def gradient_differs(op: Any, ours: Any, sample: Any) -> str | None:
     if error is not None:
         return "gradient: " + words(error)
     found = structure_differs(got, wanted)
-    if found is None and op.name not in RANDOM | UNINITIALISED:
+    if found is None and has_values(op, sample):
         found = values_differ(
             got, wanted, lambda: theirs(widened((sample.input, *sample.args)), widened(sample.kwargs))
         )
@@ -365,7 +386,7 @@ def inplace_differs(op: Any, ours: Any, inplace: Any, sample: Any) -> str | None
     if got is not mine[0]:
         return "in-place: does not return its tensor"
     found = structure_differs(got, wanted)
-    if found is None and op.name not in RANDOM | UNINITIALISED and not as_function(ours, arguments, keywords, got):
+    if found is None and has_values(op, sample) and not as_function(ours, arguments, keywords, got):
         found = values_differ(got, wanted, lambda: torch_leaves(op.op(*widened(arguments), **widened(keywords))))
     return None if found is None else "in-place: " + found
 
@@ -403,7 +424,7 @@ def out_differs(op: Any, ours: Any, sample: Any, wanted: Any) -> str | None:
         if isinstance(mine, cd.Tensor) and got is not mine:
             return "out=: does not return its tensor"
         found = structure_differs(mine, theirs)
-        if found is None and op.name not in UNINITIALISED and not as_function(ours, arguments, keywords, mine):
+        if found is None and has_values(op, sample) and not as_function(ours, arguments, keywords, mine):
             process = sample.output_process_fn_grad
             found = values_differ(
                 counterpart(process)(mine),
