@@ -215,3 +215,10 @@ def test_factories_write_into_out(name: str) -> None:
     made = make(*arguments, layout=cd.strided, pin_memory=False, device="cpu", dtype=cd.float32, requires_grad=True)
     assert made.requires_grad
     assert made.is_leaf
+
+
+@pytest.mark.parametrize("device", ["lantern", "ember"])
+def test_devices_without_float64_have_scales_and_reshapes(device: str, lantern: Any) -> None:
+    """Exponents are computed in the widest dtype there is, and what is copied lies in C order."""
+    assert np.allclose(cd.logspace(0, 2, 3, device=device).tolist(), [1, 10, 100])
+    assert cd.arange(6).reshape(2, 3).to(device).t().reshape(6).tolist() == [0, 3, 1, 4, 2, 5]

@@ -37,7 +37,8 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
         return xp.astype(x, wanted, copy=True)
 
     def clone(x: Any) -> Any:
-        return xp.asarray(x, copy=True)
+        # In C order: of an array of several dims, libraries copy the order in which it lies in memory too.
+        return xp.reshape(xp.asarray(xp.reshape(x, (-1,)), copy=True), x.shape)
 
     def cat(tensors: Sequence[Any], dim: int) -> Any:
         if any(t.ndim == 0 for t in tensors):

@@ -7,7 +7,18 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.device import open_device
-from candelabra.dtypes import COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, get_default_dtype, int64
+from candelabra.dtypes import (
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    PYTHON_NAMES,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    get_default_dtype,
+    int64,
+)
 from candelabra.families.resizing import dense_strides
 from candelabra.fronts.arranging import as_strided
 from candelabra.fronts.creation import empty, linspace
@@ -142,8 +153,6 @@ def logspace(
     ``start`` and ``end`` are numbers or 0-d tensors. Computed in float64 (complex128), then cast: floating towards the
     dtype, for integers cut off. Raises ``RuntimeError`` for a negative number of steps.
     """
-    from candelabra.dtypes import complex128, float64
-
     ends = [v.item() if hasattr(v, "item") else v for v in (start, end)]
     is_complex = any(isinstance(v, complex) for v in (*ends, base))
     if dtype is None:
@@ -152,7 +161,10 @@ def logspace(
         wanted = as_dtype(dtype)
     if wanted.category == INTEGER:  # cut off first, as linspace does
         ends = [int(v) for v in ends]
-    wide = complex128 if wanted.category == COMPLEX else float64
+    held = open_device(device).keys
+    wide = float64 if float64 in held else float32  # what some devices lack
+    if wanted.category == COMPLEX:
+        wide = complex128 if complex128 in held else complex64
     exponents = linspace(ends[0], ends[1], steps, dtype=wide, device=device)
     return _marked((base**exponents).to(wanted), requires_grad)
 
