@@ -307,7 +307,7 @@ clamp_max.vjp(
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """``input + weight * (end - input)``, computed from the nearer end: a weight of 1 gives ``end`` exactly."""
     span = end - input
-    if not hasattr(weight, "_payload"):
+    if isinstance(weight, (int, float, complex)):
         return input + span * weight if -0.5 < weight.real < 0.5 else end - span * (1 - weight)
     return where(weight.abs() < 0.5, input + weight * span, end - span * (1 - weight))
 

@@ -9,13 +9,13 @@ from candelabra.fronts.registry import front
 from candelabra.linalg import determinants, inversion, norms, orthogonal, pivoted, positive, powers, ranks, singular
 from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
+from candelabra.linalg.determinants import SignAndLogarithm
+from candelabra.linalg.orthogonal import QR
 from candelabra.linalg.requirements import check_info, factored, not_positive
 from candelabra.operator.rules import shape_of
 from candelabra.ops.arithmetic import where
 
 if TYPE_CHECKING:
-    from candelabra.linalg.determinants import SignAndLogarithm
-    from candelabra.linalg.orthogonal import QR
     from candelabra.typing import DType, Tensor
 
 
