@@ -118,15 +118,23 @@ def _first(rows: Any, k: int, largest: bool) -> Any:
     found = rows if plain else keys(rows)
     place = size - k if largest else k - 1
     bound = np.partition(found, place, axis=-1)[:, place : place + 1]
-    taken = found >= bound if largest else found <= bound
-    if np.count_nonzero(taken) != len(rows) * k:  # ties at the bound: the first ones, as many as there is room for
-        ties = found == bound
-        beyond = taken & ~ties
-        room = k - np.count_nonzero(beyond, axis=-1, keepdims=True)
-        taken = beyond | (ties & (np.cumsum(ties, axis=-1) <= room))
-    places = np.nonzero(taken)[1].reshape(len(rows), k)
+    spots = np.flatnonzero(found >= bound if largest else found <= bound)
+    if spots.size != len(rows) * k:
+        spots = _first_ties(found.reshape(-1)[spots] == bound.reshape(-1)[spots // size], spots, size, k)
+    places = (spots % size).reshape(len(rows), k)
     order = order_of(np.take_along_axis(rows, places, -1), largest)
     return np.take_along_axis(places, order, -1)
+
+
+def _first_ties(ties: Any, spots: Any, size: int, k: int) -> Any:
+    """Of the ``spots`` that reach the bound all that pass it, and of the ``ties`` as many as each row has room for."""
+    row = spots // size
+    count = int(row[-1]) + 1
+    tied = row[ties]
+    room = k - np.bincount(row[~ties], minlength=count)
+    before = np.searchsorted(tied, np.arange(count))
+    kept = np.arange(tied.size) - before[tied] < room[tied]
+    return np.sort(np.concatenate([spots[~ties], spots[ties][kept]]))
 
 
 def tally(places: Any, weights: Any, size: int) -> Any:
