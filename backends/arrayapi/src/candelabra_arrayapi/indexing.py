@@ -100,6 +100,8 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         if index.ndim > 1:
             raise ValueError("the index must be a vector")
         within(index, x.shape[dim] if x.ndim else 1)
+        if not x.ndim and index.shape not in ((), (1,)):
+            raise ValueError("a 0-d array has one slice")
         if not x.ndim:
             return xp.asarray(x, copy=True)
         return xp.take(x, flat(index), axis=dim)

@@ -210,6 +210,7 @@ def _lstsq(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any, Any]:
     singular = np.zeros((*batch, values), b.real.dtype)
     if m and n:
         for i in _batches(batch):
+            _check_converged(int(values > 0 and not np.isfinite(a[i]).all()))  # LAPACK would print what it thinks of it
             right = np.zeros((max(m, n), max(k, 1)), b.dtype)  # LAPACK returns the solution in its place
             right[:m, :k] = b[i]
             x, rank[i], s = solve(a[i], right, rcond)

@@ -73,6 +73,8 @@ def _scattered(input: Tensor, dim: int, index: Tensor, src: Any, *_: Any) -> tup
     if max(len(shape), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
     source = shape_of(src)
+    if hasattr(src, "_payload") and max(len(source), 1) != max(len(wanted), 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for d, want in enumerate(wanted):
         if (hasattr(src, "_payload") and want > source[d]) or (d != dim and want > shape[d]):
             raise RuntimeError(
@@ -121,6 +123,8 @@ def _selected(input: Tensor, dim: int, index: Tensor) -> tuple[int, ...]:
     shape, picked = shape_of(input), shape_of(index)
     if len(picked) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
+    if not shape and picked not in ((), (1,)):
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {picked[0]} value(s)")
     _check_bounds("index_select", index, dim, shape[dim] if shape else 1)
     return (*shape[:dim], *(picked or (1,)), *shape[dim + 1 :]) if shape else ()
 

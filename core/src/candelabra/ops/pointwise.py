@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dtypes import complex64, complex128
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, complex64, complex128
 from candelabra.operator.promotion import boolean, real_part, to_float, to_integer
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
@@ -349,7 +349,17 @@ def trunc(input: Tensor) -> Tensor:
     ...
 
 
-@operator(pointwise, accepts="real numeric", aliases=("special.round",))
+def _to_decimals(op: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
+    if args[1] and args[0].dtype.category != FLOATING:
+        kind = PYTHON_NAMES[args[0].dtype.name]
+        raise NotImplementedError(f"\"round\" not implemented for '{kind}' with decimals: it takes floating dtypes")
+    return pointwise(op, args)
+
+
+_to_decimals.pointwise = True  # type: ignore[attr-defined]
+
+
+@operator(_to_decimals, accepts="real numeric", aliases=("special.round",))
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest multiple of ``10**-decimals``, ties to even."""
     ...
