@@ -122,6 +122,16 @@ def test_number_takes_the_arrays_dtype(dtype: str) -> None:
         assert (x + 2).dtype is (2 + x).dtype is xp.multiply(x, 2).dtype is xp.subtract(5, x).dtype is x.dtype
 
 
+@pytest.mark.parametrize(
+    "name", ["hypot", "logaddexp", "atan2", "copysign", "nextafter", "maximum", "pow", "remainder"]
+)
+def test_functions_of_two_take_a_number_on_either_side(name: str) -> None:
+    """A number is as good as an array without dims of the other's dtype."""
+    x = sample("float32", 4, low=1)
+    check(getattr(xp, name)(xp.asarray(x), 2.0), getattr(np, name)(x, np.float32(2)))
+    check(getattr(xp, name)(2.0, xp.asarray(x)), getattr(np, name)(np.float32(2), x))
+
+
 def test_functions_of_two_want_an_array() -> None:
     """Two numbers are no operands, and a list is no array."""
     with pytest.raises(TypeError, match=r"add\(\) takes at least one array, got int, int"):
@@ -320,9 +330,9 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "flip": [((), {}), ((), {"axis": 1}), ((), {"axis": (0, -1)})],
     "moveaxis": [((0, 2), {}), (((0, 1), (-1, 0)), {})],
     "permute_dims": [(((2, 0, 1),), {}), (((-1, 0, 1),), {})],
-    "repeat": [((2,), {}), ((2,), {"axis": 1}), ((np.array([1, 0, 2]),), {"axis": 1})],
+    "repeat": [((2,), {}), ((2,), {"axis": 1}), ((np.array([1, 0, 2]),), {"axis": 1}), (([1, 2],), {"axis": 0})],
     "reshape": [(((4, 6),), {}), (((-1,),), {}), (((3, -1),), {"copy": True})],
-    "roll": [((2,), {}), ((-1,), {"axis": 1}), (((1, 2),), {"axis": (0, 2)}), ((1,), {"axis": (0, 1)})],
+    "roll": [((2,), {}), (((3,),), {}), ((-1,), {"axis": 1}), (((1, 2),), {"axis": (0, 2)}), ((1,), {"axis": (0, 1)})],
     "tile": [(((2,),), {}), (((2, 1, 3),), {}), (((2, 1, 1, 2),), {})],
     "matrix_transpose": [((), {})],
     "unstack": [((), {}), ((), {"axis": -1})],

@@ -136,6 +136,13 @@ def test_integer_arrays_of_any_dtype_are_indices(dtype: str) -> None:
     equal(written, want)
 
 
+def test_masks_stand_beside_negative_steps() -> None:
+    """A mask takes as many dims as it has, and a slice backwards after it counts from there."""
+    x, mask = xp.asarray(A), A[:, :, 0] > 5
+    equal(x[xp.asarray(mask), ::-1], A[mask, ::-1])
+    equal(x[xp.asarray([True, False]), ::-2], A[np.array([True, False]), ::-2])
+
+
 def test_masks_are_indices() -> None:
     """A boolean array of as many dims as the array, or fewer, or none."""
     x = xp.asarray(A, copy=True)
@@ -196,6 +203,14 @@ def test_numbers_of_arrays() -> None:
         int(xp.ones(2))
     with pytest.raises(OverflowError, match="infinity"):
         int(xp.asarray(xp.inf))
+
+
+def test_missing_functions_are_named() -> None:
+    """What this namespace is made of is looked up by name: a name that candelabra lacks is said."""
+    from candelabra.array_api.array import named
+
+    with pytest.raises(AttributeError, match="candelabra has no function 'no_such_function'"):
+        named("no_such_function")
 
 
 # -- tensors ----------------------------------------------------------------------------------------------------------

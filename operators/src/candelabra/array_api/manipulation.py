@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import math
-
 from candelabra._annotations import Any
 from candelabra.array_api.array import Array, arrayed, named, promoted
 from candelabra.layout import broadcast_shapes as _common_shape
@@ -132,8 +129,3 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Array:
     """``x`` so many times along each axis; axes that are missing on either side count as 1."""
     return arrayed(named("tile")(x, tuple(repetitions)), x)
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    """The number of elements of an array of this shape."""
-    return builtins.int(math.prod(shape))
