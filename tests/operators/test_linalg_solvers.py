@@ -368,6 +368,16 @@ def test_exponentials_of_matrices(dtype: str) -> None:
     assert cd.matrix_exp(cd.full((2, 2), math.nan)).isnan().all().item()
 
 
+def test_exponentials_of_half_types_are_summed_in_single_precision() -> None:
+    """On the way powers go beyond float16 and digits below bfloat16; the result is rounded once."""
+    a = np.array([[-9.0, 8.0], [7.0, -8.5]])
+    for dtype in (cd.float16, cd.bfloat16):
+        found = cd.matrix_exp(cd.tensor(a, dtype=dtype))
+        wanted = cd.matrix_exp(cd.tensor(a, dtype=dtype).float()).to(dtype)
+        assert found.dtype is dtype
+        assert found.tolist() == wanted.tolist()
+
+
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 5, 8])
 def test_powers_of_matrices(n: int) -> None:
     """Positive, negative and zero, against NumPy; the result shares no memory with the matrix."""
