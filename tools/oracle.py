@@ -31,6 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=40, help="at most so many per operator and dtype (40)")
     parser.add_argument("--seconds", type=float, default=30.0, help="at most so long per operator (30)")
     parser.add_argument("--differences", type=int, default=8, help="at most so many reported per operator (8)")
+    parser.add_argument("--reference", action="store_true", help="PyTorch's larger sets of samples: extremes, layouts")
     parser.add_argument("--summary", action="store_true", help="only the totals")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write them there for people, as Markdown")
@@ -67,7 +68,7 @@ def verdicts(operators: Iterable[Any], limits: Limits, console: Console) -> list
 def main() -> int:
     """Run, print, write; 1 when something differs."""
     options = arguments()
-    limits = Limits(tuple(options.dtypes), options.samples, options.seconds, options.differences)
+    limits = Limits(tuple(options.dtypes), options.samples, options.seconds, options.differences, options.reference)
     made = verdicts(selected(options.names, options.nn), limits, Console(stderr=True))
     if options.json:
         options.json.write_text(json.dumps([dataclasses.asdict(v) for v in made], indent=1) + "\n")
