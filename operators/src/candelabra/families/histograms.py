@@ -138,18 +138,28 @@ def _edges(input: Tensor, column: Tensor, bins: Any, limits: tuple[float, float]
     return linspace(low, high, bins + 1, dtype=input.dtype, device=input.device)
 
 
-def _counted(rows: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
+def _place(column: Tensor, edge: Tensor, count: int, even: bool) -> Tensor:
+    """The bin of each value between the edges (anything for values outside); the last bin includes its upper edge."""
+    if not even or not count:
+        place = sorted_place(edge, column, True) - 1
+        return place - (column == edge[count]).to(int64)
+    # Where it would be but for rounding, then compared with the edges there.
+    low, high = edge[0], edge[count]
+    place = ((column - low) * count / (high - low)).to(int64).clamp(0, count - 1)
+    lower, upper = (edge.index_select(0, place + i).reshape(place.shape) for i in (0, 1))
+    place = place - (column < lower).to(int64) + (column >= upper).to(int64)
+    return place.clamp(0, count - 1)
+
+
+def _counted(rows: Tensor, edges: Sequence[Tensor], even: Sequence[bool], weight: Any, density: bool) -> Tensor:
     """The histogram of the rows of a matrix, a column per dim: each row's bin as one number, and these tallied."""
     counts = [e.shape[0] - 1 for e in edges]
     total = 1
     places = creation.full((rows.shape[0],), 0, dtype=int64, device=rows._instance)
     inside = creation.full((rows.shape[0],), len(edges) > 0, dtype=bool_, device=rows._instance)
-    for column, edge, count in zip(rows.unbind(1), edges, counts, strict=True):
-        last = edge[count : count + 1]
-        place = sorted_place(edge, column, True) - 1
-        place = place - (column == last).to(int64)  # the last bin includes its upper edge
-        inside = inside & (place >= 0) & (place < count) & (column <= last)
-        places, total = places * count + place, total * count
+    for column, edge, count, evenly in zip(rows.unbind(1), edges, counts, even, strict=True):
+        inside = inside & (column >= edge[0]) & (column <= edge[count])
+        places, total = places * count + _place(column, edge, count, evenly), total * count
     places = places.masked_fill(inside.logical_not(), total)
     hist = tally(places, weight, total + 1).narrow(0, 0, total).to(rows.dtype).reshape(counts)
     if density:
@@ -198,7 +208,7 @@ def histogram(
     limits = None if range is None else (float(range[0]), float(range[1]))
     weights = _weights(input, weight, tuple(input.shape))
     edges = _edges(flat, flat, bins, limits, 0)
-    hist = _counted(flat.unsqueeze(1), [edges], weights, density)
+    hist = _counted(flat.unsqueeze(1), [edges], [isinstance(bins, int)], weights, density)
     found: Histogram = store("histogram", Histogram(hist, edges), out)
     return found
 
@@ -234,4 +244,5 @@ def histogramdd(
         _edges(input, column, b, None if range is None else (float(range[2 * d]), float(range[2 * d + 1])), d)
         for d, (column, b) in enumerate(zip(rows.unbind(1) if rank else (), several, strict=True))
     )
-    return Histogram(_counted(rows, edges, weights, density), edges)
+    even = [isinstance(b, int) for b in several]
+    return Histogram(_counted(rows, edges, even, weights, density), edges)
