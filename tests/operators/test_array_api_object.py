@@ -225,6 +225,19 @@ def test_arrays_carry_gradients() -> None:
     assert type(leaf) is cd.Tensor
 
 
+def test_writes_backwards_are_recorded() -> None:
+    """What is written through a negative step carries its gradient, and what was overwritten loses its own."""
+    leaf = cd.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    values = cd.tensor([5.0, 7.0], requires_grad=True)
+    y = xp.asarray(leaf) * 1
+    y[::-2] = xp.asarray(values)
+    (y * xp.asarray([1.0, 10.0, 100.0])).sum().backward()
+    assert leaf.grad is not None
+    assert values.grad is not None
+    assert leaf.grad.tolist() == [0.0, 10.0, 0.0]
+    assert values.grad.tolist() == [100.0, 1.0]
+
+
 def test_arrays_are_tensors() -> None:
     """PyTorch's methods work on arrays, and what they give follows PyTorch's rules again."""
     x = xp.asarray(A)
