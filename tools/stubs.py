@@ -173,7 +173,8 @@ def borrowed(modules: set[str]) -> list[str]:
                 if found is None or name in KNOWN or name in dir(builtins):
                     continue
                 here = isinstance(found, types.ModuleType)
-                source = f"import {found.__name__} as" if here else f"from {module} import {name} as"
+                home = found.__module__ if isinstance(found, type) else module
+                source = f"import {found.__name__} as" if here else f"from {home} import {name} as"
                 lines.add(f"{source} {name}\n")
     return sorted(lines)
 
