@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.blocks import blockwise, large_in_blocks, large_in_blocks_into
+from candelabra_cpu.pointwise import choose
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into
 
 Kernel = Callable[..., Any]
@@ -30,7 +31,7 @@ def _lerp(x: Any, end: Any, weight: Any) -> Any:
     # From the nearer end, so that a weight of 1 gives the end exactly.
     span = np.subtract(end, x)
     if isinstance(weight, ndarray):
-        return np.where(np.abs(weight) < 0.5, x + weight * span, end - span * (1 - weight))
+        return choose(np.abs(weight) < 0.5, x + weight * span, end - span * (1 - weight))
     return np.add(span * weight, x) if abs(weight) < 0.5 else np.subtract(end, span * (1 - weight))
 
 

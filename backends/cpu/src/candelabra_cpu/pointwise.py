@@ -134,7 +134,7 @@ BY_BITS: Final = 1 << 12
 """Elements from which it pays to choose by bits."""
 
 
-def _where(mask: Any, x: Any, y: Any) -> Any:
+def choose(mask: Any, x: Any, y: Any) -> Any:
     """``x`` where ``mask`` holds, else ``y``: of many elements by their bits, which takes no branch.
 
     NumPy's own branches at each element, and is ten times slower where the mask is random.
@@ -155,7 +155,7 @@ def _where(mask: Any, x: Any, y: Any) -> Any:
 
 KERNELS: dict[str, Any] = {
     **_RAISING,
-    "where": _where,
+    "where": choose,
     **{f"{name}_": _written(kernel) for name, kernel in _RAISING.items()},
     "floor": _rounding(np.floor), "ceil": _rounding(np.ceil), "trunc": _rounding(np.trunc), "round": quiet(_round),
     # NumPy takes the output of these two by keyword only.

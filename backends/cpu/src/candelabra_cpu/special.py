@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from candelabra_cpu.blocks import blockwise
+from candelabra_cpu.pointwise import choose
 
 Kernel = Callable[..., Any]
 
@@ -77,18 +78,22 @@ def _logit(x: Any, eps: float | None) -> Any:
 
 
 # -- incomplete gamma -------------------------------------------------------------------------------------------------
-TERMS: Final = 21
+TERMS: Final = 20
 """Of the series at arguments up to 1.1, for float64."""
 
 
-def _lower_series(a: Any, x: Any) -> Any:
-    """``P(a, x)`` for small x. Source: DLMF 8.7.1, ``x**a exp(-x) sum of x**k / gamma(a + k + 1)``."""
+def _upper_series(a: Any, x: Any) -> Any:
+    """``Q(a, x)`` for small x, in float64.
+
+    Source: DLMF 8.7.3, ``1 - x**a / gamma(a + 1) - x**a / gamma(a) * sum over k >= 1 of (-x)**k / (k! (a + k))``.
+    """
     gammaln = import_module("scipy.special").gammaln
-    total = term = np.ones_like(x)
+    term, total = np.ones_like(x), np.zeros_like(x)
     for k in range(1, TERMS):
-        term = term * (x / (a + k))
-        total = total + term
-    return total * np.exp(a * np.log(x) - x - gammaln(a + 1))
+        term = term * (x / -k)
+        total = total + term / (a + k)
+    power = a * np.log(x)
+    return -np.expm1(power - gammaln(a + 1)) - np.exp(power - gammaln(a)) * total
 
 
 def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
@@ -98,16 +103,14 @@ def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
         function = getattr(import_module("scipy.special"), name)
 
         def gamma(a: Any, x: Any) -> Any:
-            slow = (x > least) & (x <= 1.1) & (a > 0) & (a <= 1.1 * x)
+            slow = (x > least) & (x <= 1.1) & (a > 1e-3) & (a <= 1.1 * x)
             if not slow.any():
                 return function(a, x)
             a, x = np.broadcast_arrays(a, x)
-            lower = np.zeros(x.shape)
-            lower[slow] = _lower_series(a[slow].astype(np.float64), x[slow].astype(np.float64))
-            slow &= lower <= 0.9  # nearer 1 its complement would cancel
+            upper = _upper_series(a[slow].astype(np.float64), x[slow].astype(np.float64))
             out = np.empty_like(x)
             out[~slow] = function(a[~slow], x[~slow])
-            out[slow] = lower[slow] if name == "gammainc" else 1 - lower[slow]
+            out[slow] = upper if name == "gammaincc" else 1 - upper
             return out
 
         return gamma
@@ -128,7 +131,7 @@ def _trigamma(x: Any) -> Any:
     """
     wide = x.astype(np.float64)
     left = wide < 0.5
-    at = np.where(left, 1 - wide, wide)
+    at = choose(left, 1 - wide, wide)
     total = np.zeros_like(at)
     for _ in range(SHIFT):
         total += 1 / (at * at)
@@ -141,7 +144,7 @@ def _trigamma(x: Any) -> Any:
     total += (1 + 0.5 / at + series) / at
     if left.any():
         sine = np.sin(pi * (wide - np.rint(wide)))
-        total = np.where(left, (pi / sine) ** 2 - total, total)
+        total = choose(left, (pi / sine) ** 2 - total, total)
         total[wide == -inf] = np.nan
     return total.astype(x.dtype)
 
