@@ -164,3 +164,12 @@ def test_memory_of_another_device_is_refused(lantern: Any) -> None:
     """A tensor stays where it is."""
     with pytest.raises(RuntimeError, match=r"set_\(\): expected a source on cpu:0, but got one on lantern:0"):
         cd.ones(2).set_(cd.ones(2, device="lantern"))
+
+
+def test_the_order_of_dims_in_memory() -> None:
+    """The outermost first; where several orders are true that is refused on demand."""
+    assert ramp(2, 3, 4).dim_order() == (0, 1, 2)
+    assert ramp(2, 3, 4).transpose(0, 2).dim_order() == (2, 1, 0)
+    assert cd.empty(2, 3, 4, 5, memory_format=cd.channels_last).dim_order(ambiguity_check=True) == (0, 2, 3, 1)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        cd.ones(2, 1).expand(2, 3).t().unsqueeze(0).expand(2, 3, 2).dim_order(ambiguity_check=True)

@@ -92,6 +92,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """``data`` as a tensor, without a copy where it is one already, or a NumPy array on the host."""
     d = None if dtype is None else as_dtype(dtype)
     if hasattr(data, "_payload"):
+        if device is None and (d is None or d is data.dtype):
+            return data  # type: ignore[no-any-return]
         return data.to(device=device, dtype=d)  # type: ignore[no-any-return]
     if arrays.is_ndarray(data):
         if not data.flags.writeable:

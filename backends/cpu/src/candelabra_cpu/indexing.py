@@ -22,8 +22,12 @@ WIDE = 64
 
 def _within(index: Any, size: int) -> None:
     """Refuse indices outside ``[0, size)``."""
+    if index.size <= 8:
+        for place in index.reshape(-1).tolist():
+            if not 0 <= place < size:
+                raise IndexError("index out of range")
     # Read as unsigned, what is negative is large: one look serves both bounds.
-    if index.size and int(index.view(np.uint64).max()) >= size:
+    elif np.maximum.reduce(index.view(np.uint64), None) >= size:
         raise IndexError("index out of range")
 
 

@@ -35,7 +35,9 @@ def with_exact_out(function: F) -> F:
 def _with_out(function: F, exact: bool) -> F:
     @wraps(function)
     def form(*args: Any, **kwargs: Any) -> Any:
-        out: Any = kwargs.pop("out", None) if kwargs else None
+        if "out" not in kwargs:
+            return function(*args, **kwargs)
+        out: Any = kwargs.pop("out")
         made = function(*args, **kwargs)
         if hasattr(out, "_payload"):
             for given in args:

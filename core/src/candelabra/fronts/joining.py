@@ -8,7 +8,6 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import promote_types
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
-from candelabra.fronts.shaping import unsqueeze
 from candelabra.operator.arguments import kind_of, wrap_dim
 from candelabra.ops import joining, placing, views
 
@@ -42,11 +41,12 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors, all of one shape, along a new dim."""
     if hasattr(tensors, "_payload"):
         raise TypeError("stack(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
-    first = tuple(getattr(tensors[0], "shape", ())) if tensors else ()
+    payload = getattr(tensors[0], "_payload", None) if tensors else None
+    first = () if payload is None else tuple(payload.shape)
     for number, tensor in enumerate(tensors):
         if not hasattr(tensor, "_payload"):
             raise TypeError(f"expected Tensor as element {number} in argument 'tensors', but got {kind_of(tensor)}")
-        if tuple(tensor.shape) != first:
+        if tuple(tensor._payload.shape) != first:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                 f"{list(tensor.shape)} at entry {number}"
@@ -54,7 +54,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     d = wrap_dim(dim, len(first) + 1)
-    return joining.cat.function([unsqueeze(t, d) for t in tensors], d)
+    return joining.cat.function([views.unsqueeze.function(t, d) for t in tensors], d)
 
 
 @front

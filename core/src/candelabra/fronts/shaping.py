@@ -11,6 +11,7 @@ from candelabra.fronts.registry import front
 from candelabra.keys import VIEW
 from candelabra.layout import (
     contiguous_format,
+    contiguous_strides,
     infer_shape,
     is_contiguous_layout,
     physical_order,
@@ -338,7 +339,8 @@ def contiguous(input: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor itself if its elements lie in the order that ``memory_format`` asks for (C order), else a copy."""
     if memory_format is not contiguous_format:
         return laid_out(input, memory_format)
-    if is_contiguous_layout(input._payload.shape, input._layout()[0]):
+    shape, strides = input._payload.shape, input._layout()[0]
+    if strides == contiguous_strides(shape) or is_contiguous_layout(shape, strides):
         return input
     return clone(input)
 

@@ -199,3 +199,20 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     if input._instance is not tensor._instance or input.dtype is not tensor.dtype or input.shape != tensor.shape:
         return False
     return input.data_ptr() == tensor.data_ptr() and input.stride() == tensor.stride()
+
+
+@front(function=False)
+def dim_order(input: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
+    """The dims in the order in which they lie in memory, the outermost first; equal steps in the order of the dims.
+
+    ``ambiguity_check`` refuses (``RuntimeError``) tensors of which several orders are true.
+    """
+    strides, shape = input._layout()[0], tuple(input.shape)
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    if ambiguity_check and (
+        0 in shape or len({k for k, n in zip(strides, shape) if n > 1}) < sum(n > 1 for n in shape)
+    ):
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given formats."
+        )
+    return tuple(order)

@@ -1,16 +1,13 @@
-"""Several values for one place: ``scatter_reduce``, ``index_reduce``; writing at flat places: ``put``."""
+"""Several values for one place: ``scatter_reduce`` and ``index_reduce``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
-from candelabra.dtypes import BOOL, COMPLEX, INTEGER, PYTHON_NAMES, bool_, int64
-from candelabra.fronts.arranging import as_strided
+from candelabra.dtypes import BOOL, COMPLEX, INTEGER, PYTHON_NAMES, int64
 from candelabra.fronts.forms import with_exact_out
 from candelabra.fronts.registry import front
-from candelabra.fronts.shaping import reshape, sizes
+from candelabra.fronts.shaping import reshape
 from candelabra.operator.arguments import kind_of, wrap_dim
 from candelabra.operator.record import operator
 from candelabra.ops import arithmetic, creation, indexing, views
@@ -218,87 +215,3 @@ def index_reduce_(
     """In-place form of :func:`index_reduce`."""
     d, spread = _slices(input, dim, index, source, reduce)
     return creation.copied.form("inplace")(input, _reduced(input, d, spread, source, reduce, include_self))
-
-
-# -- at flat places ---------------------------------------------------------------------------------------------------
-def _placed(input: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
-    """``put`` on the tensor seen as 1-d."""
-    if not index._keys & int64.bit:
-        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {title(index.dtype)}")
-    if source.dtype is not input.dtype:
-        raise RuntimeError(
-            "put_(): self and source expected to have the same dtype, but got self.dtype = "
-            f"{title(input.dtype)} and source.dtype = {title(source.dtype)}"
-        )
-    count = input.numel()
-    if source.numel() != index.numel():
-        raise IndexError(
-            "put_(): Expected source and index to have the same number of elements, but got "
-            f"source.numel() = {source.numel()}, index.numel() = {index.numel()}"
-        )
-    if not index.numel():
-        return input.clone()
-    if not count:
-        raise IndexError("put_(): Tried to put elements into an empty tensor")
-    for place in (int(index.amin().item()), int(index.amax().item())):
-        if not -count <= place < count:
-            raise IndexError(f"out of range: tried to access index {place} on a tensor of {count} elements.")
-    flat = indexing.index_put.function(reshape(input, -1), (reshape(index, -1),), reshape(source, -1), accumulate)
-    return reshape(flat, tuple(input.shape))
-
-
-@front
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """``input`` with the elements of ``source`` put, or added, at ``index``, which counts as if ``input`` were 1-d.
-
-    Negative indices count back. Raises ``IndexError`` for places outside and for unequal counts, ``RuntimeError`` for
-    unequal dtypes.
-    """
-    return _placed(input, index, source, accumulate)
-
-
-@front(function=False)
-def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """In-place form of :func:`put`."""
-    return creation.copied.form("inplace")(input, _placed(input, index, source, accumulate))
-
-
-# -- parts replaced ---------------------------------------------------------------------------------------------------
-@front
-def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
-    """A copy of ``input`` with ``src`` in the place of what :func:`as_strided` shows of it."""
-    shown = as_strided(input.detach(), size, stride, storage_offset)
-    if shown.shape != src.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src.shape)}, slice size = {list(shown.shape)}"
-        )
-    strides, offset = input._layout()
-    start = offset if storage_offset is None else storage_offset
-    out: Tensor = views._strided_scatter(
-        input, src.to(input.dtype), sizes((size,)), sizes((stride,)), start, (tuple(strides), offset)
-    )
-    return out
-
-
-def _clamped(input: Tensor, indices: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-    return tuple(
-        None if i is None else i.clamp(-input.shape[d], max(input.shape[d] - 1, 0)) for d, i in enumerate(indices)
-    )
-
-
-@front(method=False)
-def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any) -> Tensor:
-    """``input[indices]`` where ``mask`` holds, ``fill`` elsewhere; indices there may be out of bounds."""
-    out = indexing.index.function(input, _clamped(input, indices))
-    return out.masked_fill(~mask.to(bool_), fill)
-
-
-@front(method=False)
-def _unsafe_masked_index_put_accumulate(
-    input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor
-) -> Tensor:
-    """``input`` with ``values`` added at ``indices`` where ``mask`` holds; elsewhere they may be out of bounds."""
-    return indexing.index_put.function(input, _clamped(input, indices), values.masked_fill(~mask.to(bool_), 0), True)
