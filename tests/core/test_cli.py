@@ -176,3 +176,11 @@ def test_ctrl_c_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
             contributions.samples()
     finally:
         remove()
+
+
+def test_explain_knows_public_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """An alias and a name with a dot lead to the operator; a function over several says how to see them."""
+    assert main(["explain", "arccos"]) == 0
+    assert capsys.readouterr().out.startswith("acos on ")
+    assert main(["explain", "linalg.inv"]) == 0
+    assert "linalg.inv is a function over several operators" in capsys.readouterr().out

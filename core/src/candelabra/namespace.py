@@ -183,6 +183,12 @@ def _by_public_name(name: str) -> Operator[..., Any] | None:
     return ALIASES.get(name)
 
 
+def operator_named(name: str) -> Operator[..., Any] | None:
+    """The operator of that name or public name: ``linalg_svd``, ``linalg.svd``, ``arccos``; None if there is none."""
+    found: Operator[..., Any] | None = OPERATORS.get(name)
+    return _by_public_name(name) if found is None and name not in FRONTS else found
+
+
 def public_names() -> list[str]:
     """Every function that the module and its namespaces offer: ``exp``, ``linalg.inv``."""
     names = {n for n, f in FRONTS.items() if f.is_function}

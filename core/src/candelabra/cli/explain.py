@@ -9,6 +9,7 @@ import sys
 from candelabra.cli.routes import instances, typical_dtype
 from candelabra.dispatch.explain import explain_key
 from candelabra.dtypes import BY_NAME
+from candelabra.namespace import operator_named, public_function
 from candelabra.operator.record import OPERATORS
 
 
@@ -21,7 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the steps for inference and with a gradient, per device."""
-    record = OPERATORS.get(arguments.operator)
+    record = operator_named(arguments.operator)
+    if record is None and public_function(arguments.operator) is not None:
+        print(
+            f"{arguments.operator} is a function over several operators, which depend on its arguments: "
+            f"candelabra.explain({arguments.operator!r}, ...) shows those of a call"
+        )
+        return 0
     if record is None:
         close = difflib.get_close_matches(arguments.operator, OPERATORS)
         advice = f"; did you mean {' or '.join(close)}?" if close else "; `candelabra ops` lists them"

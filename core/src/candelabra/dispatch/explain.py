@@ -28,7 +28,8 @@ from candelabra.keys import (
     SCALAR_MASK,
     VIEW,
 )
-from candelabra.operator.record import OPERATORS, Operator
+from candelabra.namespace import operator_named, public_function
+from candelabra.operator.record import Operator
 
 STEPS: Final[tuple[tuple[str, str], ...]] = (
     ("cross-device", "tensors on two device instances: a routine that looks at the arguments"),
@@ -179,17 +180,14 @@ def _record(operator: Any) -> tuple[Operator[..., Any] | None, bool]:
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
     for known, inplace in ((name, False), (name[:-1] if name.endswith("_") else "", True)):
-        record = OPERATORS.get(known)
+        record = operator_named(known)
         is_itself = isinstance(operator, str) or (
             record is not None and operator is record.form(("function", "inplace")[inplace])
         )
         if record is not None and is_itself:
             return record, inplace
     if isinstance(operator, str):
-        import candelabra
-
-        front = getattr(candelabra, operator, None)
-        if not callable(front):
+        if public_function(operator) is None:
             raise TypeError(f"explain(): there is no operator {operator!r}")
     elif not callable(operator):
         raise TypeError(f"explain() expects an operator, its name or a function, got {operator!r}")
@@ -228,9 +226,7 @@ def _front(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Expl
         return next(*given)
 
     if isinstance(operator, str):
-        import candelabra
-
-        operator = getattr(candelabra, operator)
+        operator = public_function(operator)
     layer = Layer("explain", tell)
     try:
         with layer:
