@@ -9,6 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
+from candelabra.operator.record import OPERATORS
 
 rng = np.random.default_rng(3)
 DTYPES = ["float32", "float64", "complex64", "complex128", "int32", "int64", "uint8"]
@@ -226,3 +227,20 @@ def test_bad_products_are_errors_in_pytorchs_words(call: Callable[[], Any], erro
     """Every mistake has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "int64"])
+@pytest.mark.parametrize("name", [*FUSED, "vdot", "kron", "cross_product"])
+def test_what_a_device_computes_in_one_go_is_the_composition(name: str, dtype: str) -> None:
+    """The kernel and the record's body agree, so that a device without such a kernel gives the same."""
+    record = OPERATORS[name]
+    if name in FUSED:
+        t = [cd.tensor(numbers(dtype, *shape)) for shape in FUSED[name][0]]
+        for beta, alpha in ((1, 1), (0, 2), (3, 1)):
+            found = record(*t, beta=beta, alpha=alpha)
+            same(found, record.body(*t, beta=beta, alpha=alpha).numpy())
+        return
+    shapes = {"vdot": ((3,), (3,)), "kron": ((2, 3), (2,)), "cross_product": ((1, 3), (2, 3))}[name]
+    t = [cd.tensor(numbers(dtype, *shape)) for shape in shapes]
+    more = (1,) if name == "cross_product" else ()
+    same(record(*t, *more), record.body(*t, *more).numpy())

@@ -30,6 +30,7 @@ def table() -> dict[str, Kernel]:
         linalg,
         network,
         pointwise,
+        products,
         random,
         reductions,
         scans,
@@ -51,6 +52,7 @@ def table() -> dict[str, Kernel]:
             if isinstance(kernel, np.ufunc) and _same_dtype(kernel)
         },
         **pointwise.KERNELS,
+        **products.KERNELS,
         **special.KERNELS,
         **elementwise.KERNELS,
         **complex_numbers.KERNELS,

@@ -1,0 +1,78 @@
+"""Products added to a tensor in proportion, in few calls, and the cross product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from candelabra_cpu.convolution import widened
+from candelabra_cpu.quiet import quiet
+from candelabra_cpu.reductions import matmul
+
+
+def _added(rank: int, product: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """``beta * x + alpha * product(a, b)`` for arguments of these ranks; raises for others, and the rule says why."""
+
+    def kernel(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+        if a.ndim != rank or x.dtype != a.dtype or a.dtype != b.dtype:
+            raise ValueError("the ranks or the dtypes do not fit")
+        if x.dtype.kind in "iu":
+            beta, alpha = int(beta), int(alpha)
+        out = np.asarray(product(a, b))
+        if alpha != 1:
+            out *= alpha
+        if beta == 0:
+            if np.broadcast_shapes(x.shape, out.shape) != out.shape:
+                raise ValueError("the input does not broadcast")
+        else:
+            out += x if beta == 1 else x * beta
+        return out
+
+    return quiet(widened(kernel))
+
+
+def _mm(a: Any, b: Any) -> Any:
+    if b.ndim != 2:
+        raise ValueError("not a matrix")
+    return matmul(a, b)
+
+
+def _mv(a: Any, b: Any) -> Any:
+    if b.ndim != 1:
+        raise ValueError("not a vector")
+    return matmul(a, b)
+
+
+def _bmm(a: Any, b: Any) -> Any:
+    if b.ndim != 3 or len(a) != len(b):
+        raise ValueError("not as many matrices")
+    return matmul(a, b)
+
+
+def _summed(a: Any, b: Any) -> Any:
+    if b.ndim != 3 or a.shape[::2] != b.shape[:2]:
+        raise ValueError("not as many matrices")
+    inside = a.shape[0] * a.shape[2]
+    return matmul(a.swapaxes(0, 1).reshape(a.shape[1], inside), b.reshape(inside, b.shape[2]))
+
+
+def cross_product(x: Any, y: Any, dim: int) -> Any:
+    """The cross product along an axis of size 3."""
+    if x.ndim != y.ndim or x.shape[dim] != 3 or y.shape[dim] != 3:
+        raise ValueError("the vectors have three elements")
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
+    a, b, c = (np.moveaxis(t, dim, 0) for t in (x, y, out))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        part = c[k, ...]
+        np.multiply(a[i], b[j], out=part)
+        part -= a[j] * b[i]
+    return out
+
+
+KERNELS: dict[str, Any] = {
+    "addmm": _added(2, _mm), "addmv": _added(2, _mv), "baddbmm": _added(3, _bmm), "addbmm": _added(3, _summed),
+    "cross_product": quiet(widened(cross_product)),
+}  # fmt: skip
