@@ -17,3 +17,5 @@ SAMPLES = {
     "fft_r2c": lambda t: (t(3, 4), (0, 1), "forward", True),
     "fft_c2r": lambda t: (complex_leaf(t, 2, 3), (0, 1), "backward", 5),
 }
+PLAN = {"dim": (0, 1), "norm": "ortho", "forward": True, "onesided": True, "size": 6}
+KERNEL_ARGUMENTS = {"fft_c2c": PLAN, "fft_r2c": PLAN, "fft_c2r": PLAN}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
+import numpy as np
 
 
 def matrix(t: Any, *shape: int) -> Any:
@@ -72,4 +73,15 @@ CALLS: dict[str, Callable[..., Any]] = {
     "linalg_eigh": lambda op, A, uplo: of_eigen(op(hermitian(A), uplo)),
     "linalg_eigvalsh": lambda op, A, uplo: op(hermitian(A), uplo),
     "linalg_eig": lambda op, A: of_eigen(op(A)),
+}
+KERNEL_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "linalg_eigh": {"UPLO": "L"},
+    "linalg_eigvalsh": {"UPLO": "L"},
+    "linalg_householder_product": {"tau": np.ones(4)},
+    "linalg_ormqr": {"tau": np.ones(4)},
+    "linalg_ldl_solve": {"pivots": np.arange(1, 5)},
+    "linalg_lstsq": {"driver": "gelsd"},
+    "linalg_lu_factor_ex": {"pivot": True},
+    "linalg_qr": {"mode": "reduced"},
+    "pivots_to_permutation": {"pivots": np.ones((2, 4), np.int64), "rows": 4},
 }

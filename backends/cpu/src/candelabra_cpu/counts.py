@@ -93,8 +93,6 @@ def random_binomial(count: Any, prob: Any, seed: int, offset: int) -> Any:
     """Binomial numbers. Probabilities above one half count the failures."""
     from scipy.special import betainc
 
-    if count.shape != prob.shape:
-        raise ValueError("count and prob have different shapes")
     u = np.asarray(philox.uniform(seed, offset, count.shape, np.dtype(np.float64))).reshape(-1)
     n, p = np.floor(count.astype(np.float64).reshape(-1)), prob.astype(np.float64).reshape(-1)
     out = np.where(np.isnan(n) | np.isnan(p), np.nan, np.where((n <= 0) | (p <= 0), 0.0, n))

@@ -112,10 +112,9 @@ class Array(Tensor):
 # -- results ----------------------------------------------------------------------------------------------------------
 @cache
 def named(name: str) -> Callable[..., Any]:
-    """The function ``candelabra.<name>``. ``AttributeError`` where there is none."""
+    """The function ``candelabra.<name>``, which is there: the names are this package's own."""
     found = public_function(name)
-    if found is None:
-        raise AttributeError(f"candelabra has no function {name!r}")
+    assert found is not None, name
     return found  # type: ignore[no-any-return]
 
 
