@@ -59,7 +59,7 @@ class Limits:
     seconds: float = 30.0
     differences: int = 8
     reference: bool = False
-    """With PyTorch's larger sets: extremal values, other layouts, more shapes."""
+    """With PyTorch's larger sets: extremal values, other layouts, more shapes; they are not made for gradients."""
 
 
 @dataclass
@@ -131,7 +131,9 @@ def differences(op: Any, limits: Limits, verdict: Verdict) -> Iterator[tuple[str
         dtype = getattr(torch, name)
         if dtype not in op.supported_dtypes("cpu") or (op.name in RANDOMISED and dtype in WIDE):
             continue
-        differentiable = dtype in backward and dtype in GRADIENTS and not fails_itself(op, dtype)
+        differentiable = (
+            dtype in backward and dtype in GRADIENTS and not fails_itself(op, dtype) and not limits.reference
+        )
         made = op.reference_inputs if limits.reference else op.sample_inputs
         samples = list(made("cpu", dtype, requires_grad=differentiable))
         for number, sample in enumerate(samples[:: max(1, -(-len(samples) // limits.samples))]):
