@@ -106,14 +106,17 @@ def _lu_factor(x: Any, pivot: bool) -> tuple[Any, Any, Any]:
     if not pivot:
         raise NotImplementedError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     batch = _matrix(x)
-    least = min(x.shape[-2:])
+    m, n = x.shape[-2:]
     getrf = lapack("getrf", like=x)
-    lu, pivots, info = np.empty(x.shape, x.dtype), np.empty((*batch, least), np.int32), np.zeros(batch, np.int32)
+    lu = np.empty((*batch, n, m), x.dtype)  # its columns next to each other, as LAPACK returns them
+    pivots, info = np.empty((*batch, min(m, n)), np.int32), np.zeros(batch, np.int32)
     if x.size:
-        for i in _batches(batch):
-            lu[i], places, info[i] = getrf(x[i])
-            pivots[i] = places + 1
-    return lu, pivots, info
+        factors, places, infos = lu.reshape(-1, n, m), pivots.reshape(-1, min(m, n)), info.reshape(-1)
+        for i, matrix in enumerate(x.reshape(-1, m, n)):
+            packed, places[i], infos[i] = getrf(matrix)
+            factors[i] = packed.T
+        pivots += 1
+    return np.swapaxes(lu, -1, -2), pivots, info
 
 
 def _geqrf(x: Any) -> tuple[Any, Any]:
