@@ -93,13 +93,7 @@ def triangular_solve(
                 f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {value.ndim} "
                 "dimensions instead"
             )
-    check_fit("triangular_solve", shape_of(A), shape_of(b), True)
-    lead = tuple(triangular_shape(A, b)[:-2])
+    lead = check_fit("triangular_solve", shape_of(A), shape_of(b), True)[:-2]
     matrix = A.expand((*lead, *A.shape[-2:])).clone()
     found = triangular_solution(A.mT if transpose else A, b, upper is not transpose, unitriangular)
     return delivered("triangular_solve", TriangularSolution(found, matrix), out)
-
-
-def triangular_shape(A: Tensor, b: Tensor) -> tuple[int, ...]:
-    """The shape of X with A X = b."""
-    return check_fit("triangular_solve", shape_of(A), shape_of(b), True)
