@@ -64,6 +64,22 @@ def test_isin_is_numpys(count: int, dtype: str) -> None:
     same(cd.isin(cd.tensor(a), cd.tensor(b), invert=True), np.isin(a, b, invert=True))
 
 
+def test_isin_of_far_integers() -> None:
+    """Near the limits of their dtype, of several dtypes, wide apart or dense."""
+    a = np.array([-(2**63), 2**63 - 1, 0, 5], np.int64)
+    for b in (
+        np.arange(2**63 - 21, 2**63 - 1, 1, np.int64),
+        np.arange(-10, 10) * 2**58,
+        np.arange(20),
+        a[:1].repeat(20),
+    ):
+        same(cd.isin(cd.tensor(a), cd.tensor(b)), np.isin(a, b))
+    small = cd.tensor([0, 200, 255], dtype=cd.uint8)
+    same(cd.isin(small, cd.arange(-20, 201)), [True, True, False])
+    same(cd.isin(cd.arange(-20, 201), small.repeat(8)).sum(), 2)
+    same(cd.isin(cd.tensor([True, False]), cd.arange(1, 20)), [True, False])
+
+
 def test_isin_takes_numbers_and_mixed_dtypes() -> None:
     """On either side; NaN is in nothing."""
     same(cd.isin(cd.tensor([1, 2]), 2), [False, True])

@@ -144,6 +144,16 @@ def _nansum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     return _sum(np.where(np.isnan(x), x.dtype.type(0), x), dim, keepdim, dtype)
 
 
+def _nanmean(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+    """The mean itself wherever that is no NaN; else over those that are counted."""
+    mean = asarray(_mean(x, dim, keepdim, dtype))
+    if not np.isnan(mean).any():
+        return mean
+    present = np.count_nonzero(~np.isnan(x), axis=dim, keepdims=keepdim)
+    total = asarray(_nansum(x.astype(np.float32) if is_half(x) else x, dim, keepdim, dtype))
+    return asarray(np.divide(total, np.asarray(present).astype(total.real.dtype))).astype(mean.dtype, copy=False)
+
+
 def _logsumexp(x: Any, dim: Dims, keepdim: bool) -> Any:
     """In memory that is used again; complex ones and half types as the composite does."""
     if is_half(x):
@@ -193,7 +203,7 @@ def _prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     if is_half(x):
         return asarray(_multiply(x.astype(np.float32), dim, None, None, keepdim)).astype(x.dtype)
     wide = np.int64 if dtype is None and x.dtype.kind in "biu" else x.dtype  # NumPy widens integers unless told
-    if x.size >= _LONG and x.flags.c_contiguous and (dim is None or x.ndim == 1) and not x.size % _STRIP:
+    if x.size >= _LONG and x.flags.c_contiguous and (dim is None or x.ndim == 1) and not x.size % (4 * _STRIP):
         # One product waits for the one before; side by side they do not.
         strips = _multiply(x.reshape(-1, _STRIP), 0, wide)
         return _multiply(strips, 0, wide).reshape((1,) * x.ndim if keepdim else ())
@@ -231,6 +241,6 @@ KERNELS: dict[str, Any] = {
     "matmul": matmul, "sum": sum, "mean": quiet(_mean), "prod": quiet(_prod),
     "amax": quiet(_extreme(np.maximum.reduce)), "amin": quiet(_extreme(np.minimum.reduce)),
     "all": quiet(_truth(np.logical_and.reduce)), "any": quiet(_truth(np.logical_or.reduce)),
-    "nansum": quiet(_nansum), "logsumexp": quiet(_logsumexp),
+    "nansum": quiet(_nansum), "nanmean": quiet(_nanmean), "logsumexp": quiet(_logsumexp),
     "argmax": quiet(_place(np.argmax)), "argmin": quiet(_place(np.argmin)),
 }  # fmt: skip

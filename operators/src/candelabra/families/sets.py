@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.out import store
-from candelabra.dtypes import bool_, int64
+from candelabra.dtypes import INTEGER, bool_, int64, uint64
 from candelabra.families.order_statistics import ordered
 from candelabra.families.searching import sorted_place
 from candelabra.fronts.arranging import meshgrid
@@ -104,6 +104,8 @@ def _distinct(x: Tensor, order: Any, dim: int, return_inverse: bool, return_coun
 
 _FEW = 10
 """So few elements are compared one by one; of more it pays to sort them."""
+_DENSE = 4
+"""Integers are looked up in a table when it has no more than so many entries for each element that is asked about."""
 
 
 @front(method=False)
@@ -132,9 +134,24 @@ def _members(elements: Tensor, tests: Tensor) -> Tensor:
     flat = tests.reshape(-1)
     if count <= _FEW or elements.is_complex() or flat.is_complex():
         return (elements.unsqueeze(-1) == flat).any(-1)
+    if elements.dtype.category <= INTEGER and flat.dtype.category == INTEGER and elements.dtype is not uint64:
+        low, high = int(flat.amin().item()), int(flat.amax().item())
+        if high - low < _DENSE * (count + elements.numel()) and low >= -(1 << 62) and high < 1 << 62:
+            return _looked_up(elements, flat, low, high)
     members = ordered(flat, 0)
     places = sorted_place(members, elements, False).clamp(max=count - 1)
     return members.index_select(0, places.reshape(-1)).reshape(elements.shape) == elements
+
+
+def _looked_up(elements: Tensor, tests: Tensor, low: int, high: int) -> Tensor:
+    """Which elements are among integers from ``low`` to ``high``, by a table of them."""
+    yes = creation.full(tuple(tests.shape), True, dtype=bool_, device=tests.device)
+    table = creation.full((high - low + 1,), False, dtype=bool_, device=tests.device)
+    table = table.index_put((tests.to(int64) - low,), yes)
+    places = elements.to(int64).clamp(low - 1, high + 1) - low
+    inside = (places >= 0) & (places <= high - low)
+    found = table.index_select(0, places.clamp(0, high - low).reshape(places.numel()))
+    return found.reshape(places.shape) & inside
 
 
 @front(method=False)
