@@ -77,6 +77,13 @@ def test_lists_of_parts_are_copied(copy: Any, arguments: Any) -> None:
     assert [o.tolist() for o in out] == [p.tolist() for p in parts]
 
 
+def test_a_narrow_copy_of_a_dim_that_is_not_there_is_refused() -> None:
+    """By another class of error than ``narrow``: PyTorch's habit."""
+    assert cd.narrow_copy(ramp(3), -1, 1, 2).tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match=r"narrow_copy\(\): Expected dim < 1, but got 3"):
+        cd.narrow_copy(ramp(3), 3, 0, 1)
+
+
 def test_lists_that_do_not_fit_are_refused() -> None:
     """As many as there are parts, of the same dtype."""
     with pytest.raises(RuntimeError, match=r"expected an out= argument of size 2, got size 1"):

@@ -341,7 +341,9 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
 @front
 @with_out
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """:func:`narrow`, in a copy."""
+    """:func:`narrow`, in a copy. ``RuntimeError`` where there is no such dim, as in PyTorch."""
+    if input.ndim and not -input.ndim <= dim < input.ndim:
+        raise RuntimeError(f"narrow_copy(): Expected dim < {input.ndim}, but got {dim}")
     return creation.clone(narrow(input, dim, start, length))
 
 

@@ -164,7 +164,8 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             filled: Tensor = creation.filled.form("inplace")(input, fitted(src, input.dtype))
             return filled
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {kind_of(src)}")
-    if src is input:
+    same: bool = src is input
+    if same:
         return input
     if (src._keys ^ input._keys) & PLACE:
         src = converted(src, input.dtype, input.device)
