@@ -1,0 +1,91 @@
+"""Elementwise functions in blocks: whatever comes in, the result is that of one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from candelabra_cpu.blocks import BLOCK, blockwise, in_blocks, large_in_blocks, large_in_blocks_into
+
+RNG = np.random.default_rng(51)
+SIZES = [0, 1, 100, BLOCK // 2, BLOCK, 2 * BLOCK + 1, 5 * BLOCK - 3]
+
+
+def twice_and_more(x: Any, y: Any) -> Any:
+    """A function of two passes."""
+    return x * 2 + y
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_blocks_cover_everything_once(size: int) -> None:
+    """Of arrays, and of an array with a number on either side."""
+    x, y = RNG.random((2, size))
+    for operands in ((x, y), (x, 3.0), (3.0, y), (x, np.asarray(3.0))):
+        np.testing.assert_array_equal(in_blocks(twice_and_more, operands), twice_and_more(*operands))
+        np.testing.assert_array_equal(in_blocks(np.arctan2, operands), np.arctan2(*operands))
+
+
+def test_arrays_that_are_not_alike_go_in_whole() -> None:
+    """They broadcast, and need not be contiguous."""
+    x, y = RNG.random((3, BLOCK)), RNG.random((BLOCK, 3))
+    np.testing.assert_array_equal(in_blocks(twice_and_more, (x, y.T)), twice_and_more(x, y.T))
+    np.testing.assert_array_equal(in_blocks(twice_and_more, (x, x[:1])), twice_and_more(x, x[:1]))
+
+
+@pytest.mark.parametrize("size", [10, 3 * BLOCK])
+def test_the_result_goes_into_an_array_that_is_given(size: int) -> None:
+    """Into an operand too, and into memory with gaps."""
+    x, y = RNG.random((2, size))
+    want = twice_and_more(x, y)
+    gaps = np.zeros((size, 2))[:, 0]
+    assert in_blocks(twice_and_more, (x, y), gaps) is gaps
+    np.testing.assert_array_equal(gaps, want)
+    assert in_blocks(twice_and_more, (x, y), x) is x
+    np.testing.assert_array_equal(x, want)
+
+
+def test_halves_are_rounded_once() -> None:
+    """``blockwise`` computes them in float32."""
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        x, y = RNG.random((2, 1000)).astype(dtype)
+        got = blockwise(twice_and_more)(x, y)
+        assert got.dtype == dtype
+        want = twice_and_more(x.astype(np.float32), y.astype(np.float32)).astype(dtype)
+        np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
+
+
+def test_small_arrays_and_other_dtypes_have_their_own_kernel() -> None:
+    """``large_in_blocks`` is for large arrays of float32, float64 and complex numbers."""
+    calls: list[str] = []
+
+    def small(x: Any, *rest: Any) -> Any:
+        calls.append("small")
+        return np.sin(x, *rest)
+
+    kernel, into = large_in_blocks(small, np.sin), large_in_blocks_into(small, np.sin)
+    large = RNG.random(3 * BLOCK)
+    np.testing.assert_array_equal(kernel(large), np.sin(large))
+    into(large)
+    assert calls == []
+    kernel(large[:5])
+    kernel(large.astype(np.float16))
+    into(large[:5])
+    assert calls == ["small"] * 3
+
+
+def test_an_error_in_a_block_is_raised() -> None:
+    """Whichever thread it was in, and no floating warning is."""
+
+    def fails(x: Any) -> Any:
+        if x[-1] == 1:
+            raise ValueError("the last block")
+        return x
+
+    x = np.zeros(6 * BLOCK)
+    x[-1] = 1
+    with pytest.raises(ValueError, match="the last block"):
+        in_blocks(fails, (x,))
+    assert np.isinf(in_blocks(np.log, (np.zeros(6 * BLOCK),))).all()
+    assert np.isinf(in_blocks(lambda v: np.log(v) + 1, (np.zeros(6 * BLOCK),))).all()
