@@ -6,6 +6,7 @@ Labels are 0 to 25 for A to Z, 26 to 51 for a to z; the dims of an ellipsis coun
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from candelabra._annotations import Any, Final, NamedTuple
 
@@ -34,7 +35,8 @@ def label_name(label: int, numbered: bool) -> str:
     return str(label) if numbered else chr(label + ord("A") if label < 26 else label - 26 + ord("a"))
 
 
-def read_equation(equation: str, ranks: Sequence[int]) -> Equation:
+@lru_cache(maxsize=512)
+def read_equation(equation: str, ranks: tuple[int, ...]) -> Equation:
     """An equation of letters, for operands of these ranks."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
