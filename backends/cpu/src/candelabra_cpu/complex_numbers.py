@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu import elementwise
 from candelabra_cpu.blocks import blockwise
 from candelabra_cpu.quiet import asarray
 
@@ -39,21 +38,31 @@ def _tanh(z: Any) -> Any:
     return out
 
 
-def _for_complex(name: str, function: Kernel) -> dict[str, Kernel]:
-    """The kernel and its in-place form: ``function`` for complex arrays, what there was for others."""
-    plain, plain_into = elementwise.KERNELS[name], elementwise.KERNELS[name + "_"]
-    of_complex = blockwise(function)
+FUNCTIONS: dict[str, Kernel] = {"expm1": blockwise(_expm1), "tanh": blockwise(_tanh)}
+
+
+def for_complex(name: str, others: Kernel) -> Kernel:
+    """The kernel of complex numbers where this module has one, ``others`` for the other dtypes."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        return others
 
     def kernel(x: Any) -> Any:
-        return of_complex(x) if x.dtype.kind == "c" else plain(x)
+        return function(x) if x.dtype.kind == "c" else others(x)
 
-    def into(x: Any) -> Any:
+    return kernel
+
+
+def for_complex_into(name: str, others: Kernel) -> Kernel:
+    """The in-place form of :func:`for_complex`."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        return others
+
+    def kernel(x: Any) -> Any:
         if x.dtype.kind != "c":
-            return plain_into(x)
-        np.copyto(x, of_complex(x))
+            return others(x)
+        np.copyto(x, function(x))
         return x
 
-    return {name: kernel, name + "_": into}
-
-
-KERNELS: dict[str, Kernel] = {**_for_complex("expm1", _expm1), **_for_complex("tanh", _tanh)}
+    return kernel

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.blocks import blockwise, large_in_blocks, large_in_blocks_into
+from candelabra_cpu.complex_numbers import for_complex, for_complex_into
 from candelabra_cpu.pointwise import choose
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into
 
@@ -146,6 +147,9 @@ KERNELS: dict[str, Any] = {
     "nan_to_num": quiet(_nan_to_num),
     "sinc": blockwise(_sinc),
     "signbit": quiet1(lambda x: np.signbit(x) if x.dtype.kind not in "iub" else x < x.dtype.type(0)),
-    **{name: large_in_blocks(_quieted(ufunc), function) for name, (ufunc, function) in SLOW.items()},
-    **{name + "_": large_in_blocks_into(quiet_into(ufunc), function) for name, (ufunc, function) in SLOW.items()},
+    **{name: for_complex(name, large_in_blocks(_quieted(ufunc), function)) for name, (ufunc, function) in SLOW.items()},
+    **{
+        name + "_": for_complex_into(name, large_in_blocks_into(quiet_into(ufunc), function))
+        for name, (ufunc, function) in SLOW.items()
+    },
 }

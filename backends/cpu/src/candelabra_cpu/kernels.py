@@ -1,13 +1,20 @@
-"""The CPU's kernel table: the Array API's kernels over NumPy, made quiet, and what NumPy and SciPy do better."""
+"""The CPU's kernel table: the Array API's kernels over NumPy, made quiet, and what NumPy and SciPy do better.
+
+Every module of this package that has a dictionary ``KERNELS`` adds it to the table; there is no list of them to keep.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 import candelabra_arrayapi
 import numpy as np
 
+import candelabra_cpu
 from candelabra_cpu.quiet import quiet, quiet1, quiet2, quiet_into
 
 Kernel = Callable[..., Any]
@@ -15,32 +22,6 @@ Kernel = Callable[..., Any]
 
 def table() -> dict[str, Kernel]:
     """``{operator: kernel}``."""
-    from candelabra_cpu import (
-        arranging,
-        complex_numbers,
-        contractions,
-        convolution,
-        counts,
-        creation,
-        distances,
-        elementwise,
-        fft,
-        gradients,
-        indexing,
-        linalg,
-        network,
-        pointwise,
-        products,
-        random,
-        reductions,
-        scans,
-        scattering,
-        searching,
-        sorting,
-        special,
-        statistics,
-        viewing,
-    )
     from candelabra_cpu.backend import TO_NUMPY
 
     base = candelabra_arrayapi.kernels(np, TO_NUMPY)
@@ -51,31 +32,20 @@ def table() -> dict[str, Kernel]:
             for name, kernel in base.items()
             if isinstance(kernel, np.ufunc) and _same_dtype(kernel)
         },
-        **pointwise.KERNELS,
-        **products.KERNELS,
-        **special.KERNELS,
-        **elementwise.KERNELS,
-        **complex_numbers.KERNELS,
-        **reductions.KERNELS,
-        **scans.KERNELS,
-        **searching.KERNELS,
-        **statistics.KERNELS,
-        **random.KERNELS,
-        **counts.KERNELS,
-        **viewing.KERNELS,
-        **arranging.KERNELS,
-        **creation.KERNELS,
-        **distances.KERNELS,
-        **fft.KERNELS,
-        **gradients.KERNELS,
-        **indexing.KERNELS,
-        **scattering.KERNELS,
-        **linalg.KERNELS,
-        **sorting.KERNELS,
-        **convolution.KERNELS,
-        **contractions.KERNELS,
-        **network.KERNELS,
+        **joined(import_module(f"candelabra_cpu.{m.name}") for m in iter_modules(candelabra_cpu.__path__)),
     }
+
+
+def joined(modules: Iterable[ModuleType]) -> dict[str, Kernel]:
+    """The ``KERNELS`` of modules in one dictionary. Raises ``TypeError`` where two of them name the same kernel."""
+    kernels: dict[str, Kernel] = {}
+    origin: dict[str, str] = {}
+    for module in modules:
+        for name, kernel in getattr(module, "KERNELS", {}).items():
+            if name in kernels:
+                raise TypeError(f"kernel '{name}' is in {origin[name]} and in {module.__name__}: one of them has to go")
+            kernels[name], origin[name] = kernel, module.__name__
+    return kernels
 
 
 def _quieted(kernel: Kernel) -> Kernel:

@@ -169,5 +169,4 @@ KERNELS: dict[str, Any] = {
     "linalg_qr": quiet(_qr), "linalg_det": quiet(np.linalg.det), "linalg_slogdet": quiet(_slogdet),
     "linalg_vector_norm": quiet(_vector_norm), "linalg_vecdot": quiet(_vecdot),
     "pivots_to_permutation": quiet(_permutation),
-    **{name: quiet(kernel) for name, kernel in linalg_each.KERNELS.items()},
 }  # fmt: skip

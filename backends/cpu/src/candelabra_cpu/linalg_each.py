@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from candelabra.errors import LinAlgError
 
+from candelabra_cpu.quiet import quiet
+
 Ints = tuple[int, ...]
 BLOCK = 32
 """Columns that LAPACK's reflections are applied in at once, given the workspace; SciPy gives it room for one."""
@@ -259,8 +261,8 @@ def _ldl_solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
     return out
 
 
-KERNELS: dict[str, Any] = {
-    "triangular_solution": _solve_triangular, "linalg_lu_factor_ex": _lu_factor, "linalg_geqrf": _geqrf,
-    "linalg_householder_product": _orgqr, "linalg_ormqr": _ormqr, "linalg_lstsq": _lstsq,
-    "linalg_ldl_factor_ex": _ldl_factor, "linalg_ldl_solve": _ldl_solve,
-}  # fmt: skip
+KERNELS: dict[str, Any] = {name: quiet(kernel) for name, kernel in (
+    ("triangular_solution", _solve_triangular), ("linalg_lu_factor_ex", _lu_factor), ("linalg_geqrf", _geqrf),
+    ("linalg_householder_product", _orgqr), ("linalg_ormqr", _ormqr), ("linalg_lstsq", _lstsq),
+    ("linalg_ldl_factor_ex", _ldl_factor), ("linalg_ldl_solve", _ldl_solve),
+)}  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any
 import candelabra_arrayapi.network as generic
 import numpy as np
 from candelabra_arrayapi.network import positions, window
-from scipy import special
 
 from candelabra_cpu.convolution import padded, widened
 from candelabra_cpu.parallel import split
@@ -145,6 +144,8 @@ def _erf(x: Any) -> Any:
     The coefficients are those of Eigen's (and XLA's) ``erf`` on [-4, 4], beyond which float32 has only 1.
     """
     if x.dtype != np.float32:
+        from scipy import special
+
         return special.erf(x)
     x = np.clip(x, np.float32(-4), np.float32(4))
     square = x * x

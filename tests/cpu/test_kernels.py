@@ -1,0 +1,42 @@
+"""The CPU's kernel table: put together from the package's modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from candelabra_cpu import elementwise, kernels, linalg_each
+
+
+def module(name: str, **kernels: Any) -> ModuleType:
+    """A module with a kernel table."""
+    made = ModuleType(name)
+    made.KERNELS = kernels  # type: ignore[attr-defined]
+    return made
+
+
+def test_every_module_with_kernels_is_joined() -> None:
+    """The table holds what the modules' own tables hold, the very functions."""
+    table = kernels.table()
+    assert all(table[name] is kernel for name, kernel in elementwise.KERNELS.items())
+    assert all(table[name] is kernel for name, kernel in linalg_each.KERNELS.items())
+
+
+def test_modules_without_kernels_are_passed_over() -> None:
+    """A module that has no KERNELS adds nothing."""
+    assert kernels.joined([ModuleType("plain"), module("some", add=min)]) == {"add": min}
+
+
+def test_a_kernel_in_two_modules_is_an_error_that_names_both() -> None:
+    """No module overrides another's kernel silently."""
+    with pytest.raises(TypeError, match="kernel 'add' is in first and in second: one of them has to go"):
+        kernels.joined([module("first", add=min), module("second", add=max)])
+
+
+def test_the_table_is_made_without_scipy() -> None:
+    """SciPy takes longer to import than all else, and waits for the first kernel that needs it."""
+    code = "import sys, candelabra as cd; cd.ones(1); sys.exit('scipy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
