@@ -16,18 +16,14 @@ from candelabra.fronts.registry import front
 from candelabra.ops import arithmetic, reductions, views
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from candelabra.operator.record import Operator
     from candelabra.tensor import Tensor
 
-PRODUCTS: Final = {"matmul": reductions.matmul, "mul": arithmetic.mul}
-CHANGES: Final[dict[str, Callable[[Tensor, Any], Tensor]]] = {
-    "diagonal": lambda x, dims: views.diagonal.function(x, 0, *dims),
-    "sum": reductions.sum.function,
-    "squeeze": views.squeeze.function,
-    "permute": views.permute.function,
-    "reshape": lambda x, shape: x.reshape(shape),
-}
+RECORDS: Final[dict[str, Operator[..., Any]]] = {
+    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": reductions.sum, "squeeze": views.squeeze,
+    "permute": views.permute,
+}  # fmt: skip
+"""What a step of a plan calls."""
 
 
 @front(method=False)
@@ -72,9 +68,13 @@ def _evaluated(operands: Sequence[Tensor], equation: Equation) -> Tensor:
         alike(operands[0], other)
     terms = list(operands)
     for how, number, argument in steps:
-        if how in PRODUCTS:
-            terms.append(PRODUCTS[how].function(terms[number], terms[argument]))
+        if how in ("matmul", "mul"):
+            terms.append(RECORDS[how].function(terms[number], terms[argument]))
+        elif how == "reshape":
+            terms[number] = terms[number].reshape(argument)
+        elif how == "diagonal":
+            terms[number] = terms[number].diagonal(0, *argument)
         else:
-            terms[number] = CHANGES[how](terms[number], argument)
+            terms[number] = RECORDS[how].function(terms[number], argument)
     found = terms[-1]
     return found if found is not operands[0] else found.view_as(found)
