@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dtypes import int64
+from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.joining import split
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import diagonal, flip, movedim, narrow, reshape, sizes, unsqueeze
-from candelabra.operator.arguments import wrap_dim
+from candelabra.operator.arguments import as_size, wrap_dim
 from candelabra.ops import creation, indexing, views
 from candelabra.ops.joining import cat
 from candelabra.tensor import Tensor
@@ -53,37 +53,61 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 
 
 @front
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Every slice along ``dim`` (None: of the flattened tensor) ``repeats`` times in a row: an int, or one for each."""
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Every slice along ``dim`` (None: of the flattened tensor) ``repeats`` times in a row: an int, or one for each.
+
+    Without ``repeats`` the input is those, and the result the indices that it repeats. ``output_size``, the sum of the
+    repeats, spares finding it out.
+
+    Raises ``RuntimeError`` for negative repeats and where counts or sizes do not agree.
+    """
+    if repeats is None:
+        return _repeated(input, output_size).to(input.dtype)
     if dim is None:
         input, dim = reshape(input, -1 if input.numel() else 0), 0
+    elif not input.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = wrap_dim(dim, input.ndim)
-    if not input.ndim:
-        input = reshape(input, 1)
     size = input.shape[d]
-    counts = repeats.reshape(-1).tolist() if isinstance(repeats, Tensor) else [int(repeats)]
-    if any(n < 0 for n in counts):
+    if isinstance(repeats, Tensor):
+        if repeats.ndim > 1:
+            raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        if repeats.numel() != 1 and repeats.numel() != size:
+            raise RuntimeError(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = "
+                f"{repeats.numel()} and input.size({d}) = {size}"
+            )
+        repeats = reshape(repeats, 1).expand(size) if repeats.numel() == 1 else repeats
+        return indexing.index_select.function(input, d, _repeated(repeats, output_size))
+    count = as_size(repeats)
+    if count < 0:
         raise RuntimeError("Repeats must be non-negative")
-    if len(counts) == 1:
-        spread = unsqueeze(input, d + 1)
-        shape = list(spread.shape)
-        shape[d + 1] = counts[0]
-        return reshape(
-            creation.clone(spread.expand(shape)), (*input.shape[:d], size * counts[0], *input.shape[d + 1 :])
-        )
-    if len(counts) != size:
-        raise RuntimeError(
-            f"repeats must have the same size as input along dim, but got repeats.size(0) = {len(counts)} and "
-            f"input.size({d}) = {size}"
-        )
-    return indexing.index_select(input, d, _integers([i for i, n in enumerate(counts) for _ in range(n)], input))
+    if output_size not in (None, size * count):
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {size * count} but got {output_size}")
+    spread = unsqueeze(input, d + 1)
+    shape = (*spread.shape[: d + 1], count, *spread.shape[d + 2 :])
+    return reshape(creation.clone(spread.expand(shape)), (*input.shape[:d], size * count, *input.shape[d + 1 :]))
 
 
-def _integers(values: list[int], like: Tensor) -> Tensor:
-    from candelabra.namespace import public_function
-
-    made: Tensor = public_function("tensor")(values, dtype=int64, device=like.device)
-    return made
+def _repeated(counts: Tensor, total: int | None) -> Tensor:
+    """0 as often as the first count says, 1 as often as the second, …: how many ends lie at or before each place."""
+    if counts.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.dtype.name not in ("int32", "int64"):
+        kind = PYTHON_NAMES[counts.dtype.name]
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+    if counts.numel() and counts.amin().item() < 0:
+        raise RuntimeError("repeats can not be negative")
+    ends = counts.to(int64).cumsum(0)
+    wanted = int(ends[-1].item()) if counts.numel() else 0
+    if total not in (None, wanted):
+        raise RuntimeError("allocated size does not match required size")
+    marks = creation.full.function((wanted + 1,), 0, dtype=int64, device=counts._instance)
+    marks = indexing.index_add.function(marks, 0, ends, ends * 0 + 1)
+    places: Tensor = narrow(marks, 0, 0, wanted).cumsum(0)
+    return places
 
 
 # -- turning ----------------------------------------------------------------------------------------------------------
