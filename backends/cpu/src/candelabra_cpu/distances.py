@@ -33,6 +33,8 @@ def _lengths(d: Any, p: float) -> Any:
 
 def _aligned(*arrays: Any) -> tuple[list[Any], tuple[int, ...]]:
     """Batch axes broadcast and flattened into one."""
+    if all(a.ndim == 2 for a in arrays):
+        return [a[None] for a in arrays], ()
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
     count = prod(batch)
     return [np.broadcast_to(a, batch + a.shape[-2:]).reshape(count, *a.shape[-2:]) for a in arrays], batch

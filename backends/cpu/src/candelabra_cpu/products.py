@@ -62,10 +62,9 @@ def cross_product(x: Any, y: Any, dim: int) -> Any:
     """The cross product along an axis of size 3."""
     if x.ndim != y.ndim or x.shape[dim] != 3 or y.shape[dim] != 3:
         raise ValueError("the vectors have three elements")
-    out = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
-    a, b, c = (np.moveaxis(t, dim, 0) for t in (x, y, out))
-    for k in range(3):
-        i, j = (k + 1) % 3, (k + 2) % 3
+    out = np.empty(x.shape if x.shape == y.shape else np.broadcast_shapes(x.shape, y.shape), x.dtype)
+    a, b, c = x.swapaxes(0, dim), y.swapaxes(0, dim), out.swapaxes(0, dim)
+    for k, i, j in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         part = c[k, ...]
         np.multiply(a[i], b[j], out=part)
         part -= a[j] * b[i]

@@ -1,14 +1,16 @@
 """Contractions over chosen dims: ``tensordot``, ``kron``, ``chain_matmul``; ``einsum`` has a module of its own.
 
-They are permutations and reshapes around one matrix product, so their derivatives are those of that product.
+They are made of matrix products and what brings their operands into shape, and so are their derivatives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from functools import lru_cache
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.families.einsum import evaluated
+from candelabra.families.einsum_notation import Equation
 from candelabra.families.products import alike
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
@@ -25,31 +27,48 @@ Ints = tuple[int, ...]
 
 
 # -- tensordot --------------------------------------------------------------------------------------------------------
-def _as_ints(dims: Any) -> Ints:
-    return (int(dims),) if isinstance(dims, int) else tuple(int(d) for d in dims)
-
-
-def _contracted(input: Tensor, other: Tensor, dims: Any) -> tuple[Ints, Ints]:
-    """The dims of each tensor that are summed over, in pairs."""
+def _paired(dims: Any) -> int | tuple[Ints, Ints]:
+    """``dims`` as a number, or as two tuples, so that plans for it can be remembered."""
     if hasattr(dims, "_payload"):
         dims = dims.tolist()
-    a, b = shape_of(input), shape_of(other)
+    if isinstance(dims, int):
+        return dims
+    if len(dims) != 2:
+        raise RuntimeError(f"tensordot expects dims to be an int or two lists of ints, but got {len(dims)} entries")
+    first, second = ((d,) if isinstance(d, int) else tuple(d) for d in dims)
+    return first, second
+
+
+@lru_cache(maxsize=512)
+def _tensordot_equation(a: Ints, b: Ints, dims: int | tuple[Ints, Ints]) -> Equation:
+    """The contraction as einsum would write it: labels of ``a`` count its dims, and those summed over occur in both."""
+    first, second = _contracted(len(a), len(b), dims)
+    for i, j in zip(first, second, strict=True):
+        if a[i] != b[j] and 1 not in (a[i], b[j]):
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a[i]} in dim {i} and second has size "
+                f"{b[j]} in dim {j}"
+            )
+    left = tuple(range(len(a)))
+    right = tuple(first[second.index(j)] if j in second else len(a) + j for j in range(len(b)))
+    output = tuple(k for k in left if k not in first) + tuple(k for k in right if k >= len(a))
+    return Equation((left, right), output, True)
+
+
+def _contracted(m: int, n: int, dims: int | tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """The dims of each tensor that are summed over, in pairs."""
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
-        if dims > min(len(a), len(b)):
+        if dims > min(m, n):
             raise RuntimeError(
-                f"tensordot expects dims <= the number of dims of both tensors, {len(a)} and {len(b)}, but got "
-                f"dims={dims}"
+                f"tensordot expects dims <= the number of dims of both tensors, {m} and {n}, but got dims={dims}"
             )
-        return tuple(range(len(a) - dims, len(a))), tuple(range(dims))
-    if len(dims) != 2:
-        raise RuntimeError(f"tensordot expects dims to be an int or two lists of ints, but got {len(dims)} entries")
-    first, second = _as_ints(dims[0]), _as_ints(dims[1])
+        return tuple(range(m - dims, m)), tuple(range(dims))
+    first, second = dims
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length")
-    first = tuple(wrap_dim(d, len(a)) for d in first)
-    second = tuple(wrap_dim(d, len(b)) for d in second)
+    first, second = tuple(wrap_dim(d, m) for d in first), tuple(wrap_dim(d, n) for d in second)
     for found in (first, second):
         if len(set(found)) != len(found):
             twice = next(d for i, d in enumerate(found) if d in found[:i])
@@ -57,41 +76,22 @@ def _contracted(input: Tensor, other: Tensor, dims: Any) -> tuple[Ints, Ints]:
     return first, second
 
 
+@by
 def _tensordot_shape(input: Tensor, other: Tensor, dims: Any) -> Ints:
-    first, second = _contracted(input, other, dims)
     a, b = shape_of(input), shape_of(other)
-    for i, j in zip(first, second, strict=True):
-        if a[i] != b[j] and 1 not in (a[i], b[j]):
-            raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a[i]} in dim {i} and second has size "
-                f"{b[j]} in dim {j}"
-            )
-    return tuple(s for i, s in enumerate(a) if i not in first) + tuple(s for i, s in enumerate(b) if i not in second)
+    return tuple((a + b)[k] for k in _tensordot_equation(a, b, _paired(dims)).output)
 
 
-@operator(by(_tensordot_shape), promote=unpromoted, method=False)
+@operator(_tensordot_shape, promote=unpromoted, method=False)
 def tensordot(input: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
     """Sums of products over ``dims``: the last n dims of ``input`` with the first n of ``other``, or pairs of lists.
 
     The result has the remaining dims of ``input``, then those of ``other``. A dim of size 1 broadcasts.
     ``RuntimeError`` where sizes do not match or the dtypes differ.
     """
-    shape = _tensordot_shape(input, other, dims)
-    alike(input, other)
-    first, second = _contracted(input, other, dims)
-    a, b = shape_of(input), shape_of(other)
-    # A dim of size 1 stands for equal elements: the other one is summed up before.
-    short = [i for i, j in zip(first, second, strict=True) if a[i] != b[j] == 1]
-    input = input.sum(tuple(short), True, dtype=input.dtype) if short else input
-    short = [j for i, j in zip(first, second, strict=True) if b[j] != a[i] == 1]
-    other = other.sum(tuple(short), True, dtype=other.dtype) if short else other
-    a = shape_of(input)
-    rows = tuple(i for i in range(len(a)) if i not in first)
-    columns = tuple(j for j in range(len(b)) if j not in second)
-    inside = prod([a[i] for i in first])
-    left = input.permute(rows + first).reshape((prod([a[i] for i in rows]), inside))
-    right = other.permute(second + columns).reshape((inside, prod([b[j] for j in columns])))
-    return matmul(left, right).reshape(shape)
+    equation = _tensordot_equation(shape_of(input), shape_of(other), _paired(dims))
+    out = evaluated((input, other), equation)
+    return out if out.dtype is input.dtype else out.to(input.dtype)  # a sum of integers over what broadcasts is int64
 
 
 # -- kron -------------------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def einsum(*args: Any) -> Tensor:
                              "operand and its subscripts list")  # fmt: skip
         operands = tuple(args[0 : len(args) - len(args) % 2 : 2])
         equation = read_sublists(args, [_rank(t) for t in operands])
-    return _evaluated(operands, equation)
+    return evaluated(operands, equation)
 
 
 def _rank(operand: Any) -> int:
@@ -62,7 +62,8 @@ def _rank(operand: Any) -> int:
     return len(operand._payload.shape)
 
 
-def _evaluated(operands: Sequence[Tensor], equation: Equation) -> Tensor:
+def evaluated(operands: Sequence[Tensor], equation: Equation) -> Tensor:
+    """The contraction of tensors of one dtype, carried out as planned; never an operand itself."""
     steps = plan(equation, tuple([tuple(t._payload.shape) for t in operands]))
     for other in operands[1:]:
         alike(operands[0], other)
