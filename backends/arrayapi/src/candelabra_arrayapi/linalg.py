@@ -40,20 +40,12 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         u, s, vh = linalg.svd(x, full_matrices=full_matrices)
         return u, s, vh
 
-    def of_triangle(x: Any, uplo: str) -> Any:
-        """The Hermitian matrix that one triangle stands for: the standard's functions may read either."""
-        half = xp.tril(x, k=-1) if uplo == "L" else xp.triu(x, k=1)
-        other = xp.matrix_transpose(half)
-        if xp.isdtype(x.dtype, "complex floating"):
-            other = xp.conj(other)
-        return half + other + (xp.tril(x) - xp.tril(x, k=-1))
-
     def eigh(x: Any, uplo: str) -> tuple[Any, Any]:
-        values, vectors = linalg.eigh(of_triangle(x, uplo))
+        values, vectors = linalg.eigh(_of_triangle(xp, x, uplo))
         return values, vectors
 
     def eigvalsh(x: Any, uplo: str) -> Any:
-        return linalg.eigvalsh(of_triangle(x, uplo))
+        return linalg.eigvalsh(_of_triangle(xp, x, uplo))
 
     def slogdet(x: Any) -> tuple[Any, Any]:
         sign, log = linalg.slogdet(x)
@@ -71,3 +63,12 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         table["linalg_eig"] = lambda x: tuple(linalg.eig(x))
         table["linalg_eigvals"] = linalg.eigvals
     return table
+
+
+def _of_triangle(xp: Any, x: Any, uplo: str) -> Any:
+    """The Hermitian matrix that one triangle stands for: the standard's functions may read either."""
+    half = xp.tril(x, k=-1) if uplo == "L" else xp.triu(x, k=1)
+    other = xp.matrix_transpose(half)
+    if xp.isdtype(x.dtype, "complex floating"):
+        other = xp.conj(other)
+    return half + other + (xp.tril(x) - xp.tril(x, k=-1))

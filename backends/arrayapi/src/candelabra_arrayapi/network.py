@@ -42,7 +42,7 @@ def places_of(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: 
 def kernels(xp: Any) -> dict[str, Kernel]:
     """The kernels over a namespace."""
     pad = _padding(xp)
-    return {**_convolutions(xp, pad), **_pools(xp, pad), **_lookup(xp)}
+    return {**_convolutions(xp, pad), **_max_pools(xp, pad), **_sum_pools(xp, pad), **_lookup(xp)}
 
 
 def _padding(xp: Any) -> Kernel:
@@ -70,6 +70,19 @@ def _padding(xp: Any) -> Kernel:
     return pad
 
 
+def _spread(xp: Any, y: Any, stride: Ints) -> Any:
+    """``stride - 1`` zeros between neighbours along the last dims."""
+    for axis, step in enumerate(stride, y.ndim - len(stride)):
+        if step > 1 and y.shape[axis]:
+            n = y.shape[axis]
+            y = xp.expand_dims(y, axis=axis + 1)
+            gap = xp.zeros((*y.shape[: axis + 1], step - 1, *y.shape[axis + 2 :]), dtype=y.dtype, device=y.device)
+            y = xp.concat([y, gap], axis=axis + 1)
+            y = xp.reshape(y, (*y.shape[:axis], n * step, *y.shape[axis + 2 :]))
+            y = y[(..., slice(0, (n - 1) * step + 1), *[slice(None)] * (y.ndim - axis - 1))]
+    return y
+
+
 def _convolutions(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     def columns(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int, places: Ints) -> Any:
         """What each place sees, as (N, groups, C / groups * kernel, places)."""
@@ -87,21 +100,9 @@ def _convolutions(xp: Any, pad: Kernel) -> dict[str, Kernel]:
         out = xp.reshape(xp.matmul(flat, seen), (x.shape[0], w.shape[0], *places))
         return out if b is None else out + xp.reshape(b, (w.shape[0], *[1] * len(kernel)))
 
-    def spread(y: Any, stride: Ints) -> Any:
-        """``stride - 1`` zeros between neighbours."""
-        for axis, step in enumerate(stride, 2):
-            if step > 1 and y.shape[axis]:
-                n = y.shape[axis]
-                y = xp.expand_dims(y, axis=axis + 1)
-                gap = xp.zeros((*y.shape[: axis + 1], step - 1, *y.shape[axis + 2 :]), dtype=y.dtype, device=y.device)
-                y = xp.concat([y, gap], axis=axis + 1)
-                y = xp.reshape(y, (*y.shape[:axis], n * step, *y.shape[axis + 2 :]))
-                y = y[(..., slice(0, (n - 1) * step + 1), *[slice(None)] * (y.ndim - axis - 1))]
-        return y
-
     def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
         rank, kernel = len(stride), w.shape[2:]
-        y = spread(y, stride)
+        y = _spread(xp, y, stride)
         reach = [d * (k - 1) for k, d in zip(kernel, dilation)]
         before = tuple(r - p for r, p in zip(reach, padding))
         after = tuple(n + r - b - m for n, r, b, m in zip(shape[2:], reach, before, y.shape[2:]))
@@ -123,19 +124,19 @@ def _convolutions(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     return {"conv": conv, "conv_input": conv_input, "conv_weight": conv_weight}
 
 
-def _overhang(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Ints:
+def overhang(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Ints:
     """The padding behind: what the last windows need, in ceil mode more than the padding in front."""
     each = zip(sizes, kernel, stride, padding, dilation, places)
     return tuple(max(p, (n - 1) * s + d * (k - 1) + 1 - size - p) for size, k, s, p, d, n in each)
 
 
-def _pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
+def _max_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     def lowest(x: Any) -> Any:
         return -xp.inf if xp.isdtype(x.dtype, "real floating") else xp.iinfo(x.dtype).min
 
     def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> tuple[Any, Any]:
         sizes = x.shape[x.ndim - len(kernel) :]
-        after = _overhang(sizes, kernel, stride, padding, dilation, places)
+        after = overhang(sizes, kernel, stride, padding, dilation, places)
         numbers = xp.reshape(xp.arange(count(sizes), dtype=xp.int64, device=x.device), sizes)
         numbers = pad(numbers, padding, after, -1)
         padded = pad(x, padding, after, lowest(x))
@@ -158,16 +159,20 @@ def _pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
 
     def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
         sizes = x.shape[x.ndim - len(kernel) :]
-        padded = pad(x, padding, _overhang(sizes, kernel, stride, padding, dilation, places), lowest(x))
+        padded = pad(x, padding, overhang(sizes, kernel, stride, padding, dilation, places), lowest(x))
         best = None
         for position in positions(kernel):
             part = padded[window(position, stride, dilation, places)]
             best = part if best is None else xp.maximum(best, part)
         return xp.asarray(best, copy=True) if count(kernel) == 1 else best
 
+    return {"max_pool": max_pool, "max_pool_values": max_pool_values}
+
+
+def _sum_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
         sizes = x.shape[x.ndim - len(kernel) :]
-        padded = pad(x, padding, _overhang(sizes, kernel, stride, padding, dilation, places))
+        padded = pad(x, padding, overhang(sizes, kernel, stride, padding, dilation, places))
         total = None
         for position in positions(kernel):
             part = padded[window(position, stride, dilation, places)]
@@ -180,11 +185,8 @@ def _pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
         for i in range(rank):
             axis = y.ndim - rank + i
             y = xp.moveaxis(y, axis, -1)
-            n, step, size = y.shape[-1], stride[i], shape[len(shape) - rank + i]
-            if step > 1 and n:
-                gap = xp.zeros((*y.shape, step - 1), dtype=y.dtype, device=y.device)
-                y = xp.reshape(xp.concat([xp.expand_dims(y, axis=-1), gap], axis=-1), (*y.shape[:-1], n * step))
-                y = y[..., : (n - 1) * step + 1]
+            size = shape[len(shape) - rank + i]
+            y = _spread(xp, y, (stride[i],))
             reach = dilation[i] * (kernel[i] - 1)
             before = reach - padding[i]
             y = pad(y, (before,), (size + reach - before - y.shape[-1],))
@@ -192,10 +194,7 @@ def _pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
             y = xp.moveaxis(y, -1, axis)
         return xp.asarray(y, copy=True)
 
-    return {
-        "max_pool": max_pool, "max_pool_values": max_pool_values, "sum_pool": sum_pool,
-        "sum_pool_adjoint": sum_pool_adjoint,
-    }  # fmt: skip
+    return {"sum_pool": sum_pool, "sum_pool_adjoint": sum_pool_adjoint}
 
 
 def _lookup(xp: Any) -> dict[str, Kernel]:

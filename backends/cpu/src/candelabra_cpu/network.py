@@ -334,7 +334,7 @@ def _lowest(x: Any) -> Any:
 
 def _framed(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     sizes = x.shape[x.ndim - len(kernel) :]
-    after = generic._overhang(sizes, kernel, stride, padding, dilation, places)
+    after = generic.overhang(sizes, kernel, stride, padding, dilation, places)
     after = tuple(max(a, 0) for a in after)
     return padded(x, padding, after, _lowest(x)) if any(padding) or any(after) else x
 
@@ -399,7 +399,7 @@ def scatter_planes(x: Any, index: Any, size: int, distinct: bool) -> Any:
 def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     """The sum of each window."""
     sizes = x.shape[x.ndim - len(kernel) :]
-    after = generic._overhang(sizes, kernel, stride, padding, dilation, places)
+    after = generic.overhang(sizes, kernel, stride, padding, dilation, places)
     framed = padded(x, padding, tuple(max(a, 0) for a in after))
     total = None
     for position in positions(kernel):
