@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import candelabra as cd
 import pytest
-from candelabra import index
+from candelabra import Tensor, index, journal
 from candelabra.fronts.registry import FRONTS, front
+from candelabra.namespace import _finder
 from candelabra.operator.record import OPERATORS, operator
 from candelabra.operator.rules import pointwise
 
@@ -172,3 +173,42 @@ def test_a_name_that_a_namespace_lacks() -> None:
 
     with pytest.raises(AttributeError, match=r"module 'candelabra\.linalg' has no attribute 'inverse_of_nothing'"):
         _ = candelabra.linalg.inverse_of_nothing
+
+
+def test_a_method_that_its_module_does_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index out of date is named when the method is looked up."""
+    monkeypatch.setitem(index.METHODS_IN, "flicker", "candelabra.ops.pointwise")
+    text = r"the index says that candelabra\.ops\.pointwise declares Tensor\.flicker, but it does not"
+    with pytest.raises(AttributeError, match=text):
+        _finder("flicker", "candelabra.ops.pointwise")()
+
+
+def test_what_is_no_tensor_is_refused_by_any_operator() -> None:
+    """Lists without tensors and indices that are none are told by the operator's own name."""
+    x = cd.ones(3)
+    with pytest.raises(RuntimeError, match=r"cat\(\): expected a non-empty list of Tensors in argument 'tensors'"):
+        OPERATORS["cat"].function((), 0)
+    with pytest.raises(TypeError, match=r"index_select\(\): argument 'index' must be Tensor, not int"):
+        OPERATORS["index_select"].function(x, 0, 1)
+
+
+def test_an_operator_whose_result_the_tensor_cannot_hold_has_no_in_place_form() -> None:
+    """A plugin's operator that makes complex numbers of real ones is not run in place; the tensor is as it was."""
+    with journal.Recording() as recording:
+
+        @operator(pointwise, result=lambda d: d.to_complex())
+        def flickering(input: Tensor) -> Tensor:
+            """The input on a circle."""
+            return cd.polar(cd.ones_like(input), input)
+
+    x = cd.ones(3)
+    try:
+        assert flickering(x).dtype is cd.complex64
+        with pytest.raises(
+            RuntimeError, match="result type ComplexFloat can't be cast to the desired output type Float"
+        ):
+            flickering.form("inplace")(x)
+    finally:
+        recording.undo()
+    assert (x.tolist(), x._version[0]) == ([1.0, 1.0, 1.0], 0)
+    assert "flickering" not in OPERATORS

@@ -370,7 +370,7 @@ def test_reference_device_that_is_not_there(site: Site, monkeypatch: pytest.Monk
     except registry.BackendError as error: print(error)
     """
     out = site.says(program, CANDELABRA_BACKENDS="acme")
-    assert out == "acme:0\nno backend on the host's memory works. Install one: pip install \"candelabra[cpu]\"\n"
+    assert out == 'acme:0\nno backend on the host\'s memory works. Install one: pip install "candelabra[cpu]"\n'
     site.install("broken", "raise ValueError('no driver')")
     out = site.says(program, CANDELABRA_BACKENDS="acme,broken")
     assert "works (broken failed to load: ValueError: no driver; `candelabra doctor` shows the traceback)" in out
