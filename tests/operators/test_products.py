@@ -244,3 +244,43 @@ def test_what_a_device_computes_in_one_go_is_the_composition(name: str, dtype: s
     t = [cd.tensor(numbers(dtype, *shape)) for shape in shapes]
     more = (1,) if name == "cross_product" else ()
     same(record(*t, *more), record.body(*t, *more).numpy())
+
+
+M, V, T, Z = cd.ones(2, 3), cd.ones(3), cd.ones(4, 2, 3), cd.ones(2, 3, dtype=cd.complex64)
+RULES: list[tuple[str, tuple[Any, ...]]] = [
+    ("mm", (M, M.t())),
+    ("bmm", (T, T.mT)),
+    ("mv", (M, V)),
+    ("dot", (V, V)),
+    ("vdot", (V, V)),
+    ("outer", (V, M[:, 0])),
+    ("inner", (M, T)),
+    ("inner", (V[0], M)),
+    ("kron", (V, M)),
+    ("tensordot", (M, T, ([0], [1]))),
+    ("addmm", (V[:2], M, M.t(), 1, 1)),
+    ("addmv", (V[:1], M, V, 1, 1)),
+    ("addr", (M, M[:, 0], V, 1, 1)),
+    ("baddbmm", (V[0], T, T.mT, 1, 1)),
+    ("addbmm", (V[0], T, T.mT, 1, 1)),
+    ("distances", (T, M, 1.0)),
+    ("distances_backward", (cd.ones(4, 2, 2), T, M, cd.ones(4, 2, 2), 1.0)),
+    ("euclidean_distances", (T, M)),
+    ("pdist", (T[0], 1.0)),
+    ("cosine_similarity", (T, M, 1, 1e-8)),
+    ("cross_product", (T, M[None], 2)),
+    ("fft_c2c", (Z, (0, 1), "ortho", True)),
+    ("fft_r2c", (M, (0, 1), "ortho", True)),
+    ("fft_r2c", (M, (0, 1), "ortho", False)),
+    ("fft_c2r", (Z, (0, 1), "ortho", 5)),
+]
+
+
+@pytest.mark.parametrize(("name", "args"), RULES, ids=[f"{name}-{i}" for i, (name, _) in enumerate(RULES)])
+def test_rules_of_shape_say_what_comes_out(name: str, args: tuple[Any, ...]) -> None:
+    """The rule that explains failures agrees with what is computed."""
+    record = OPERATORS[name]
+    plain = [p.name for p in record.schema.parameters if p.keyword_only]
+    given = args[: len(args) - len(plain)]
+    found = record(*given, **dict(zip(plain, args[len(given) :], strict=True)))
+    assert tuple(record.rule(record, args)) == tuple(found.shape)

@@ -98,7 +98,7 @@ addmv.vjp(
 
 
 @by
-def _ranked(input: Tensor, vec1: Tensor, vec2: Tensor, **_: Any) -> tuple[int, ...]:
+def _ranked(input: Tensor, vec1: Tensor, vec2: Tensor, *_: Any) -> tuple[int, ...]:
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
         if len(shape_of(vector)) != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(shape_of(vector))}-D")

@@ -178,7 +178,14 @@ def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
     return x / total.masked_fill(none, 1).sqrt().masked_fill(none, 0).clamp_min(eps)
 
 
-@operator(by(lambda x1, x2, dim, _: broadcast_shapes(shape_of(x1), shape_of(x2))), promote=to_float, method=False)
+@by
+def _angles(x1: Tensor, x2: Tensor, dim: int, _: float) -> tuple[int, ...]:
+    shape = broadcast_shapes(shape_of(x1), shape_of(x2))
+    d = wrap_dim(dim, len(shape))
+    return tuple(s for i, s in enumerate(shape) if i != d)
+
+
+@operator(_angles, promote=to_float, method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both lengths.
 
