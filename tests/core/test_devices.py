@@ -160,9 +160,7 @@ def test_a_type_without_devices_says_so() -> None:
     remove = registry.add_backend(Dark())
     try:
         for use in (cd.dark.current_device, cd.dark.synchronize, cd.ones(2).dark, lambda: cd.ones(2, device="dark")):
-            with pytest.raises(
-                DeviceUnavailable, match=r"'dark(:0)?' does not exist: backend 'dark' offers 0 device"
-            ):
+            with pytest.raises(DeviceUnavailable, match=r"'dark(:0)?' does not exist: backend 'dark' offers 0 device"):
                 use()
         assert not cd.dark.is_available()
     finally:

@@ -112,9 +112,10 @@ class Array(Tensor):
 # -- results ----------------------------------------------------------------------------------------------------------
 @cache
 def named(name: str) -> Callable[..., Any]:
-    """The function ``candelabra.<name>``, which is there: the names are this package's own."""
+    """The function ``candelabra.<name>``. ``AttributeError`` where there is none."""
     found = public_function(name)
-    assert found is not None, name
+    if found is None:
+        raise AttributeError(f"candelabra has no function {name!r}")
     return found  # type: ignore[no-any-return]
 
 
