@@ -52,6 +52,11 @@ RESULTS = {
     "real_part": "gives the real dtype",
     "accumulated": "integers and bools give int64",
 }
+SHAPES = {
+    "like_input": "the first tensor's",
+    "reduced_to_one": "`dim` goes, or stays as 1 with `keepdim`; it may not be empty",
+    "unchecked": "as the text says",
+}
 ROUTES = {"native": "kernel", "strided": "strides", "composite": "its body", "unsupported": "not"}
 
 
@@ -91,7 +96,9 @@ def shapes(record: Operator) -> str:
     if getattr(record.rule, "pointwise", False):
         shape = "the input's" if len(record.schema.tensors) == 1 else "all tensors broadcast together"
     else:
-        shape = first_sentence(record.rule.__doc__).rstrip(".") or "by a rule of its own"
+        shape = (
+            SHAPES.get(record.rule.__name__) or first_sentence(record.rule.__doc__).rstrip(".") or "as the text says"
+        )
     return "; ".join([shape, *(word for word, holds in kinds.items() if holds)])
 
 
