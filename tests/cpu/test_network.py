@@ -9,7 +9,7 @@ import candelabra_arrayapi.network as generic
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra_cpu import convolution, network
+from candelabra_cpu import activations, convolution, normalization, pooling, rows, softmax
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal, special
@@ -81,10 +81,10 @@ def test_half_types_are_rounded_once(dtype: Any) -> None:
     geometry = ((1, 1), (1, 1), (1, 1), 1)
     wide = convolution.conv(x.astype(np.float32), w.astype(np.float32), None, *geometry)
     np.testing.assert_array_equal(convolution.KERNELS["conv"](x, w, None, *geometry), wide.astype(dtype))
-    out = network.KERNELS["softmax"](x, 1)
+    out = softmax.KERNELS["softmax"](x, 1)
     assert out.dtype == dtype
-    np.testing.assert_array_equal(out, network.softmax(x.astype(np.float32), 1).astype(dtype))
-    values, mean, _ = network.KERNELS["normalize"](x, None, None, (3,), 1e-5)
+    np.testing.assert_array_equal(out, softmax.softmax(x.astype(np.float32), 1).astype(dtype))
+    values, mean, _ = normalization.KERNELS["normalize"](x, None, None, (3,), 1e-5)
     assert values.dtype == mean.dtype == dtype
 
 
@@ -92,15 +92,15 @@ def test_half_types_are_rounded_once(dtype: Any) -> None:
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_softmax_in_blocks(layout: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any dim of any layout, also when a block holds less than a row; the result is new and contiguous."""
-    monkeypatch.setattr(network, "BLOCK", 7)
+    monkeypatch.setattr(rows, "BLOCK", 7)
     x = {"C": normal(3, 4, 5), "transposed": normal(5, 4, 3).T, "sliced": normal(6, 8, 5)[::2, ::2]}[layout]
     y, g = special.softmax(x, dim), normal(*x.shape, seed=2)
-    out = network.softmax(x, dim)
+    out = softmax.softmax(x, dim)
     np.testing.assert_allclose(out, y, rtol=1e-12)
-    np.testing.assert_allclose(network.log_softmax(x, dim), np.log(y), rtol=1e-11)
+    np.testing.assert_allclose(softmax.log_softmax(x, dim), np.log(y), rtol=1e-11)
     along = (g * y).sum(dim, keepdims=True)
-    np.testing.assert_allclose(network.softmax_backward(g, y, dim), y * (g - along), rtol=1e-11, atol=1e-14)
-    back = network.log_softmax_backward(g, np.log(y), dim)
+    np.testing.assert_allclose(softmax.softmax_backward(g, y, dim), y * (g - along), rtol=1e-11, atol=1e-14)
+    back = softmax.log_softmax_backward(g, np.log(y), dim)
     np.testing.assert_allclose(back, g - y * g.sum(dim, keepdims=True), rtol=1e-11, atol=1e-14)
     assert out.flags.c_contiguous
     assert not np.shares_memory(out, x)
@@ -109,10 +109,10 @@ def test_softmax_in_blocks(layout: str, dim: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("dims", [(1,), (0, 2), (1, 2), (2,), (0, 1, 2)])
 def test_normalisation_in_blocks(dims: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Trailing dims go row by row, others at once; weights that only broadcast are welcome in both."""
-    monkeypatch.setattr(network, "BLOCK", 7)
+    monkeypatch.setattr(rows, "BLOCK", 7)
     x = normal(3, 4, 5)
     for w in (None, normal(*x.shape[3 - len(dims) :]), normal(4, 1)):
-        values, mean, rstd = network.normalize(x, w, w, dims, 1e-5)
+        values, mean, rstd = normalization.normalize(x, w, w, dims, 1e-5)
         z = (x - x.mean(dims, keepdims=True)) / np.sqrt(x.var(dims, keepdims=True) + 1e-5)
         np.testing.assert_allclose(values, z if w is None else z * w + w, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(mean, x.mean(dims, keepdims=True), rtol=1e-10, atol=1e-14)
@@ -122,7 +122,7 @@ def test_normalisation_in_blocks(dims: tuple[int, ...], monkeypatch: pytest.Monk
 def test_normalisation_over_a_batch_keeps_its_digits() -> None:
     """The mean over the first dim of float32 numbers far from 0 is exact to float32."""
     x = (normal(100_000, 2) + 1000).astype(np.float32)
-    _, mean, _ = network.normalize(x, None, None, (0,), 1e-5)
+    _, mean, _ = normalization.normalize(x, None, None, (0,), 1e-5)
     np.testing.assert_allclose(mean, x.astype(np.float64).mean(0, keepdims=True), rtol=1e-7)
 
 
@@ -159,45 +159,44 @@ def test_pools_agree_with_the_general_ones(
         "integer": random.integers(-5, 5, (2, 3, *sizes)),
     }[values]
     geometry = (kernel, stride, padding, dilation, places)
-    best, indices = network.KERNELS["max_pool"](x, *geometry)
+    best, indices = pooling.KERNELS["max_pool"](x, *geometry)
     expected, where = REFERENCE["max_pool"](x, *geometry)
     np.testing.assert_array_equal(best, expected)
     np.testing.assert_array_equal(indices, where)
-    np.testing.assert_array_equal(network.KERNELS["max_pool_values"](x, *geometry), expected)
+    np.testing.assert_array_equal(pooling.KERNELS["max_pool_values"](x, *geometry), expected)
     if values != "special":
-        np.testing.assert_allclose(network.sum_pool(x, *geometry), REFERENCE["sum_pool"](x, *geometry), atol=1e-12)
+        np.testing.assert_allclose(pooling.sum_pool(x, *geometry), REFERENCE["sum_pool"](x, *geometry), atol=1e-12)
         y = random.standard_normal((2, 3, *places))
-        adjoint = network.sum_pool_adjoint(y, x.shape, *geometry[:-1])
+        adjoint = pooling.sum_pool_adjoint(y, x.shape, *geometry[:-1])
         np.testing.assert_allclose(adjoint, REFERENCE["sum_pool_adjoint"](y, x.shape, *geometry[:-1]), atol=1e-12)
-        np.testing.assert_allclose((adjoint * x).sum(), (y * network.sum_pool(x, *geometry)).sum(), atol=1e-10)
+        np.testing.assert_allclose((adjoint * x).sum(), (y * pooling.sum_pool(x, *geometry)).sum(), atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex128])
 def test_scattering_adds_where_indices_meet(dtype: Any) -> None:
     """Repeated indices add up; distinct ones are written at once; out of bounds raises."""
     x, index = np.arange(1, 7).reshape(2, 3).astype(dtype), np.array([[0, 0, 3], [1, 2, 1]])
-    np.testing.assert_array_equal(network.scatter_planes(x, index, 4, False), [[3, 0, 0, 3], [0, 10, 5, 0]])
+    np.testing.assert_array_equal(pooling.scatter_planes(x, index, 4, False), [[3, 0, 0, 3], [0, 10, 5, 0]])
     apart = np.array([[0, 1, 3], [3, 2, 1]])
-    np.testing.assert_array_equal(network.scatter_planes(x, apart, 4, True), [[1, 2, 0, 3], [0, 6, 5, 4]])
+    np.testing.assert_array_equal(pooling.scatter_planes(x, apart, 4, True), [[1, 2, 0, 3], [0, 6, 5, 4]])
     for bad in (-1, 4):
         with pytest.raises(IndexError, match="index out of range"):
-            network.scatter_planes(x, index * 0 + bad, 4, False)
+            pooling.scatter_planes(x, index * 0 + bad, 4, False)
 
 
 def test_activations_of_any_rank_and_layout() -> None:
     """0-d, empty, transposed and broadcast arguments give arrays of the right shape and values."""
     for x in (np.array(0.7), np.zeros((0, 3)), normal(4, 3).T, np.broadcast_to(normal(3), (4, 3))):
         for name, arguments in (("gelu", ("none",)), ("gelu", ("tanh",)), ("silu", ())):
-            out = network.KERNELS[name](x, *arguments)
+            out = activations.KERNELS[name](x, *arguments)
             assert isinstance(out, np.ndarray)
             assert out.shape == x.shape
-            back = network.KERNELS[name + "_backward"](np.ones_like(x), x, *arguments)
+            back = activations.KERNELS[name + "_backward"](np.ones_like(x), x, *arguments)
             step = 1e-6
-            slope = (
-                (network.KERNELS[name](x + step, *arguments) - network.KERNELS[name](x - step, *arguments)) / step / 2
-            )
+            kernel = activations.KERNELS[name]
+            slope = (kernel(x + step, *arguments) - kernel(x - step, *arguments)) / step / 2
             np.testing.assert_allclose(back, slope, rtol=1e-6, atol=1e-8)
-    np.testing.assert_array_equal(network.KERNELS["relu"](np.array([-1, 2])), [0, 2])
+    np.testing.assert_array_equal(activations.KERNELS["relu"](np.array([-1, 2])), [0, 2])
 
 
 def test_embedding_checks_its_bounds() -> None:
@@ -220,21 +219,21 @@ def test_kernels_leave_no_floating_warning() -> None:
     """Infinities and NaN pass through every kernel in silence (warnings are errors here)."""
     x = np.array([[np.inf, -np.inf, np.nan, 1e308, -1e308, 0.0]])
     for name, arguments in product(("softmax", "log_softmax"), ((0,), (1,))):
-        network.KERNELS[name](x, *arguments)
+        softmax.KERNELS[name](x, *arguments)
     for name, rest in (("gelu", ("none",)), ("gelu", ("tanh",)), ("silu", ()), ("relu", ())):
-        network.KERNELS[name](x, *rest)
-    network.KERNELS["normalize"](x, None, None, (1,), 1e-5)
+        activations.KERNELS[name](x, *rest)
+    normalization.KERNELS["normalize"](x, None, None, (1,), 1e-5)
     convolution.KERNELS["conv"](x[None], np.full((1, 1, 2), np.inf), None, (1,), (1,), (1,), 1)
 
 
 def test_the_gradient_of_normalisation_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over trailing dims the gradient goes in blocks, and equals the one computed at once."""
-    monkeypatch.setattr(network, "BLOCK", 7)
+    monkeypatch.setattr(rows, "BLOCK", 7)
     x, g = normal(3, 4, 5), normal(3, 4, 5, seed=1)
     for w in (None, normal(4, 5)):
-        _, mean, rstd = network.normalize(x, w, None, (1, 2), 1e-5)
-        found = network.normalize_backward(g, x, mean, rstd, w, (1, 2))
+        _, mean, rstd = normalization.normalize(x, w, None, (1, 2), 1e-5)
+        found = normalization.normalize_backward(g, x, mean, rstd, w, (1, 2))
         turned = [np.moveaxis(a, 0, 2) for a in (g, x, mean, rstd)]
         wide = None if w is None else w[:, :, None]
-        expected = network.normalize_backward(*turned, wide, (0, 1))
+        expected = normalization.normalize_backward(*turned, wide, (0, 1))
         np.testing.assert_allclose(found, np.moveaxis(expected, 2, 0), rtol=1e-10, atol=1e-13)

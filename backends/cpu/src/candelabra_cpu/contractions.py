@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.convolution import widened
+from candelabra_cpu.halves import widened
 from candelabra_cpu.quiet import quiet
 
 

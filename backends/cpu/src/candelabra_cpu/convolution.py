@@ -6,7 +6,6 @@ image a GEMM writes straight into the result; nothing is transposed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,31 +13,13 @@ import numpy as np
 from candelabra_arrayapi.network import places_of, positions, window
 from numpy.lib.stride_tricks import as_strided
 
+from candelabra_cpu.halves import widened
 from candelabra_cpu.parallel import split
 from candelabra_cpu.quiet import quiet
 
 Ints = tuple[int, ...]
 CHUNK = 1 << 19
 """Elements of the buffer of windows: 2 MB of float32, about what a core's cache holds."""
-
-
-def widened(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Half types compute in float32 and are rounded once, at the end."""
-
-    def wide(x: Any, *rest: Any) -> Any:
-        dtype = x.dtype
-        if dtype.itemsize != 2 or dtype.kind not in "fV":
-            return kernel(x, *rest)
-        out = kernel(*(a.astype(np.float32) if _half(a) else a for a in (x, *rest)))
-        if isinstance(out, tuple):
-            return tuple(o.astype(dtype) if o.dtype == np.float32 else o for o in out)
-        return out.astype(dtype)
-
-    return wide
-
-
-def _half(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.itemsize == 2 and value.dtype.kind in "fV"
 
 
 def padded(x: Any, before: Ints, after: Ints, value: Any = 0) -> Any:

@@ -1,0 +1,99 @@
+"""Normalisation to mean 0 and variance 1, row by row where the dims are the last ones."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from candelabra_cpu.halves import widened
+from candelabra_cpu.quiet import quiet
+from candelabra_cpu.rows import each_block
+
+Ints = tuple[int, ...]
+
+
+def _mean(x: Any, dims: Ints) -> Any:
+    """The mean over ``dims``, kept: trailing dims pairwise, the others in float64, where NumPy would lose digits."""
+    last = tuple(d for d in dims if all(e in dims for e in range(d, x.ndim)))
+    first = tuple(d for d in dims if d not in last)
+    count = prod([x.shape[d] for d in dims])
+    total = x.sum(last, keepdims=True) if last else x
+    if first:
+        total = total.sum(first, keepdims=True, dtype=np.float64)
+    return (total / count).astype(x.dtype, copy=False)
+
+
+def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any, Any]:
+    """Mean 0 and variance 1 over ``dims``, scaled and shifted; also the mean and 1 / deviation."""
+    kept = tuple(1 if i in dims else s for i, s in enumerate(x.shape))
+    trailing = dims == tuple(range(x.ndim - len(dims), x.ndim))
+    flat = all(t is None or t.shape == x.shape[x.ndim - len(dims) :] for t in (w, b))
+    if not (trailing and flat and x.size):
+        mean = _mean(x, dims)
+        out = x - mean
+        rstd = 1 / np.sqrt(_mean(out * out, dims) + eps)
+        out *= rstd
+        out = out if w is None else np.multiply(out, w, out=out)
+        return (out if b is None else np.add(out, b, out=out)), mean, rstd
+    width = prod(x.shape[x.ndim - len(dims) :])
+    rows = np.ascontiguousarray(x).reshape(-1, width)
+    out, mean, rstd = np.empty_like(rows), np.empty(len(rows), x.dtype), np.empty(len(rows), x.dtype)
+
+    def work(part: slice) -> None:
+        block, source = out[part], rows[part]
+        np.mean(source, axis=1, out=mean[part])
+        np.subtract(source, mean[part, None], out=block)
+        spread = np.einsum("ij,ij->i", block, block) / width + eps
+        np.divide(1, np.sqrt(spread, out=spread), out=rstd[part])
+        np.multiply(block, rstd[part, None], out=block)
+        if w is not None:
+            np.multiply(block, w.reshape(-1), out=block)
+        if b is not None:
+            np.add(block, b.reshape(-1), out=block)
+
+    each_block(rows.shape[0], rows.shape[1], work)
+    return out.reshape(x.shape), mean.reshape(kept), rstd.reshape(kept)
+
+
+def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints) -> Any:
+    """The gradient of the input of :func:`normalize`."""
+    trailing = dims == tuple(range(x.ndim - len(dims), x.ndim))
+    if trailing and x.size and g.shape == x.shape and (w is None or w.shape == x.shape[x.ndim - len(dims) :]):
+        return _rows_backward(g, x, mean, rstd, w, prod(x.shape[x.ndim - len(dims) :]))
+    z = x - mean
+    z *= rstd
+    h = g if w is None else g * w
+    # h - mean(h) - z * mean(h z), all times rstd
+    slope = _mean(h * z, dims)
+    z *= slope
+    out = np.subtract(h, z, out=z)
+    out -= _mean(h, dims)
+    out *= rstd
+    return out
+
+
+def _rows_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, width: int) -> Any:
+    """As :func:`normalize_backward` row by row: for means over the last dims."""
+    grads, rows = np.ascontiguousarray(g).reshape(-1, width), np.ascontiguousarray(x).reshape(-1, width)
+    means, scales = mean.reshape(-1, 1), rstd.reshape(-1, 1)
+    weight = None if w is None else w.reshape(-1)
+    out = np.empty_like(rows)
+
+    def work(part: slice) -> None:
+        z = np.subtract(rows[part], means[part])
+        np.multiply(z, scales[part], out=z)
+        h = grads[part] if weight is None else grads[part] * weight
+        np.multiply(z, (np.einsum("ij,ij->i", h, z) / width)[:, None], out=z)
+        block = np.subtract(h, z, out=out[part])
+        np.subtract(block, h.mean(1, keepdims=True), out=block)
+        np.multiply(block, scales[part], out=block)
+
+    each_block(rows.shape[0], rows.shape[1], work)
+    return out.reshape(x.shape)
+
+
+KERNELS: dict[str, Any] = {name: quiet(widened(kernel)) for name, kernel in (
+    ("normalize", normalize), ("normalize_backward", normalize_backward),
+)}  # fmt: skip

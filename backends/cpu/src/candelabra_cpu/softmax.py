@@ -1,0 +1,80 @@
+"""Softmax and its logarithm, row by row in few passes over blocks that fit the cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from candelabra_cpu.halves import widened
+from candelabra_cpu.quiet import quiet
+from candelabra_cpu.rows import as_rows, each_block, from_rows
+
+
+def softmax(x: Any, dim: int) -> Any:
+    """``exp(x) / sum(exp(x))`` along a dim, shifted by the maximum."""
+    if not x.ndim or not x.size:
+        return np.where(np.isfinite(x), np.ones_like(x), x - x)
+    rows, shape = as_rows(x, dim)
+    out = np.empty_like(rows)
+
+    def work(part: slice) -> None:
+        block = np.subtract(rows[part], rows[part].max(1, keepdims=True), out=out[part])
+        np.exp(block, out=block)
+        np.multiply(block, 1 / block.sum(1, keepdims=True), out=block)
+
+    each_block(rows.shape[0], rows.shape[1], work)
+    return from_rows(out, shape, dim)
+
+
+def softmax_backward(g: Any, y: Any, dim: int) -> Any:
+    """``y * (g - sum(g * y))`` along a dim."""
+    if not y.ndim or not y.size:
+        return g * y - y * (g * y)
+    (grads, shape), (rows, _) = as_rows(g, dim), as_rows(y, dim)
+    out = np.empty_like(rows)
+
+    def work(part: slice) -> None:
+        along = np.einsum("ij,ij->i", grads[part], rows[part])
+        block = np.subtract(grads[part], along[:, None], out=out[part])
+        np.multiply(block, rows[part], out=block)
+
+    each_block(rows.shape[0], rows.shape[1], work)
+    return from_rows(out, shape, dim)
+
+
+def log_softmax(x: Any, dim: int) -> Any:
+    """The logarithm of softmax along a dim."""
+    if not x.ndim or not x.size:
+        return x - x
+    rows, shape = as_rows(x, dim)
+    out = np.empty_like(rows)
+
+    def work(part: slice) -> None:
+        block = np.subtract(rows[part], rows[part].max(1, keepdims=True), out=out[part])
+        np.subtract(block, np.log(np.exp(block).sum(1, keepdims=True)), out=block)
+
+    each_block(rows.shape[0], rows.shape[1], work)
+    return from_rows(out, shape, dim)
+
+
+def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
+    """``g - exp(y) * sum(g)`` along a dim."""
+    if not y.ndim or not y.size:
+        return g - np.exp(y) * g
+    (grads, shape), (rows, _) = as_rows(g, dim), as_rows(y, dim)
+    out = np.empty_like(rows)
+
+    def work(part: slice) -> None:
+        block = np.exp(rows[part], out=out[part])
+        np.multiply(block, grads[part].sum(1, keepdims=True), out=block)
+        np.subtract(grads[part], block, out=block)
+
+    each_block(rows.shape[0], rows.shape[1], work)
+    return from_rows(out, shape, dim)
+
+
+KERNELS: dict[str, Any] = {name: quiet(widened(kernel)) for name, kernel in (
+    ("softmax", softmax), ("softmax_backward", softmax_backward), ("log_softmax", log_softmax),
+    ("log_softmax_backward", log_softmax_backward),
+)}  # fmt: skip
