@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from candelabra_cpu.box_muller import cos_sin, cos_sin_scalar, negative_log, negative_log_scalar
+from candelabra_cpu.parallel import split
 
 __all__ = [
     "bernoulli",
@@ -42,6 +43,7 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _LIMIT = 1 << 64
 _CHUNK = 8192  # words computed on at once: the scratch arrays (64 KiB each) stay in a core's cache
+_WIDE = 1 << 16  # uniform numbers that one thread fills at a time
 _FEW = 32  # up to so many values or pairs, plain Python beats the cost of calling NumPy
 
 # name of a dtype -> bits per value, for the kinds whose bits follow the dtype (specification, section 3)
@@ -120,6 +122,16 @@ def words64(seed: int, offset: int, n: int) -> Words:
     return words
 
 
+def _in_chunks(n: int, step: int, fill: Callable[[int, int], None]) -> None:
+    """``fill(start, count)`` over parts of at most ``step`` that cover ``range(n)``, on all threads."""
+
+    def some(first: int, last: int) -> None:
+        for start in range(first * step, min(last * step, n), step):
+            fill(start, min(step, n - start))
+
+    split(-(-n // step), 4 * n, some)
+
+
 def words32(seed: int, offset: int, n: int) -> npt.NDArray[np.uint32]:
     """The first ``n`` 32-bit words: of each 64-bit word the low half, then the high; uint32, shape ``(n,)``."""
     words = words64(seed, offset, (n + 1) // 2)
@@ -133,10 +145,18 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
     """
     dtype, n = np.dtype(dtype), _size(shape)
     name = dtype.type.__name__
-    if name == "float32":
-        return _at(seed, offset, (n + 1) // 2).generator.random(shape, np.float32)
-    if name == "float64":
-        return _at(seed, offset, n).generator.random(shape)
+    if name in ("float32", "float64"):
+        per_word = 2 if name == "float32" else 1
+        if n < 2 * _WIDE:
+            return _at(seed, offset, -(-n // per_word)).generator.random(shape, dtype)
+        out = np.empty(n, dtype)
+
+        def fill(start: int, count: int) -> None:
+            stream = _at(seed, offset + start // (4 * per_word), -(-count // per_word))
+            stream.generator.random(count, dtype, out=out[start : start + count])
+
+        _in_chunks(n, _WIDE, fill)
+        return out.reshape(shape)
     bits = _bits("uniform", dtype)
     if dtype.kind == "c":
         part = np.float32 if bits == 64 else np.float64
@@ -217,8 +237,8 @@ def integers(seed: int, offset: int, low: int, high: int, shape: Shape, dtype: n
     out = np.empty(n, dtype)
     step = _CHUNK // 2 if wide else _CHUNK
     origin = np.uint64(low % _LIMIT)
-    for start in range(0, n, step):
-        count = min(step, n - start)
+
+    def fill(start: int, count: int) -> None:
         if wide:
             value = _bounded_wide(words64(seed, offset + start // 2, 2 * count), span)
         else:
@@ -226,6 +246,8 @@ def integers(seed: int, offset: int, low: int, high: int, shape: Shape, dtype: n
         if low:
             value = value + origin  # modulo 2**64: the two's complement of a negative result
         out[start : start + count] = value.view(np.int64) if dtype.kind == "i" else value
+
+    _in_chunks(n, step, fill)
     return out.reshape(shape)
 
 
@@ -243,8 +265,8 @@ def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
     if pairs <= _FEW:
         _normal_few(words64(seed, offset, 2 * pairs if wide else pairs), wide, is_complex, out)
     else:
-        for start in range(0, pairs, _CHUNK):
-            count = min(_CHUNK, pairs - start)
+
+        def fill(start: int, count: int) -> None:
             if wide:
                 words = words64(seed, offset + start // 2, 2 * count)
                 radius, angle, bits = words[0::2] >> np.uint64(12), words[1::2] & np.uint64(_LIMIT - 2048), 52
@@ -259,6 +281,8 @@ def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
             part = out[2 * start : 2 * (start + count)]
             part[0::2] = np.multiply(cosine, length, out=cosine)
             part[1::2] = np.multiply(sine, length, out=sine)
+
+        _in_chunks(pairs, _CHUNK, fill)
     if is_complex:
         return out.view(dtype).reshape(shape)
     return out[:n].astype(dtype, copy=False).reshape(shape)
@@ -290,11 +314,14 @@ def exponential(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> A
     if n <= _FEW:
         out[:] = [negative_log_scalar(h >> shift, bits) for h in draw(seed, offset, n).tolist()]
     else:
-        for start in range(0, n, _CHUNK):
-            h = draw(seed, offset + start // per_counter, min(_CHUNK, n - start)).astype(np.uint64, copy=False)
+
+        def fill(start: int, count: int) -> None:
+            h = draw(seed, offset + start // per_counter, count).astype(np.uint64, copy=False)
             if shift:
                 h >>= np.uint64(shift)
-            out[start : start + _CHUNK] = negative_log(h, bits)
+            out[start : start + count] = negative_log(h, bits)
+
+        _in_chunks(n, _CHUNK, fill)
     return out.astype(dtype, copy=False).reshape(shape)
 
 
