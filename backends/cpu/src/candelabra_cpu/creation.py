@@ -27,7 +27,7 @@ def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
 def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
     """``start + step * i`` in int64 or float64, then cast."""
     whole = isinstance(start, int) and isinstance(step, int)
-    out = np.arange(length, dtype=np.int64 if whole else np.float64)
+    out: Any = np.arange(length, dtype=np.int64 if whole else np.float64)
     if step != 1:
         out *= step
     if start != 0:

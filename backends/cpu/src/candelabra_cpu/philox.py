@@ -146,14 +146,15 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
     dtype, n = np.dtype(dtype), _size(shape)
     name = dtype.type.__name__
     if name in ("float32", "float64"):
-        per_word = 2 if name == "float32" else 1
+        kind: Any  # the overloads want literals
+        per_word, kind = (2, "f4") if name == "float32" else (1, "f8")
         if n < 2 * _WIDE:
-            return _at(seed, offset, -(-n // per_word)).generator.random(shape, dtype)
+            return _at(seed, offset, -(-n // per_word)).generator.random(shape, kind)
         out = np.empty(n, dtype)
 
         def fill(start: int, count: int) -> None:
             stream = _at(seed, offset + start // (4 * per_word), -(-count // per_word))
-            stream.generator.random(count, dtype, out=out[start : start + count])
+            stream.generator.random(count, kind, out=out[start : start + count])
 
         _in_chunks(n, _WIDE, fill)
         return out.reshape(shape)
