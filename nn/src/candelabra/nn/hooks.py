@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from candelabra.autograd.function import Function
 from candelabra.autograd.hooks import RemovableHandle
+from candelabra.nn.walking import Walking
 from candelabra.tensor import Tensor
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module
 
-__all__ = ["BackwardHooks", "Hook", "RemovableHandle", "add"]
+__all__ = ["KINDS", "BackwardHooks", "Hook", "Hooked", "RemovableHandle", "add"]
 
+KINDS: Final = (
+    "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks", "_state_dict_pre_hooks",
+    "_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+)  # fmt: skip
 _numbers: Final = count()
 
 
@@ -154,3 +159,101 @@ def _replaced(kind: str, grads: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
             f"Backward {kind} returned an invalid number of grad, got {len(found)}, but expected {len(grads)}"
         )
     return found
+
+
+class Hooked(Walking):
+    """The methods of a Module that register hooks, and the call that runs them."""
+
+    _forward_pre_hooks: dict[int, Hook]
+    _forward_hooks: dict[int, Hook]
+    _backward_pre_hooks: dict[int, Hook]
+    _backward_hooks: dict[int, Hook]
+    _state_dict_pre_hooks: dict[int, Hook]
+    _state_dict_hooks: dict[int, Hook]
+    _load_state_dict_pre_hooks: dict[int, Hook]
+    _load_state_dict_post_hooks: dict[int, Hook]
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before ``forward``; it may return other arguments. ``with_kwargs``:
+        ``hook(module, args, kwargs)``, which returns None or both."""
+        return add(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after ``forward``; it may return another output. ``with_kwargs``:
+        ``hook(module, args, kwargs, output)``. ``always_call``: also when ``forward`` raised."""
+        return add(self._forward_hooks, Hook(hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the module's backward pass; it may return another grad_output."""
+        return add(self._backward_pre_hooks, Hook(hook), prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` after the module's backward pass; it may return another
+        grad_input. Gradients are those of positional arguments."""
+        return add(self._backward_hooks, Hook(hook), prepend)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` collects."""
+        return add(self._state_dict_pre_hooks, Hook(hook))
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict`` has collected; in place."""
+        return add(self._state_dict_hooks, Hook(hook))
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
+        before this module's tensors are loaded."""
+        return add(self._load_state_dict_pre_hooks, Hook(hook))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, incompatible_keys)`` after loading; it may change the lists of keys."""
+        return add(self._load_state_dict_post_hooks, Hook(hook))
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        module = cast("Module", self)
+        called: set[int] = set()
+        try:
+            args, kwargs = self._run_pre_hooks(args, kwargs)
+            watch = None
+            if self._backward_hooks or self._backward_pre_hooks:
+                before, after = list(self._backward_pre_hooks.values()), list(self._backward_hooks.values())
+                watch = BackwardHooks(module, before, after)
+                args = watch.watch_inputs(args)
+            result = module.forward(*args, **kwargs)
+            for number, hook in list(self._forward_hooks.items()):
+                called.add(number)
+                result = _run_forward_hook(hook, module, args, kwargs, result)
+            return result if watch is None else watch.watch_outputs(result)
+        except Exception:
+            for number, hook in list(self._forward_hooks.items()):
+                if hook.always_call and number not in called:
+                    _run_forward_hook(hook, module, args, kwargs, None)
+            raise
+
+    def _run_pre_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        module = cast("Module", self)
+        for hook in list(self._forward_pre_hooks.values()):
+            if not hook.with_kwargs:
+                new = hook.function(module, args)
+                if new is not None:
+                    args = new if isinstance(new, tuple) else (new,)
+                continue
+            new = hook.function(module, args, kwargs)
+            if new is None:
+                continue
+            if not (isinstance(new, tuple) and len(new) == 2):
+                raise RuntimeError(
+                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {new}."
+                )
+            args, kwargs = new
+        return args, kwargs
+
+
+def _run_forward_hook(hook: Hook, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+    more = (args, kwargs) if hook.with_kwargs else (args,)
+    new = hook.function(module, *more, result)
+    return result if new is None else new

@@ -90,3 +90,18 @@ class Buffer(Tensor):
 
 def _buffer(data: Tensor, persistent: bool) -> Buffer:
     return Buffer(data, persistent=persistent)
+
+
+def forget_gradient(tensor: Any, set_to_none: bool) -> None:
+    """Drop the gradient, or fill it with zeros and take it out of any graph."""
+    gradient = tensor.grad
+    if gradient is None:
+        return
+    if set_to_none:
+        tensor.grad = None
+        return
+    if gradient.grad_fn is not None:
+        gradient.detach_()
+    else:
+        gradient.requires_grad_(False)
+    gradient.zero_()

@@ -1,12 +1,13 @@
-"""The state of modules: collected into a dictionary, checked against one, loaded from one, moved."""
+"""The state of modules: collected into a dictionary, checked against one, loaded from one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from candelabra.autograd.modes import no_grad
-from candelabra.dtypes import dtype
+from candelabra.nn.hooks import Hook
+from candelabra.nn.walking import Walking
 from candelabra.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -27,10 +28,66 @@ class IncompatibleKeys(NamedTuple):
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-def _has_extra(module: Module) -> bool:
-    from candelabra.nn.module import Module
+class Stateful(Walking):
+    """The methods of a Module that give its state and take it back."""
 
-    return type(module).get_extra_state is not Module.get_extra_state
+    _non_persistent_buffers_set: set[str]
+    _state_dict_pre_hooks: dict[int, Hook]
+    _state_dict_hooks: dict[int, Hook]
+    _load_state_dict_pre_hooks: dict[int, Hook]
+    _load_state_dict_post_hooks: dict[int, Hook]
+
+    def get_extra_state(self) -> Any:
+        """What else belongs into ``state_dict``; subclasses that have something define it and set_extra_state."""
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called. Define it with "
+            "set_extra_state()."
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what :meth:`get_extra_state` gave."""
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called. Define it with "
+            "get_extra_state()."
+        )
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """Parameters and persistent buffers by dotted path: the tensors themselves, detached unless ``keep_vars``."""
+        found = {} if destination is None else destination
+        return _collect(cast("Module", self), found, prefix, keep_vars)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        _save_own(cast("Module", self), destination, prefix, keep_vars)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy parameters and buffers from what :meth:`state_dict` gave; nothing is copied when anything is wrong.
+
+        ``strict``: keys that are missing or unexpected are an error. ``assign``: take the tensors themselves instead of
+        copying their values. Returns the missing and the unexpected keys. Raises ``RuntimeError`` that lists
+        everything that does not fit, ``TypeError`` for what is no mapping.
+        """
+        return _load(cast("Module", self), state_dict, strict, assign)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load this module's own tensors; subclasses override it to read older files."""
+        _load_own(
+            cast("Module", self), state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+def _has_extra(module: Module) -> bool:
+    return type(module).get_extra_state is not Stateful.get_extra_state
 
 
 def _own_tensors(module: Module) -> dict[str, Tensor]:
@@ -40,7 +97,7 @@ def _own_tensors(module: Module) -> dict[str, Tensor]:
 
 
 # -- collecting -------------------------------------------------------------------------------------------------------
-def collect(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
+def _collect(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
     """The state of a module and all below it, into ``destination``."""
     for hook in list(module._state_dict_pre_hooks.values()):
         hook.function(module, prefix, keep_vars)
@@ -53,7 +110,7 @@ def collect(module: Module, destination: dict[str, Any], prefix: str, keep_vars:
     return destination
 
 
-def save_own(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+def _save_own(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """The state of this module alone."""
     for name, tensor in _own_tensors(module).items():
         destination[prefix + name] = tensor if keep_vars else tensor.detach()
@@ -62,7 +119,7 @@ def save_own(module: Module, destination: dict[str, Any], prefix: str, keep_vars
 
 
 # -- loading ----------------------------------------------------------------------------------------------------------
-def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+def _load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """Check everything, then copy everything; see ``Module.load_state_dict``."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -110,7 +167,7 @@ def _load_below(
             _load_below(child, part, path, metadata, strict, found, errors)
 
 
-def load_own(
+def _load_own(
     module: Module,
     state_dict: dict[str, Any],
     prefix: str,
@@ -189,43 +246,3 @@ def _assignment(module: Module, name: str, tensor: Tensor, value: Tensor) -> Cal
             setattr(module, name, value)
 
     return assign
-
-
-# -- gradients, devices -----------------------------------------------------------------------------------------------
-def forget_gradient(tensor: Any, set_to_none: bool) -> None:
-    """Drop the gradient, or fill it with zeros and take it out of any graph."""
-    gradient = tensor.grad
-    if gradient is None:
-        return
-    if set_to_none:
-        tensor.grad = None
-        return
-    if gradient.grad_fn is not None:
-        gradient.detach_()
-    else:
-        gradient.requires_grad_(False)
-    gradient.zero_()
-
-
-def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None]:
-    """The device and the dtype in ``to(device, dtype, non_blocking)``, ``to(dtype, non_blocking)``, ``to(tensor)``."""
-    named = dict(kwargs)
-    named.pop("non_blocking", None)
-    named.pop("copy", None)
-    device, wanted, other = named.pop("device", None), named.pop("dtype", None), named.pop("tensor", None)
-    if named:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(named))}'")
-    for position, value in enumerate(args):
-        if isinstance(value, Tensor):
-            other = value
-        elif isinstance(value, dtype):
-            wanted = value
-        elif isinstance(value, bool) and position:
-            pass  # non_blocking
-        elif position == 0:
-            device = value
-        elif value is not None:
-            raise TypeError(f"to() received an invalid argument number {position + 1}: {value!r}")
-    if other is not None:
-        return other.device, other.dtype
-    return device, wanted

@@ -86,7 +86,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zero."""
-        from candelabra.nn.state import forget_gradient
+        from candelabra.nn.parameter import forget_gradient
 
         for group in self.param_groups:
             for parameter in group["params"]:

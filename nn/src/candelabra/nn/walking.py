@@ -1,0 +1,152 @@
+"""Finding what is in a module and below it, by dotted path or all of it, and telling all of it something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from candelabra.nn.parameter import Parameter, forget_gradient
+from candelabra.tensor import Tensor
+
+if TYPE_CHECKING:
+    from candelabra.nn.module import Module
+
+
+class Walking:
+    """The methods of a Module that go through its parameters, buffers and modules."""
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+
+    # -- one by its path ----------------------------------------------------------------------------------------------
+    def get_submodule(self, target: str) -> Module:
+        """The module at a dotted path such as ``"net.0"``; the empty path is this module."""
+        found = cast("Module", self)
+        for name in target.split(".") if target else ():
+            if not hasattr(found, name):
+                raise AttributeError(f"{type(found).__name__} has no attribute `{name}`")
+            child = getattr(found, name)
+            if not isinstance(child, Walking):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+            found = cast("Module", child)
+        return found
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a dotted path."""
+        owner, name = self._owner_of(target)
+        found = getattr(owner, name)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted path."""
+        owner, name = self._owner_of(target)
+        found = owner._buffers.get(name)
+        if found is None:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return found
+
+    def _owner_of(self, target: str) -> tuple[Module, str]:
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if not hasattr(owner, name):
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+        return owner, name
+
+    # -- all ----------------------------------------------------------------------------------------------------------
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each with its dotted path; each object once unless told otherwise."""
+        memo = set() if memo is None else memo
+        this = cast("Module", self)
+        if this in memo:
+            return
+        if remove_duplicate:
+            memo.add(this)
+        yield prefix, this
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules right below this one, each once, with their names."""
+        seen: set[Module] = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The modules right below this one."""
+        return (module for _, module in self.named_children())
+
+    def _named_members(self, kind: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        this = cast("Module", self)
+        found = self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, this)]
+        for path, module in found:
+            for name, member in module.__dict__[kind].items():
+                if member is None or id(member) in seen:
+                    continue
+                if once:
+                    seen.add(id(member))
+                yield (f"{path}.{name}" if path else name), member
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """All parameters with their dotted paths; each object once unless told otherwise."""
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """All parameters, for an optimiser."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """All buffers with their dotted paths; each object once unless told otherwise."""
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """All buffers."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    # -- something done to all ----------------------------------------------------------------------------------------
+    def apply(self, fn: Callable[[Module], None]) -> Self:
+        """Call ``fn`` with every module below this one, then with this one; to initialise, for instance."""
+        for module in self.children():
+            module.apply(fn)
+        fn(cast("Module", self))
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode, which Dropout and its like depend on, here and below."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode, here and below."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Say whether the parameters are trained, in place."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        for parameter in self.parameters():
+            forget_gradient(parameter, set_to_none)
