@@ -11,6 +11,7 @@ from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
 from candelabra.layout import broadcast_shapes
 from candelabra.linalg.arguments import takes_tensors
+from candelabra.linalg.norms import linalg_vector_norm
 from candelabra.operator.arguments import wrap_dim
 from candelabra.operator.promotion import to_float
 from candelabra.operator.record import operator
@@ -164,18 +165,12 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 @takes_tensors("pairwise_distance")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norms of ``x1 - x2 + eps`` along the last dim; the two broadcast. ``eps`` keeps points that meet apart."""
-    from candelabra.linalg import vector_norm
-
-    out: Tensor = vector_norm(x1 - x2 + eps, p, -1, keepdim)
-    return out
+    return linalg_vector_norm(x1 - x2 + eps, p, (-1,), keepdim)
 
 
 def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
-    """``x`` divided by its length along ``dim``, or by ``eps`` where that is larger; slopes at length 0 are finite."""
-    squares = (x * x.conj()).real if x.is_complex() else x * x
-    total = squares.sum(dim, True)
-    none = total == 0
-    return x / total.masked_fill(none, 1).sqrt().masked_fill(none, 0).clamp_min(eps)
+    """``x`` divided by its length along ``dim``, or by ``eps`` where that is larger."""
+    return x / linalg_vector_norm(x, 2, (dim,), True).clamp_min(eps)
 
 
 @by
