@@ -179,3 +179,9 @@ def test_bad_points_are_errors_in_pytorchs_words(call: Callable[[], Any], error:
     """Every mistake has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
+
+
+def test_lengths_of_half_types_do_not_overflow() -> None:
+    """300 squared is more than float16 holds; the cosine of a vector with itself is 1 all the same."""
+    x = cd.full((1000,), 300.0, dtype=cd.float16)
+    assert cd.cosine_similarity(x, x, dim=0).item() == pytest.approx(1.0, abs=2e-3)
