@@ -297,3 +297,14 @@ def test_a_wrong_number_of_repeated_slices_is_refused() -> None:
         cd.repeat_interleave(cd.ones(2), cd.tensor([1, 2]), output_size=4)
     with pytest.raises(RuntimeError, match="Invalid output_size, expected 4 but got 5"):
         cd.repeat_interleave(cd.ones(2), 2, output_size=5)
+
+
+def test_axis_stands_for_dim() -> None:
+    """NumPy's name by keyword, as records take it."""
+    x = ramp(2, 1, 3)
+    assert cd.cat([x, x], axis=2).shape == cd.cat([x, x], 2).shape == (2, 1, 6)
+    assert cd.stack([x, x], axis=1).shape == (2, 2, 1, 3)
+    assert x.squeeze(axis=1).shape == (2, 3)
+    assert x.unsqueeze(axis=0).shape == (1, 2, 1, 3)
+    assert len(x.unbind(axis=2)) == len(x.split(1, axis=2)) == len(x.chunk(3, axis=2)) == 3
+    assert cd.take_along_dim(x, cd.tensor([[[2]]]), axis=2).shape == (2, 1, 1)

@@ -35,6 +35,8 @@ def with_exact_out(function: F) -> F:
 def _with_out(function: F, exact: bool) -> F:
     @wraps(function)
     def form(*args: Any, **kwargs: Any) -> Any:
+        if "axis" in kwargs:  # NumPy's name, as records take it too
+            kwargs["dim"] = kwargs.pop("axis")
         if "out" not in kwargs:
             return function(*args, **kwargs)
         out: Any = kwargs.pop("out")

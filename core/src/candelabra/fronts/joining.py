@@ -58,8 +58,11 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 @front
-def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split(
+    tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
     """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
+    dim = dim if axis is None else axis
     d, shape = wrap_dim(dim, tensor.ndim), tuple(tensor._payload.shape)
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -88,8 +91,9 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
 
 
 @front
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """At most ``chunks`` views of equal size (but the last) along ``dim``."""
+    dim = dim if axis is None else axis
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     size = input.shape[wrap_dim(dim, input.ndim)]

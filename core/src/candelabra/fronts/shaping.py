@@ -208,14 +208,16 @@ def imag(input: Tensor) -> Tensor:
 
 
 @front
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
+def unsqueeze(input: Tensor, dim: Any = None, *, axis: int | None = None) -> Tensor:
     """A dim of size 1 put in before ``dim``."""
+    dim = dim if axis is None else axis
     return views.unsqueeze.function(input, wrap_dim(dim, len(input._payload.shape) + 1))
 
 
 @front
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Dims of size 1 dropped: all of them, or those named."""
+    dim = dim if axis is None else axis
     shape = input._payload.shape
     if dim is None:
         dims = tuple(i for i, s in enumerate(shape) if s == 1)
@@ -300,8 +302,9 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 @front
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """All slices along ``dim``."""
+    dim = dim if axis is None else axis
     shape = input._payload.shape
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
