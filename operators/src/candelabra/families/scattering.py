@@ -129,6 +129,11 @@ def _checked(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str) -> t
     return d, src
 
 
+def _kept(input: Tensor, src: Tensor) -> Tensor:
+    """The values that are about to be written over, in a copy where derivatives ask for them."""
+    return creation.clone.function(input) if input.requires_grad or src.requires_grad else input
+
+
 @front
 @with_exact_out
 def scatter_reduce(
@@ -152,7 +157,7 @@ def scatter_reduce_(
     d, src = _checked(input, dim, index, src, reduce)
     if reduce == "sum" and include_self:
         return indexing.scatter_add.form("inplace")(input, d, index, src)
-    return creation.copied.form("inplace")(input, _reduced(input, d, index, src, reduce, include_self))
+    return creation.copied.form("inplace")(input, _reduced(_kept(input, src), d, index, src, reduce, include_self))
 
 
 # -- index_reduce -----------------------------------------------------------------------------------------------------
@@ -214,4 +219,5 @@ def index_reduce_(
 ) -> Tensor:
     """In-place form of :func:`index_reduce`."""
     d, spread = _slices(input, dim, index, source, reduce)
-    return creation.copied.form("inplace")(input, _reduced(input, d, spread, source, reduce, include_self))
+    before = _kept(input, source)
+    return creation.copied.form("inplace")(input, _reduced(before, d, spread, source, reduce, include_self))

@@ -192,4 +192,5 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
 @takes_tensors("renorm_")
 def renorm_(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """In-place form of :func:`renorm`."""
-    return input.mul_(_scaled(input, p, dim, maxnorm))
+    before = input.clone() if input.requires_grad else input  # the norm's derivative asks for what is written over
+    return input.mul_(_scaled(before, p, dim, maxnorm))
