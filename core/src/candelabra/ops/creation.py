@@ -56,8 +56,6 @@ def cast(input: Tensor, *, dtype: DType) -> Tensor:
 
 def uncast(g: Tensor, input_spec: Any) -> Tensor:
     """A gradient in the dtype of the tensor that it belongs to; of a complex one, the real part where that is real."""
-    if g.is_complex() and not input_spec.dtype.is_complex:
-        g = g.real
     return g if g.dtype is input_spec.dtype else cast(g, dtype=input_spec.dtype)
 
 

@@ -10,7 +10,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.operator.promotion import real_part
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, shape_of
-from candelabra.ops.creation import full
+from candelabra.ops.creation import cast, full
 from candelabra.ops.joining import cat
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _r2c_back(g: Tensor, input_spec: Any, dim: Ints, norm: str, onesided: bool) 
     # x is real, so its gradient is the real part of the adjoint, which a half of the spectrum gives: a sum over all
     # points counts the inner ones twice.
     if not onesided:
-        return fft_c2c(g, dim, SWAPPED[norm], False).real
+        return cast(fft_c2c(g, dim, SWAPPED[norm], False), dtype=input_spec.dtype)  # which drops what is imaginary
     size = input_spec.shape[dim[-1]]
     return fft_c2r(_weighted(g, dim[-1], size, 0.5), dim, SWAPPED[norm], size)
 
