@@ -31,6 +31,7 @@ ACCEPTED = {
     None: "all",
     "real": "all but complex",
     "numeric": "all but bool",
+    "numeric operands": "all but bool, each operand",
     "real numeric": "integers and real floats",
     "floating": "floats and complex",
     "real floating": "real floats",

@@ -68,8 +68,51 @@ ROWS = [
     Row("zeros-string-size", lambda s: cd.zeros("2"), T, r"must be an int or a tuple of ints, but found str"),
     Row("dtype-string", lambda s: cd.zeros(2, dtype="float32"), T, r"dtype must be a candelabra.dtype, not str"),
     Row("sum-dtype", lambda s: s.v3.sum(dtype=3), T, r"dtype must be a candelabra.dtype, not int"),
-    Row("sub-bools", lambda s: s.mask - s.mask, R, r"\"sub\" not implemented for 'Bool'"),
-    Row("neg-bool", lambda s: -s.mask, R, r"\"neg\" not implemented for 'Bool'"),
+    Row(
+        "sub-bools",
+        lambda s: s.mask - s.mask,
+        R,
+        r"Subtraction, the `-` operator, with two bool tensors is not supported\. Use the `\^`",
+    ),
+    Row(
+        "sub-bool-from-ints",
+        lambda s: s.ints - s.mask,
+        R,
+        r"Subtraction, the `-` operator, with a bool tensor is not supported\. If you are",
+    ),
+    Row(
+        "sub-number-from-bools",
+        lambda s: s.mask - 1,
+        R,
+        r"Subtraction, the `-` operator, with a bool tensor is not supported",
+    ),
+    Row(
+        "sub-bools-from-number",
+        lambda s: 1.5 - s.mask,
+        R,
+        r"Subtraction, the `-` operator, with a bool tensor is not supported",
+    ),
+    Row(
+        "sub-bools-times",
+        lambda s: s.v3.sub(s.mask, alpha=2),
+        R,
+        r"Subtraction, the `-` operator, with a bool tensor is not supported",
+    ),
+    Row(
+        "sub-true-from-bools",
+        lambda s: s.mask - True,
+        R,
+        r"Subtraction, the `-` operator, with two bool tensors is not supported",
+    ),
+    Row(
+        "sub-true", lambda s: s.v3.sub_(True), R, r"Subtraction, the `-` operator, with a bool tensor is not supported"
+    ),
+    Row(
+        "neg-bool",
+        lambda s: -s.mask,
+        R,
+        r"Negation, the `-` operator, on a bool tensor is not supported\. If you are trying to invert a mask",
+    ),
     Row("floor-complex", lambda s: cd.floor(s.complex), R, r"\"floor\" not implemented for 'ComplexFloat'"),
     Row("less-complex", lambda s: s.complex < s.complex, R, r"\"lt\" not implemented for 'ComplexFloat'"),
     Row("maximum-complex", lambda s: cd.maximum(s.complex, s.complex), R, r"not implemented for 'ComplexFloat'"),

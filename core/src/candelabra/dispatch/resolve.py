@@ -28,7 +28,7 @@ from candelabra.keys import (
     SCALAR_MASK,
     SCALAR_SHIFT,
 )
-from candelabra.operator.accepts import refusal
+from candelabra.operator.accepts import refusal, refused_operand
 from candelabra.operator.adapters import Call, compile_adapter
 from candelabra.operator.schema import OPERAND
 from candelabra.operator.source import build
@@ -67,6 +67,9 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
         raise TypeError(f"{op.name}(): at least one argument must be a Tensor, all are numbers")
     # 3. Mixed dtypes, or a scalar of a higher kind: promote, so that kernels see one dtype.
     compute = _compute_dtype(op, key)
+    words = refused_operand(op, key)
+    if words is not None:
+        raise NotImplementedError(words)
     if compute is None or op.promote(compute) is not compute:
         return Resolution(promoting(op, inplace), "promotion", "operands are cast to one dtype first")
     instance = instance_of_key(key)

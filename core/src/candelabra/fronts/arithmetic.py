@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dtypes import FLOATING
+from candelabra.dtypes import FLOATING, bool_
 from candelabra.fronts.comparison import result_type
 from candelabra.fronts.registry import front
 from candelabra.interchange.nested import fitted
@@ -31,13 +31,20 @@ def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 @front(aliases=("subtract",))
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``."""
-    return arithmetic.sub.function(input, other if alpha == 1 else _times(input, other, alpha), out=out)
+    return arithmetic.sub.function(input, _subtrahend(input, other, alpha), out=out)
 
 
 @front(function=False, aliases=("subtract_",))
 def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
-    return arithmetic.sub.form("inplace")(input, other if alpha == 1 else _times(input, other, alpha))
+    return arithmetic.sub.form("inplace")(input, _subtrahend(input, other, alpha))
+
+
+def _subtrahend(input: Any, other: Any, alpha: Any) -> Any:
+    # A bool stays one, for the operator to refuse.
+    if alpha == 1 or isinstance(other, bool) or getattr(other, "dtype", None) is bool_:
+        return other
+    return _times(input, other, alpha)
 
 
 def _times(input: Any, other: Any, alpha: Any) -> Any:

@@ -22,9 +22,9 @@ def add(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 add.vjp(input=lambda g: g, other=lambda g: g)
 
 
-@operator(pointwise, accepts="numeric")
+@operator(pointwise, accepts="numeric operands")
 def sub(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input - other``. Bools are refused, as in PyTorch: use ``logical_xor``."""
+    """``input - other``. Bools are refused, also beside numbers: use ``logical_xor`` or ``logical_not``."""
     ...
 
 
