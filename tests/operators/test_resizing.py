@@ -173,3 +173,18 @@ def test_the_order_of_dims_in_memory() -> None:
     assert cd.empty(2, 3, 4, 5, memory_format=cd.channels_last).dim_order(ambiguity_check=True) == (0, 2, 3, 1)
     with pytest.raises(RuntimeError, match="does not have unique dim order"):
         cd.ones(2, 1).expand(2, 3).t().unsqueeze(0).expand(2, 3, 2).dim_order(ambiguity_check=True)
+
+
+def test_views_from_before_a_change_of_shape() -> None:
+    """They show what they showed, unless history has to be told through a base that has another shape now."""
+    x = ramp(2, 3).clone()
+    column = x[:, 2]
+    x.t_()
+    assert (column + 1).tolist() == [3, 6]
+    x.mul_(2)
+    assert column.tolist() == [4, 10]
+    base = ramp(2, 3).requires_grad_() * 1
+    row = base[0]
+    base.t_()
+    with pytest.raises(RuntimeError, match=r"a view of shape \[3\] cannot be used any more: its base was given"):
+        row.sum()

@@ -52,7 +52,19 @@ def refresh(view: Tensor) -> None:
 def _remake(view: Tensor) -> None:
     assert view._replay is not None
     op, arguments = view._replay
+    immutable, node = instance_of_key(view._keys).immutable, view._node
+    if view._parent._node is None and not immutable:  # nothing to replay: the memory is the base's as it was
+        if node is not None and not node.is_leaf:
+            view._node = None
+            view._keys &= ~AUTOGRAD
+        view._seen = view._version[0]
+        return
     made = redispatch(op, (view._parent, *arguments))
+    if made._payload.shape != view._payload.shape or (not immutable and made._layout() != view._layout()):
+        raise RuntimeError(
+            f"a view of shape {list(view._payload.shape)} cannot be used any more: its base was given another shape in "
+            "place after the view was made. Make the view anew"
+        )
     if view._node is not None and view._node.is_leaf:
         pass  # it was detached and made a leaf of its own: only its memory is the base's
     elif made._node is None:
@@ -61,7 +73,7 @@ def _remake(view: Tensor) -> None:
     else:
         view._node = made._node
         view._keys |= AUTOGRAD
-    if instance_of_key(view._keys).immutable:
+    if immutable:
         view._payload = made._payload
     view._seen = view._version[0]
 
