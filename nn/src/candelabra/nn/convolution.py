@@ -9,7 +9,7 @@ from candelabra.fronts.creation import empty
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module
-from candelabra.nn.parameter import Parameter
+from candelabra.nn.parameter import Parameter, unset
 from candelabra.tensor import Tensor
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
@@ -65,10 +65,7 @@ class _Conv(Module):
         self.padding_mode = padding_mode
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight = Parameter(empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", unset(bias, out_channels, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

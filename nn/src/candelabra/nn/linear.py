@@ -9,7 +9,7 @@ from candelabra.fronts.creation import empty
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module
-from candelabra.nn.parameter import Parameter
+from candelabra.nn.parameter import Parameter, unset
 from candelabra.tensor import Tensor
 
 __all__ = ["Bilinear", "Identity", "Linear"]
@@ -41,10 +41,7 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(empty(out_features, in_features, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", unset(bias, out_features, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -84,10 +81,7 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         self.weight = Parameter(empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", unset(bias, out_features, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -6,21 +6,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from candelabra.dtypes import int64
-from candelabra.fronts.creation import empty, full, ones, zeros
+from candelabra.fronts.creation import full, ones, zeros
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module
-from candelabra.nn.parameter import Parameter
+from candelabra.nn.parameter import Parameter, unset
 from candelabra.tensor import Tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "LayerNorm", "RMSNorm"]
 
 
-class LayerNorm(Module):
-    """Mean 0 and variance 1 over the last dims, then times ``weight`` plus ``bias`` (Ba et al., 2016)."""
+class _Scaled(Module):
+    """What all normalisations share: the weight and the bias that follow."""
 
     weight: Parameter | None
     bias: Parameter | None
+
+    def _add_scale(self, shape: Any, device: Any, dtype: Any, **wanted: bool) -> None:
+        for name, there in wanted.items():
+            self.register_parameter(name, unset(there, shape, device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Set weight to 1 and bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self._parameters.get("bias") is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Scaled):
+    """Mean 0 and variance 1 over the last dims, then times ``weight`` plus ``bias`` (Ba et al., 2016)."""
 
     def __init__(
         self,
@@ -35,14 +50,10 @@ class LayerNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, made)
+        self._add_scale(
+            self.normalized_shape, device, dtype, weight=elementwise_affine, bias=elementwise_affine and bias
+        )
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set weight to 1 and bias to 0."""
-        _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -54,17 +65,8 @@ class LayerNorm(Module):
         )
 
 
-def _reset(module: Any) -> None:
-    if module.weight is not None:
-        init.ones_(module.weight)
-    if getattr(module, "bias", None) is not None:
-        init.zeros_(module.bias)
-
-
-class RMSNorm(Module):
+class RMSNorm(_Scaled):
     """Root mean square 1 over the last dims, then times ``weight`` (Zhang & Sennrich, 2019)."""
-
-    weight: Parameter | None
 
     def __init__(
         self,
@@ -78,13 +80,8 @@ class RMSNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
-        self.register_parameter("weight", made)
+        self._add_scale(self.normalized_shape, device, dtype, weight=elementwise_affine)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set weight to 1."""
-        _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -93,11 +90,8 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(_Scaled):
     """Mean 0 and variance 1 over groups of channels, then ``weight`` and ``bias`` per channel (Wu & He, 2018)."""
-
-    weight: Parameter | None
-    bias: Parameter | None
 
     def __init__(
         self,
@@ -117,14 +111,8 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, made)
+        self._add_scale(num_channels, device, dtype, weight=affine, bias=affine and bias)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set weight to 1 and bias to 0."""
-        _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -136,12 +124,10 @@ class GroupNorm(Module):
         )
 
 
-class _BatchNorm(Module):
+class _BatchNorm(_Scaled):
     """What the batch norms of all ranks share (Ioffe & Szegedy, 2015). ``ranks``: of the inputs it takes."""
 
     ranks: tuple[int, ...]
-    weight: Parameter | None
-    bias: Parameter | None
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Any
@@ -164,9 +150,7 @@ class _BatchNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            made = Parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, made)
+        self._add_scale(num_features, device, dtype, weight=affine, bias=affine and bias)
         kept = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if kept else None)
         self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if kept else None)
@@ -179,7 +163,7 @@ class _BatchNorm(Module):
             init.zeros_(self.running_mean)
             init.ones_(self.running_var)
             self.num_batches_tracked.zero_()
-        _reset(self)
+        super().reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self.ranks:

@@ -92,6 +92,15 @@ def _buffer(data: Tensor, persistent: bool) -> Buffer:
     return Buffer(data, persistent=persistent)
 
 
+def unset(wanted: bool, *size: Any, device: Any, dtype: Any) -> Parameter | None:
+    """A parameter that waits for its values, or None where a layer is told to do without."""
+    if not wanted:
+        return None
+    from candelabra.fronts.creation import empty
+
+    return Parameter(empty(*size, device=device, dtype=dtype))
+
+
 def forget_gradient(tensor: Any, set_to_none: bool) -> None:
     """Drop the gradient, or fill it with zeros and take it out of any graph."""
     gradient = tensor.grad

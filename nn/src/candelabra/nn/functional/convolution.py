@@ -8,25 +8,21 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import PYTHON_NAMES
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import unsqueeze
+from candelabra.nn.functional.sizes import Ints, per_dim
 from candelabra.nn.operators import convolution
 from candelabra.ops import views
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
-Ints = tuple[int, ...]
 Sizes = int | Sequence[int]
 
 
-def per_dim(value: Any, rank: int, name: str) -> Ints:
+def _sizes(value: Any, rank: int, name: str) -> Ints:
     """One int per spatial dim."""
-    if isinstance(value, (tuple, list)):
-        if len(value) == 1:
-            return (int(value[0]),) * rank
-        if len(value) == rank:
-            return tuple([int(v) for v in value])
-    elif hasattr(value, "__index__"):
-        return (value.__index__(),) * rank
+    found = per_dim(value, rank)
+    if found is not None:
+        return found
     shown = list(value) if isinstance(value, (tuple, list)) else value
     raise RuntimeError(
         f"expected {name} to be a single integer value or a list of {rank} values to match the convolution dimensions, "
@@ -88,8 +84,8 @@ def _conv(
         raise RuntimeError("non-positive groups is not supported")
     input, batched = _batched(f"conv{rank}d", input, rank)
     _check_operands(input, weight, bias, rank, weight.shape[0] if weight.ndim else 0, "")
-    steps = _positive("stride", per_dim(stride, rank, "stride"))
-    spread = _positive("dilation", per_dim(dilation, rank, "dilation"))
+    steps = _positive("stride", _sizes(stride, rank, "stride"))
+    spread = _positive("dilation", _sizes(dilation, rank, "dilation"))
     if isinstance(padding, str):
         if padding not in ("valid", "same"):
             raise RuntimeError(f"Invalid padding string: '{padding}'")
@@ -97,7 +93,7 @@ def _conv(
         if padding == "same":
             input, around = _same_padding(input, weight, steps, spread)
     else:
-        around = per_dim(padding, rank, "padding")
+        around = _sizes(padding, rank, "padding")
         if any(p < 0 for p in around):
             raise RuntimeError("negative padding is not supported")
     convolution.check_geometry(tuple(input._payload.shape), tuple(weight._payload.shape), around, spread, groups)
@@ -182,9 +178,9 @@ def _conv_transpose(
     input, batched = _batched(f"conv_transpose{rank}d", input, rank)
     channels = weight.shape[1] * groups if weight.ndim > 1 else 0
     _check_operands(input, weight, bias, rank, channels, "transposed=1, ")
-    steps = _positive("stride", per_dim(stride, rank, "stride"))
-    spread = _positive("dilation", per_dim(dilation, rank, "dilation"))
-    around, extra = per_dim(padding, rank, "padding"), per_dim(output_padding, rank, "output_padding")
+    steps = _positive("stride", _sizes(stride, rank, "stride"))
+    spread = _positive("dilation", _sizes(dilation, rank, "dilation"))
+    around, extra = _sizes(padding, rank, "padding"), _sizes(output_padding, rank, "output_padding")
     if any(p < 0 for p in around):
         raise RuntimeError("negative padding is not supported")
     _check_output_padding(extra, steps, spread)

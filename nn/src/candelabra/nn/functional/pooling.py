@@ -7,25 +7,21 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fronts.registry import front
 from candelabra.keys import AUTOGRAD, NO_GRAD, state
+from candelabra.nn.functional.sizes import Ints, per_dim
 from candelabra.nn.operators import pooling
 from candelabra.ops.creation import full
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
-Ints = tuple[int, ...]
 Sizes = int | Sequence[int]
 _NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
 def _window(name: str, argument: str, value: Any, rank: int, optional: bool = False) -> Ints:
-    if isinstance(value, (tuple, list)):
-        if len(value) == 1:
-            return (int(value[0]),) * rank
-        if len(value) == rank:
-            return tuple([int(v) for v in value])
-    elif hasattr(value, "__index__"):
-        return (value.__index__(),) * rank
+    found = per_dim(value, rank)
+    if found is not None:
+        return found
     how = "either be omitted, a single int, or" if optional else "either be a single int, or"
     raise RuntimeError(f"{name}: {argument} must {how} a tuple of {_NUMBERS[rank]}")
 
