@@ -9,7 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
-from candelabra.families.contractions import chain_order
+from candelabra.families.chains import chain_order
 
 rng = np.random.default_rng(5)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.families.chains import chained
 from candelabra.families.einsum import evaluated
 from candelabra.families.einsum_notation import Equation
 from candelabra.families.products import alike
@@ -117,23 +118,6 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 # -- chains -----------------------------------------------------------------------------------------------------------
-def chain_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to split each run ``(first, last)`` of matrices of sizes[i] × sizes[i + 1], for the fewest multiplications.
-
-    Source: the dynamic programme of Cormen et al., Introduction to Algorithms, section 15.2.
-    """
-    count = len(sizes) - 1
-    cost = {(i, i): 0 for i in range(count)}
-    split: dict[tuple[int, int], int] = {}
-    for length in range(1, count):
-        for i in range(count - length):
-            j = i + length
-            cost[i, j], split[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            )
-    return split
-
-
 @front(method=False)
 @with_out
 def chain_matmul(*matrices: Tensor) -> Tensor:
@@ -152,14 +136,9 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
             raise RuntimeError(f"Tensor dimension is {matrix.dim()}, expected 2 instead (matrix {i} of chain_matmul)")
     if len(chain) == 1:
         return chain[0]
-    split = chain_order([chain[0].shape[0], *[m.shape[1] for m in chain]])
-    return _multiplied(chain, split, 0, len(chain) - 1)
+    return chained(chain, _product)
 
 
-def _multiplied(chain: Sequence[Tensor], split: dict[tuple[int, int], int], first: int, last: int) -> Tensor:
-    if first == last:
-        return chain[first]
-    middle = split[first, last]
-    left, right = _multiplied(chain, split, first, middle), _multiplied(chain, split, middle + 1, last)
+def _product(left: Tensor, right: Tensor) -> Tensor:
     alike(left, right)
     return matmul(left, right)

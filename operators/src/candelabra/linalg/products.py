@@ -8,6 +8,7 @@ from itertools import pairwise
 from candelabra._annotations import TYPE_CHECKING
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import BOOL
+from candelabra.families.chains import chained
 from candelabra.fronts.registry import front
 from candelabra.layout import broadcast_shapes
 from candelabra.linalg.arguments import takes_tensors
@@ -114,14 +115,13 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
         chain[0] = chain[0].unsqueeze(0)
     if column:
         chain[-1] = chain[-1].unsqueeze(-1)
-    sizes = [t.shape[0] for t in chain] + [chain[-1].shape[1]]
     for i, (a, b) in enumerate(pairwise(chain)):
         if a.shape[1] != b.shape[0]:
             raise RuntimeError(
                 f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be "
                 "multiplied"
             )
-    found = _multiplied(chain, _cheapest(sizes), 0, len(chain) - 1)
+    found = chained(chain, product)
     if row:
         found = found.squeeze(0)
     return delivered("linalg.multi_dot", found.squeeze(-1) if column else found, out)
@@ -139,24 +139,3 @@ def _check_chain(chain: list[Tensor]) -> None:
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {chain[0].dtype.name} and "
                 f"tensor {i} {t.dtype.name}"
             )
-
-
-def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """For each part of a chain of matrices ``sizes[i] × sizes[i + 1]``, after which of them to split it."""
-    count = len(sizes) - 1
-    cost = {(i, i): 0 for i in range(count)}
-    split: dict[tuple[int, int], int] = {}
-    for length in range(1, count):
-        for i in range(count - length):
-            j = i + length
-            cost[i, j], split[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            )
-    return split
-
-
-def _multiplied(chain: list[Tensor], split: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
-    if i == j:
-        return chain[i]
-    k = split[i, j]
-    return product(_multiplied(chain, split, i, k), _multiplied(chain, split, k + 1, j))

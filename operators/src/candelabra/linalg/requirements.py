@@ -54,28 +54,23 @@ def check_square(name: str, shape: Ints) -> None:
                            "matrices")  # fmt: skip
 
 
-def square(name: str, *results: Callable[[Ints], Ints]) -> Callable[..., Any]:
-    """The rule of shape of a function of square matrices; ``results`` say the shapes that come of the input's."""
+def _family(check: Callable[[str, Ints], None]) -> Callable[..., Any]:
+    def of(name: str, *results: Callable[[Ints], Ints]) -> Callable[..., Any]:
+        def rule(A: Tensor, *_: Any) -> Any:
+            shape = shape_of(A)
+            check(name, shape)
+            shapes = tuple(result(shape) for result in results)
+            return shapes if len(shapes) > 1 else shapes[0]
 
-    def rule(A: Tensor, *_: Any) -> Any:
-        shape = shape_of(A)
-        check_square(name, shape)
-        shapes = tuple(result(shape) for result in results)
-        return shapes if len(shapes) > 1 else shapes[0]
+        return by(rule)
 
-    return by(rule)
+    return of
 
 
-def matrices(name: str, *results: Callable[[Ints], Ints]) -> Callable[..., Any]:
-    """As :func:`square` for matrices of any size."""
-
-    def rule(A: Tensor, *_: Any) -> Any:
-        shape = shape_of(A)
-        check_matrix(name, shape)
-        shapes = tuple(result(shape) for result in results)
-        return shapes if len(shapes) > 1 else shapes[0]
-
-    return by(rule)
+square = _family(check_square)
+"""The rule of shape of a function of square matrices; ``results`` say the shapes that come of the input's."""
+matrices = _family(check_matrix)
+"""As :func:`square` for matrices of any size."""
 
 
 def whole(shape: Ints) -> Ints:
