@@ -60,7 +60,7 @@ def test_inputs_limits_where_gradients_go() -> None:
 
 def test_empty_inputs_are_an_error() -> None:
     """backward(inputs=[]) says so."""
-    with pytest.raises(RuntimeError, match="'inputs' argument to backward\\(\\) cannot be empty"):
+    with pytest.raises(RuntimeError, match=r"`inputs` argument to `backward\(\)` cannot be empty\."):
         leaf(1.0).backward(inputs=[])
 
 

@@ -89,7 +89,7 @@ def backward(
         return
     targets = _as_tuple(inputs, "inputs")
     if not targets:
-        raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     for target, g in zip(targets, _captured(roots, targets, keep, create_graph), strict=True):
         if g is not None:
             _into_grad(target, g, create_graph)
@@ -131,7 +131,7 @@ def grad(
     gradients = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs, "grad_outputs")
     keep = create_graph if retain_graph is None else retain_graph
     if not targets:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     results = _captured(_roots(outs, gradients, create_graph), targets, keep, create_graph)
     for position, g in enumerate(results):
         if g is None and materialize_grads:
