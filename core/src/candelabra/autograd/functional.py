@@ -50,11 +50,7 @@ def jvp(
         probes = tuple([_zeros(o).requires_grad_() for o in outputs])
         rows = _grad(outputs, values, probes, True)
         _check_requires_grad(rows, "grad_inputs", strict)
-        pairs = [(r, w) for r, w in zip(rows, vectors, strict=True) if r is not None and r.requires_grad]
-        found: tuple[Any, ...] = (None,) * len(outputs)
-        if pairs:
-            found = _grad(tuple([r for r, _ in pairs]), probes, tuple([w for _, w in pairs]), create_graph)
-        filled = _filled(found, outputs, strict, create_graph, "back_trick")
+        filled = _filled(_grad(rows, probes, vectors, create_graph), outputs, strict, create_graph, "back_trick")
     return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single_out, create_graph, strict)
 
 
@@ -158,11 +154,7 @@ def vhp(
         _check_scalar(outputs, single_out, "vhp")
         first = _grad(outputs, values, None, True)
         _check_requires_grad(first, "jacobian", strict)
-        pairs = [(g, w) for g, w in zip(first, vectors, strict=True) if g is not None and g.requires_grad]
-        found: tuple[Any, ...] = (None,) * len(values)
-        if pairs:
-            found = _grad(tuple([g for g, _ in pairs]), values, tuple([w for _, w in pairs]), create_graph)
-        filled = _filled(found, values, strict, create_graph, "double_back")
+        filled = _filled(_grad(first, values, vectors, create_graph), values, strict, create_graph, "double_back")
     return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single, create_graph, strict)
 
 
@@ -266,9 +258,9 @@ def _check_requires_grad(tensors: tuple[Tensor | None, ...], what: str, strict: 
 
 
 def _grad(outputs: Any, inputs: Any, vectors: Any, create_graph: bool) -> tuple[Tensor | None, ...]:
-    """``grad`` that leaves out outputs without a graph."""
+    """``grad`` that leaves out outputs that are None or have no graph."""
     vectors = (None,) * len(outputs) if vectors is None else vectors
-    pairs = [(o, w) for o, w in zip(outputs, vectors, strict=True) if o.requires_grad]
+    pairs = [(o, w) for o, w in zip(outputs, vectors, strict=True) if o is not None and o.requires_grad]
     if not pairs:
         return (None,) * len(inputs)
     return grad(

@@ -100,14 +100,18 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
     return _fill(input, scaled(noise, std, mean).exp())
 
 
+def _check_continuous(distribution: str, d: dtype) -> None:
+    if d.category != FLOATING:
+        raise RuntimeError(
+            f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but "
+            f"you specified {d.name}"
+        )
+
+
 @front(function=False)
 def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Exponential numbers of rate ``lambd``."""
-    if input.dtype.category != FLOATING:
-        raise RuntimeError(
-            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
-            f"specified {input.dtype.name}"
-        )
+    _check_continuous("Exponential", input.dtype)
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     noise = draw("exponential_", "exponential", _target(input), input.dtype, input._instance, generator)
@@ -134,11 +138,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
 @front(function=False)
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Cauchy numbers: ``median + sigma * tan(pi * (u - 1/2))``, u uniform."""
-    if input.dtype.category != FLOATING:
-        raise RuntimeError(
-            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
-            f"specified {input.dtype.name}"
-        )
+    _check_continuous("Cauchy", input.dtype)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     noise = draw("cauchy_", "uniform", _target(input), _wide(input.dtype), input._instance, generator)

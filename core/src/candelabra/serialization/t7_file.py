@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from candelabra._annotations import BinaryIO, NamedTuple
+from candelabra.dtypes import PYTHON_NAMES
 from candelabra.serialization.errors import FileFormatError
 from candelabra.serialization.stored import ITEM_SIZE, MAX_DIMENSIONS, StoredTensor, stored_tensor
 from candelabra.serialization.t7_numbers import AsciiNumbers, BinaryNumbers, Numbers
@@ -32,16 +33,8 @@ __all__ = ["looks_like", "read"]
 
 NIL, NUMBER, STRING, TABLE, TORCH, BOOLEAN, FUNCTION, OLD_RECURSIVE_FUNCTION, RECURSIVE_FUNCTION = range(9)
 
-_KINDS = {
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-    "Float": "float32",
-    "Double": "float64",
-}
+_DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+_KINDS = {PYTHON_NAMES[dtype]: dtype for dtype in _DTYPES}
 _TENSORS = {f"torch.{kind}Tensor": dtype for kind, dtype in _KINDS.items()}
 _TENSORS |= {f"torch.Cuda{kind}Tensor": dtype for kind, dtype in _KINDS.items()} | {"torch.CudaTensor": "float32"}
 _STORAGES = {name.replace("Tensor", "Storage"): dtype for name, dtype in _TENSORS.items()}

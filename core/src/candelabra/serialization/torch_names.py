@@ -11,27 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from candelabra._annotations import Any, NamedTuple
+from candelabra.dtypes import PYTHON_NAMES
 from candelabra.serialization.errors import kind_of
 from candelabra.serialization.pickle_reader import Builder, is_key
 from candelabra.serialization.stored import ITEM_SIZE, MAX_DIMENSIONS
 
 __all__ = ["NAMES", "Storage", "StorageType", "Tensor", "in_short", "storage_of"]
 
-_STORAGES = {
-    "Bool": "bool",
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-    "Untyped": "uint8",
-}
+_STORAGES = {kind: dtype for dtype, kind in PYTHON_NAMES.items() if dtype not in ("uint16", "uint32", "uint64")}
+"""The dtypes of PyTorch's typed storages; there are none of the later unsigned ones."""
+_STORAGES["Untyped"] = "uint8"
 
 
 class StorageType(NamedTuple):
