@@ -365,8 +365,8 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
 @front
 @with_out
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """:func:`narrow`, in a copy. ``RuntimeError`` where there is no such dim, as in PyTorch."""
-    if input.ndim and not -input.ndim <= dim < input.ndim:
+    """:func:`narrow`, in a copy. ``RuntimeError`` where ``dim`` is too large, as in PyTorch."""
+    if dim >= input.ndim > 0:
         raise RuntimeError(f"narrow_copy(): Expected dim < {input.ndim}, but got {dim}")
     return creation.clone(narrow(input, dim, start, length))
 
