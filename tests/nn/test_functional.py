@@ -227,6 +227,12 @@ NORM_ERRORS: list[tuple[Any, type[Exception], str]] = [
         "Expected bias to be of same",
     ),
     (lambda x: F.rms_norm(x, (7,)), RuntimeError, r"Given normalized_shape=\[7\]"),
+    (lambda x: F.rms_norm(x, ()), RuntimeError, r"Expected normalized_shape to be at least 1-dimensional"),
+    (
+        lambda x: F.rms_norm(x, x.shape[-1:], cd.ones(1)),
+        RuntimeError,
+        r"Expected weight to be of same shape as normalized_shape, but got weight of shape \[1\]",
+    ),
     (
         lambda x: F.batch_norm(x, tensor(normal(2)), tensor(normal(3))),
         RuntimeError,

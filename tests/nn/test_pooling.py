@@ -187,6 +187,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda x: F.avg_pool2d(x, 2, divisor_override=0), RuntimeError, "divisor must be not zero"),
     (lambda x: F.adaptive_avg_pool2d(tensor(normal(3, 4)), 2), RuntimeError, "Expected 3D or 4D tensor, but got"),
+    (lambda x: F.adaptive_avg_pool2d(tensor(normal(3, 4)), (2, 2)), ValueError, "Input dimension should be at least 3"),
     (lambda x: F.adaptive_avg_pool2d(x, (2, 2, 2)), RuntimeError, "adaptive_avg_pool2d: output_size must be 2"),
     (lambda x: F.adaptive_avg_pool2d(x, -1), RuntimeError, "must be greater than or equal to 0 but received {-1, -1}"),
     (lambda x: F.adaptive_avg_pool2d(x[..., :0], 2), RuntimeError, "to have non-zero size for non-batch dimensions"),

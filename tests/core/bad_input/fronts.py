@@ -16,6 +16,8 @@ ROWS = [
     Row("arange-nan", lambda s: cd.arange(0, 3, float("nan")), R, r"unsupported range: 0 -> 3"),
     Row("arange-bool", lambda s: cd.arange(3, dtype=cd.bool), N, r"\"arange_cpu\" not implemented for 'Bool'"),
     Row("linspace-bool", lambda s: cd.linspace(0, 1, 3, dtype=cd.bool), N, r"\"linspace_cpu\" not implemented for 'Bool'"),
+    Row("linspace-steps", lambda s: cd.linspace(0, 1, 2.5), T, r"linspace\(\): argument 'steps' must be int, not float"),
+    Row("logspace-vector", lambda s: cd.logspace(0, s.v3, 3), R, r"logspace only supports 0-dimensional start and end tensors, but got end with 1 dimension\(s\)"),
     Row("linspace-vector", lambda s: cd.linspace(s.v3, 1, 3), R, r"only supports 0-dimensional start and end tensors, but got start with 1 dimension"),
     Row("zeros-layout", lambda s: cd.zeros(2, layout="sparse"), T, r"zeros\(\): argument 'layout' must be candelabra\.layout, not str"),
     Row("zeros-sparse", lambda s: cd.zeros(2, layout=cd.sparse_coo), R, r"zeros\(\): layout candelabra\.sparse_coo is not supported, the only one is candelabra\.strided"),
@@ -54,6 +56,10 @@ ROWS = [
     Row("contiguous-preserve", lambda s: s.m23.t().contiguous(memory_format=cd.preserve_format), R, r"preserve memory format is unsupported by the contiguous operator"),
     Row("unfold-negative", lambda s: s.v4.unfold(0, -1, 1), R, r"size is -1 but must be >= 0"),
     Row("unfold-scalar", lambda s: s.scalar.unfold(0, 2, 1), R, r"maximum size for tensor at dimension 0 is 1 but size is 2"),
+    Row("roll-scalar", lambda s: s.scalar.roll(1, 0), I, r"Dimension specified as 0 but tensor has no dimensions"),
+    Row("roll-dim", lambda s: s.m23.roll(1, 2), I, r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"),
+    Row("roll-nothing", lambda s: s.m23.roll((), 0), R, r"`shifts` required"),
+    Row("split-at-a-float", lambda s: s.v4.tensor_split(2.0), T, r"tensor_split\(\): argument 'indices_or_sections' must be int or tuple of ints, not float"),
     # data
     Row("tensor-of-rows-and-texts", lambda s: cd.tensor([[1, 2], "ab"]), T, r"not a sequence"),
     # records called with what is no tensor

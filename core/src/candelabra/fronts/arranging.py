@@ -317,6 +317,11 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Tenso
     size = input.shape[d]
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, (float, str)):
+        raise TypeError(
+            "tensor_split(): argument 'indices_or_sections' must be int or tuple of ints, not "
+            f"{type(indices_or_sections).__name__}"
+        )
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
         if count <= 0:

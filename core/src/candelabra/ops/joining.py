@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.operator.arguments import wrap_dim
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, shape_of
 from candelabra.ops import placing
@@ -70,10 +71,15 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
     shifts = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
     dims = dims if isinstance(dims, (tuple, list)) else (dims,)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not input.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     out = input
-    for shift, dim in zip(shifts, dims, strict=True):
+    for shift, along in zip(shifts, dims, strict=True):
+        dim = wrap_dim(along, input.ndim)
         size = out.shape[dim]
         k = shift % size if size else 0
         if k:

@@ -151,8 +151,14 @@ def logspace(
     """``steps`` powers of ``base`` whose exponents are evenly spaced from ``start`` to ``end``, both included.
 
     ``start`` and ``end`` are numbers or 0-d tensors. Computed in float64 (complex128), then cast: floating towards the
-    dtype, for integers cut off. Raises ``RuntimeError`` for a negative number of steps.
+    dtype, for integers cut off. Raises ``RuntimeError`` for a negative number of steps and for ends with dims.
     """
+    for name, v in (("start", start), ("end", end)):
+        if getattr(v, "ndim", 0):
+            raise RuntimeError(
+                "logspace only supports 0-dimensional start and end tensors, but got "
+                f"{name} with {v.ndim} dimension(s)."
+            )
     ends = [v.item() if hasattr(v, "item") else v for v in (start, end)]
     is_complex = any(isinstance(v, complex) for v in (*ends, base))
     if dtype is None:

@@ -101,6 +101,15 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalise over the last dims, whose sizes are ``normalized_shape``; ``weight`` and ``bias`` have that shape."""
+    dims = _normalized_dims(input, normalized_shape, weight, bias)
+    out: Tensor = normalize.function(input, weight, bias, dims, eps).values
+    return out
+
+
+def _normalized_dims(
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None
+) -> tuple[int, ...]:
+    """The last dims, whose sizes must be ``normalized_shape``, as must those of ``weight`` and ``bias``."""
     wanted = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not wanted:
         raise RuntimeError(
@@ -120,23 +129,16 @@ def layer_norm(
             f"Given normalized_shape={list(wanted)}, expected input with shape [*, {', '.join(map(str, wanted))}], but "
             f"got input of size{list(shape)}"
         )
-    out: Tensor = normalize.function(input, weight, bias, tuple(range(first, len(shape))), eps).values
-    return out
+    return tuple(range(first, len(shape)))
 
 
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """Divide by the root of the mean square over the last dims; ``eps`` is the dtype's smallest step unless given."""
-    wanted = tuple(normalized_shape)
-    if not wanted or tuple(input.shape[input.ndim - len(wanted) :]) != wanted:
-        raise RuntimeError(
-            f"Given normalized_shape={list(wanted)}, expected input with shape [*, {', '.join(map(str, wanted))}], but "
-            f"got input of size{list(input.shape)}"
-        )
+    dims = _normalized_dims(input, normalized_shape, weight, None)
     if eps is None:
         eps = _STEPS[input.dtype.name]
-    dims = tuple(range(input.ndim - len(wanted), input.ndim))
     out = input * ((input * input).mean(dims, True) + eps).rsqrt()
     return out if weight is None else out * weight
 

@@ -210,6 +210,8 @@ def avg_pool3d(
 
 def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     name = f"adaptive_avg_pool{rank}d"
+    if isinstance(output_size, (tuple, list)) and input.ndim <= len(output_size) > 1:
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if input.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got {list(input.shape)}")
     if not isinstance(output_size, (tuple, list)):
