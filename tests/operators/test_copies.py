@@ -150,6 +150,8 @@ def test_channels_may_lie_last() -> None:
     assert cd.zeros_like(x, memory_format=cd.preserve_format).stride() == x.stride()
     assert cd.ones(2, 2, 3, 4, 5).contiguous(cd.channels_last_3d).stride() == (120, 1, 40, 10, 2)
     assert cd.rand(1, 2, 3, 4, memory_format=last, requires_grad=True).is_leaf
+    for d in (x, x.double()):  # where nothing but the order changes, too
+        assert d.double(memory_format=last).stride() == (60, 1, 15, 3)
     assert repr(last) == "candelabra.channels_last"
     assert x.layout is cd.strided
 

@@ -129,10 +129,11 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 def _declare_cast(name: str, target: str) -> None:
     def cast(input: Tensor, memory_format: Any = None) -> Tensor:
-        return converted(input, BY_NAME[target], None)
+        out = converted(input, BY_NAME[target], None)
+        return out if physical_order(input.ndim, memory_format) is None else laid_out(out, memory_format)
 
     cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"The tensor as ``{target}``; itself where it has that dtype already."
+    cast.__doc__ = f"The tensor as ``{target}``; itself where it is that already. ``memory_format`` as in :func:`to`."
     front(function=False)(cast)
 
 
