@@ -57,6 +57,7 @@ from candelabra.layout import channels_last_3d as channels_last_3d
 from candelabra.layout import contiguous_format as contiguous_format
 from candelabra.layout import memory_format as memory_format
 from candelabra.layout import preserve_format as preserve_format
+from candelabra.layout import sparse_coo as sparse_coo
 from candelabra.layout import strided as strided
 from candelabra.plugins.kernels import get_kernel as get_kernel
 from candelabra.plugins.kernels import register_kernel as register_kernel
@@ -96,8 +97,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1, out: Tensor | None = None) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
 from candelabra.fronts.shaping import adjoint as adjoint
-def all(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
-    """Whether all elements over ``dim`` are nonzero; True for none."""
+from candelabra.fronts.reductions import all_ as all
 from candelabra.fronts.comparison import allclose as allclose
 def amax(input: Tensor, dim: Dims = (), keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The largest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
@@ -105,8 +105,7 @@ def amin(input: Tensor, dim: Dims = (), keepdim: builtins.bool = False, *, out: 
     """The smallest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The argument of complex numbers in radians; of real ones 0, or pi below 0."""
-def any(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
-    """Whether any element over ``dim`` is nonzero; False for none."""
+from candelabra.fronts.reductions import any_ as any
 from candelabra.fronts.creation import arange as arange
 def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The arc cosine, in radians; NaN outside [-1, 1]."""
@@ -118,7 +117,7 @@ def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic sine."""
 def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The arc tangent, in radians."""
-def arctan2(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def arctan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, input) in (-pi, pi]."""
 def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
@@ -126,7 +125,7 @@ def argmax(input: Tensor, dim: Dim | None = None, keepdim: builtins.bool = False
     """The index of the first largest element along ``dim`` (of the flattened tensor when None); NaN is largest."""
 def argmin(input: Tensor, dim: Dim | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The index of the first smallest element along ``dim`` (of the flattened tensor when None); NaN is smallest."""
-def argsort(input: Tensor, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Tensor:
+def argsort(input: Tensor, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
     """The indices that would sort ``input`` along ``dim``; see :func:`sort`."""
 from candelabra.fronts.scattering import argwhere as argwhere
 from candelabra.fronts.arranging import as_strided as as_strided
@@ -138,7 +137,7 @@ def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic sine."""
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The arc tangent, in radians."""
-def atan2(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, input) in (-pi, pi]."""
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
@@ -159,8 +158,7 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number, *, out: 
 def bitwise_xor(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input ^ other``."""
 from candelabra.fronts.shaping import broadcast_to as broadcast_to
-def cat(tensors: Sequence[Tensor], dim: Dim = 0, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
-    """The tensors one after another along ``dim``; all other sizes must agree."""
+from candelabra.fronts.joining import cat as cat
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer not below the input."""
 from candelabra.fronts.joining import chunk as chunk
@@ -175,8 +173,8 @@ from candelabra.fronts.arithmetic import clamp_ as clip_
 from candelabra.fronts.conversion import clone as clone
 from candelabra.fronts.arranging import column_stack as column_stack
 from candelabra.fronts.comparison import complex as complex
-from candelabra.fronts.arranging import concat as concat
-from candelabra.fronts.arranging import concatenate as concatenate
+from candelabra.fronts.joining import cat as concat
+from candelabra.fronts.joining import cat as concatenate
 from candelabra.fronts.shaping import conj as conj
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate, computed."""
@@ -194,14 +192,13 @@ from candelabra.fronts.arranging import diag as diag
 from candelabra.fronts.arranging import diag_embed as diag_embed
 from candelabra.fronts.arranging import diagflat as diagflat
 from candelabra.fronts.shaping import diagonal as diagonal
-from candelabra.fronts.scattering import diagonal_scatter as diagonal_scatter
 from candelabra.fronts.arithmetic import div as div
 from candelabra.fronts.arithmetic import div as divide
 from candelabra.fronts.arranging import dsplit as dsplit
 from candelabra.fronts.arranging import dstack as dstack
 from candelabra.fronts.creation import empty as empty
 from candelabra.fronts.creation import empty_like as empty_like
-def eq(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def eq(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input == other``, element by element."""
 from candelabra.fronts.comparison import equal as equal
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -213,6 +210,7 @@ def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``exp(input) - 1`` without the cancellation near 0."""
 from candelabra.fronts.creation import eye as eye
+from candelabra.fronts.arithmetic import fill_ as fill_
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The integer part, towards 0."""
 from candelabra.fronts.shaping import flatten as flatten
@@ -223,7 +221,7 @@ def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest integer not above the input."""
 def floor_divide(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``floor(input / other)`` as Python's ``//``; integer division by 0 raises."""
-def fmod(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def fmod(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
 from candelabra.creation import from_dlpack as from_dlpack
 from candelabra.creation import from_numpy as from_numpy
@@ -231,26 +229,22 @@ from candelabra.creation import frombuffer as frombuffer
 from candelabra.fronts.creation import full as full
 from candelabra.fronts.creation import full_like as full_like
 from candelabra.fronts.scattering import gather as gather
-def ge(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def ge(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input >= other``, element by element."""
-def greater(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def greater(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
-def greater_equal(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def greater_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input >= other``, element by element."""
-def gt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
 from candelabra.fronts.arranging import hsplit as hsplit
 from candelabra.fronts.arranging import hstack as hstack
+from candelabra.fronts.shaping import imag as imag
 from candelabra.fronts.scattering import index_add as index_add
 from candelabra.fronts.scattering import index_add_ as index_add_
-from candelabra.fronts.scattering import index_copy as index_copy
-from candelabra.fronts.scattering import index_copy_ as index_copy_
-from candelabra.fronts.scattering import index_fill as index_fill
-from candelabra.fronts.scattering import index_fill_ as index_fill_
 from candelabra.fronts.scattering import index_put as index_put
 from candelabra.fronts.scattering import index_put_ as index_put_
-def index_select(input: Tensor, dim: Dim, index: Index, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
-    """The slices of ``input`` along ``dim`` that the 1-d ``index`` names, in its order."""
+from candelabra.fronts.scattering import index_select as index_select
 from candelabra.fronts.comparison import is_complex as is_complex
 from candelabra.fronts.comparison import is_floating_point as is_floating_point
 from candelabra.fronts.comparison import is_nonzero as is_nonzero
@@ -263,14 +257,13 @@ def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where the input is infinite, of either sign."""
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where the input is not a number."""
-from candelabra.fronts.sorting import kthvalue as kthvalue
-def le(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def le(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input <= other``, element by element."""
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input + weight * (end - input)``, computed from the nearer end: a weight of 1 gives ``end`` exactly."""
-def less(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def less(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input < other``, element by element."""
-def less_equal(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def less_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input <= other``, element by element."""
 from candelabra.fronts.creation import linspace as linspace
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -282,47 +275,42 @@ def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm to base 2."""
 from candelabra.fronts.softmax import log_softmax as log_softmax
-def logical_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where both are nonzero."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where the input is zero (or False)."""
-def logical_or(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where at least one is nonzero."""
-def logical_xor(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where exactly one is nonzero."""
 def logsumexp(input: Tensor, dim: Dims, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
-def lt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def lt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input < other``, element by element."""
 from candelabra.fronts.scattering import masked_fill as masked_fill
 from candelabra.fronts.scattering import masked_fill_ as masked_fill_
-from candelabra.fronts.scattering import masked_scatter as masked_scatter
-def masked_select(input: Tensor, mask: Mask, *, out: Tensor | None = None) -> Tensor:
-    """The elements where ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
+from candelabra.fronts.scattering import masked_select as masked_select
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column vectors."""
 from candelabra.fronts.reductions import max as max
-def maximum(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The larger of the two; NaN where either is NaN."""
 def mean(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The arithmetic mean over ``dim`` (all dims when None); NaN where nothing is averaged."""
-from candelabra.fronts.sorting import median as median
 from candelabra.fronts.arranging import meshgrid as meshgrid
 from candelabra.fronts.reductions import min as min
-def minimum(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smaller of the two; NaN where either is NaN."""
 from candelabra.fronts.arranging import moveaxis as moveaxis
 from candelabra.fronts.shaping import movedim as movedim
-from candelabra.fronts.sorting import msort as msort
 def mul(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input * other``. Bools give their conjunction."""
 from candelabra.fronts.random import multinomial as multinomial
 def multiply(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input * other``. Bools give their conjunction."""
-from candelabra.fronts.sorting import nanmedian as nanmedian
 from candelabra.fronts.shaping import narrow as narrow
 from candelabra.fronts.arranging import narrow_copy as narrow_copy
-def ne(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def ne(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input != other``, element by element."""
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``-input``. Unsigned integers wrap; bools are refused."""
@@ -330,7 +318,7 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``-input``. Unsigned integers wrap; bools are refused."""
 from candelabra.fronts.scattering import nonzero as nonzero
 from candelabra.fronts.random import normal as normal
-def not_equal(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+def not_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input != other``, element by element."""
 from candelabra.fronts.comparison import numel as numel
 from candelabra.fronts.creation import ones as ones
@@ -351,6 +339,7 @@ from candelabra.fronts.random import randn as randn
 from candelabra.fronts.random import randn_like as randn_like
 from candelabra.fronts.random import randperm as randperm
 from candelabra.fronts.shaping import ravel as ravel
+from candelabra.fronts.shaping import real as real
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``1 / input``."""
 def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -359,6 +348,8 @@ def remainder(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | N
     """Python's ``%``: the result has the sign of the divisor; integer remainder by 0 raises."""
 from candelabra.fronts.arranging import repeat_interleave as repeat_interleave
 from candelabra.fronts.shaping import reshape as reshape
+from candelabra.fronts.interchange import resolve_conj as resolve_conj
+from candelabra.fronts.interchange import resolve_neg as resolve_neg
 from candelabra.fronts.comparison import result_type as result_type
 def roll(input: Tensor, shifts: Any, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Elements shifted along ``dims``, those that fall off coming back at the other end; None: as if flattened."""
@@ -374,7 +365,6 @@ from candelabra.fronts.scattering import scatter_ as scatter_
 from candelabra.fronts.scattering import scatter_add as scatter_add
 from candelabra.fronts.scattering import scatter_add_ as scatter_add_
 from candelabra.fronts.shaping import select as select
-from candelabra.fronts.scattering import select_scatter as select_scatter
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input / abs(input)``, 0 where the input is 0: :func:`sign` for complex numbers."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -385,9 +375,8 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine, in radians."""
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine."""
-from candelabra.fronts.scattering import slice_scatter as slice_scatter
 from candelabra.fronts.softmax import softmax as softmax
-def sort(input: Tensor, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Sorted:
+def sort(input: Tensor, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None) -> Sorted:
     """``(values, indices)`` in order along ``dim``; NaN counts as the largest. Equal elements always keep their order.
 
     ``stable`` is accepted for PyTorch's sake: the order is stable with and without it.
@@ -420,7 +409,6 @@ def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 from candelabra.creation import tensor as tensor
 from candelabra.fronts.arranging import tensor_split as tensor_split
 from candelabra.fronts.arranging import tile as tile
-from candelabra.fronts.sorting import topk as topk
 from candelabra.fronts.arranging import trace as trace
 def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
     """Two dims swapped."""
@@ -437,8 +425,6 @@ from candelabra.fronts.shaping import unbind as unbind
 from candelabra.fronts.shaping import unflatten as unflatten
 def unfold(input: Tensor, dimension: Dim, size: builtins.int, step: builtins.int) -> Tensor:
     """Windows of ``size`` along ``dimension``, ``step`` apart, as a new last dim."""
-from candelabra.fronts.sorting import unique as unique
-from candelabra.fronts.sorting import unique_consecutive as unique_consecutive
 from candelabra.fronts.shaping import unsqueeze as unsqueeze
 from candelabra.fronts.reductions import var as var
 def view_as_complex(input: Tensor) -> Tensor:
@@ -448,5 +434,6 @@ def view_as_real(input: Tensor) -> Tensor:
 from candelabra.fronts.arranging import vsplit as vsplit
 from candelabra.fronts.arranging import vstack as vstack
 from candelabra.fronts.arithmetic import where as where
+from candelabra.fronts.arithmetic import zero_ as zero_
 from candelabra.fronts.creation import zeros as zeros
 from candelabra.fronts.creation import zeros_like as zeros_like

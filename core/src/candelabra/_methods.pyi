@@ -14,7 +14,6 @@ from candelabra.tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
 from candelabra.ops.sorting import Sorted as Sorted
 from candelabra.fronts.arranging import Tensors as Tensors
-import candelabra.ops.sorting as sorting
 
 class OperatorMethods:
     @property
@@ -69,33 +68,37 @@ class OperatorMethods:
         """In-place form of :func:`add`."""
     def adjoint(self) -> Tensor:
         """The last two dims swapped, conjugated."""
+    def all(self, dim: Any = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """Whether all elements over ``dim`` are nonzero; True for none. The result is bool, of uint8 uint8."""
     def allclose(self, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether :func:`isclose` holds for every element."""
+    def any(self, dim: Any = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """Whether any element over ``dim`` is nonzero; False for none. The result is bool, of uint8 uint8."""
     def argwhere(self) -> Tensor:
         """``nonzero(input)``."""
     def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
         """A view of the memory under ``input``: any sizes and steps, from ``storage_offset`` (default: that of ``input``)."""
-    def bernoulli(self, p: builtins.float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+    def bernoulli(self, p: builtins.float | None = None, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability that each element of ``input`` says (or ``p``, for all), else 0, in ``input``'s dtype."""
     def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
         """1 with probability ``p``, a number or a floating tensor that broadcasts to this one, else 0."""
     def bfloat16(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``bfloat16``; itself where it has that dtype already."""
+        """The tensor as ``bfloat16``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def bool(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``bool``; itself where it has that dtype already."""
+        """The tensor as ``bool``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
         """``input.expand(size)``."""
     def byte(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``uint8``; itself where it has that dtype already."""
+        """The tensor as ``uint8``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def cauchy_(self, median: builtins.float = 0, sigma: builtins.float = 1, *, generator: Generator | None = None) -> Tensor:
         """Cauchy numbers: ``median + sigma * tan(pi * (u - 1/2))``, u uniform."""
     def cdouble(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``complex128``; itself where it has that dtype already."""
+        """The tensor as ``complex128``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def cfloat(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``complex64``; itself where it has that dtype already."""
+        """The tensor as ``complex64``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def char(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int8``; itself where it has that dtype already."""
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+        """The tensor as ``int8``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:
         """At most ``chunks`` views of equal size (but the last) along ``dim``."""
     def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
         """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN."""
@@ -106,7 +109,7 @@ class OperatorMethods:
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """In-place form of :func:`clamp`."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
-        """A copy in memory of its own, in C order whatever ``memory_format`` says. Recorded by autograd."""
+        """A copy in memory of its own, in C order unless ``memory_format`` asks for channels last. Recorded by autograd."""
     def conj(self) -> Tensor:
         """The complex conjugate; a real tensor is returned as it is."""
     def contiguous(self, memory_format: Any = ...) -> Tensor:
@@ -123,8 +126,6 @@ class OperatorMethods:
         """The matrix with the flattened ``input`` on a diagonal."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """The diagonal of two dims, ``offset`` above the main one, as a view's last dim."""
-    def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
     def div(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
     def div_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
@@ -134,7 +135,7 @@ class OperatorMethods:
     def divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
         """In-place form of :func:`div`."""
     def double(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``float64``; itself where it has that dtype already."""
+        """The tensor as ``float64``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def dsplit(self, indices_or_sections: Any) -> Tensors:
         """Views along the third dim, of equal size or cut before the given indices."""
     def equal(self, other: Tensor) -> builtins.bool:
@@ -149,20 +150,20 @@ class OperatorMethods:
         """Every element set to ``value``, a number or a 0-d tensor, cast to the tensor's dtype."""
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """The dims from ``start_dim`` to ``end_dim`` as one; a view where possible."""
-    def flip(self, *dims: Any) -> Tensor:
-        """The order along ``dims`` reversed, in a copy."""
+    def flip(self, *axes: Any, dims: Any = None) -> Tensor:
+        """The order along ``dims`` (ints or a tuple) reversed, in a copy."""
     def fliplr(self) -> Tensor:
         """The columns in reverse order, in a copy."""
     def flipud(self) -> Tensor:
         """The rows in reverse order, in a copy."""
     def float(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``float32``; itself where it has that dtype already."""
+        """The tensor as ``float32``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False) -> Tensor:
         """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
     def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
         """How many trials of probability ``p`` it takes to succeed once: 1, 2, …"""
     def half(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``float16``; itself where it has that dtype already."""
+        """The tensor as ``float16``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def hsplit(self, indices_or_sections: Any) -> Tensors:
         """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
     @property
@@ -172,20 +173,14 @@ class OperatorMethods:
         """``input`` with ``alpha`` times the slices of ``source`` added along ``dim`` where ``index`` says, in order."""
     def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """In-place form of :func:`index_add`."""
-    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """``input`` with the slices of ``source`` put at the places along ``dim`` that ``index`` names."""
-    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """In-place form of :func:`index_copy`."""
-    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
-        """``input`` with ``value`` (a number or a 0-d tensor) in the slices along ``dim`` that ``index`` names."""
-    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
-        """In-place form of :func:`index_fill`."""
     def index_put(self, indices: Sequence[Any], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """``input`` with ``values`` (broadcast) put, or added, at ``[indices]``: int or bool tensors, or None, per dim."""
     def index_put_(self, indices: Sequence[Any], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """In-place form of :func:`index_put`."""
+    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
+        """The slices of ``input`` along ``dim`` that the 1-d ``index``, int32 or int64, names, in its order."""
     def int(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int32``; itself where it has that dtype already."""
+        """The tensor as ``int32``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def is_nonzero(self) -> builtins.bool:
         """Whether the one element is not 0; ``RuntimeError`` unless there is exactly one."""
     def is_pinned(self) -> builtins.bool:
@@ -196,14 +191,12 @@ class OperatorMethods:
         """``|input - other| <= atol + rtol * |other|``, elementwise; equal infinities are close."""
     def item(self) -> Any:
         """The one element as a Python number; ``RuntimeError`` unless there is exactly one."""
-    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> sorting.Sorted:
-        """The ``k``-th smallest element along ``dim`` (counted from 1) and its index."""
     def log_normal_(self, mean: builtins.float = 1, std: builtins.float = 2, *, generator: Generator | None = None) -> Tensor:
         """``exp`` of normal numbers of the given mean and standard deviation."""
     def log_softmax(self, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: Any = None) -> Tensor:
         """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
     def long(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int64``; itself where it has that dtype already."""
+        """The tensor as ``int64``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     @property
     def mH(self) -> Tensor:
         """The last two dims swapped, conjugated."""
@@ -214,30 +207,22 @@ class OperatorMethods:
         """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds; the two broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """In-place form of :func:`masked_fill`."""
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """``input`` with the elements of ``source``, in order, where ``mask`` holds."""
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """In-place form of :func:`masked_scatter`."""
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where the bool ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
     def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
         """The largest element; with a tensor as second argument :func:`maximum`; with ``dim`` a pair (values, indices)."""
-    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
-        """The middle element, of two the lower; with ``dim`` a pair (values, indices). NaN where there is one."""
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
         """The smallest element; with a tensor as second argument :func:`minimum`; with ``dim`` a pair (values, indices)."""
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """:func:`movedim` under NumPy's name."""
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Dims moved to other places, the rest in order."""
-    def msort(self) -> Tensor:
-        """The values in ascending order along the first dim."""
-    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
         """``num_samples`` indices drawn from each row of ``input``: weights that need not sum to 1. int64."""
-    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
-        """As :func:`median` of the elements that are not NaN; NaN where all are."""
-    def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
         """``length`` slices along ``dim``, from ``start`` on."""
     def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
-        """:func:`narrow`, in a copy."""
+        """:func:`narrow`, in a copy. ``RuntimeError`` where ``dim`` is too large, as in PyTorch."""
     def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
         """Unspecified content in shape ``size``, with the dtype and on the device of this tensor unless given."""
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -267,7 +252,7 @@ class OperatorMethods:
         """The real part, a view; a real tensor as it is."""
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor ``repeats[d]`` times along each dim ``d``, in a copy; leading dims may be added."""
-    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
         """Every slice along ``dim`` (None: of the flattened tensor) ``repeats`` times in a row: an int, or one for each."""
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
@@ -289,17 +274,13 @@ class OperatorMethods:
         """In-place form of :func:`scatter_add`."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The slice number ``index`` along ``dim``, which is dropped."""
-    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
-        """A copy of ``input`` with ``src`` as the slice number ``index`` along ``dim``."""
     def short(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int16``; itself where it has that dtype already."""
-    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
-        """A copy of ``input`` with ``src`` in the place of ``input[start:end:step]`` along ``dim``."""
+        """The tensor as ``int16``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
     def softmax(self, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: Any = None) -> Tensor:
         """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
-    def split(self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    def split(self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:
         """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
-    def squeeze(self, dim: Any = None) -> Tensor:
+    def squeeze(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Dims of size 1 dropped: all of them, or those named."""
     def std(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, out: Tensor | None = None) -> Any:
         """The standard deviation over ``dim``; see :func:`var`."""
@@ -327,8 +308,6 @@ class OperatorMethods:
         """The tensor in another dtype and/or on another device: ``to(dtype)``, ``to(device, dtype)``, ``to(other)``."""
     def tolist(self) -> Any:
         """The elements as nested lists; a 0-d tensor gives a number."""
-    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> sorting.Sorted:
-        """The ``k`` largest (or smallest) elements along ``dim`` and their indices, always in order."""
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
     def true_divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
@@ -339,17 +318,13 @@ class OperatorMethods:
         """Without ``dtype`` the name of the tensor's type, ``"candelabra.FloatTensor"``; with one, a cast."""
     def type_as(self, other: Tensor) -> Tensor:
         """``input.to(other)``: the dtype and the device of ``other``."""
-    def unbind(self, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    def unbind(self, dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:
         """All slices along ``dim``."""
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
         """One dim as several; one of their sizes may be -1."""
     def uniform_(self, from_: Any = 0, to: Any = 1, *, generator: Generator | None = None) -> Tensor:
         """Uniform numbers in [from, to); of a complex tensor both parts. Rounding can reach ``to``."""
-    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-        """The distinct elements in ascending order, or with ``dim`` the distinct slices; every NaN is distinct."""
-    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
-        """As :func:`unique`, dropping only elements (or slices) equal to the one before."""
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
+    def unsqueeze(self, dim: Any = None, *, axis: builtins.int | None = None) -> Tensor:
         """A dim of size 1 put in before ``dim``."""
     def var(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, out: Tensor | None = None) -> Any:
         """The variance over ``dim``; divides by ``n - correction`` (1 when None; ``unbiased``: its older name)."""
@@ -395,8 +370,6 @@ class OperatorMethods:
         """``input + value * tensor1 * tensor2``."""
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
         """In-place form of :func:`candelabra.addcmul`."""
-    def all(self, dim: Dims = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
-        """Whether all elements over ``dim`` are nonzero; True for none."""
     def amax(self, dim: Dims = (), keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """The largest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
     def amin(self, dim: Dims = (), keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
@@ -405,13 +378,11 @@ class OperatorMethods:
         """The argument of complex numbers in radians; of real ones 0, or pi below 0."""
     def angle_(self) -> Tensor:
         """In-place form of :func:`candelabra.angle`."""
-    def any(self, dim: Dims = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
-        """Whether any element over ``dim`` is nonzero; False for none."""
     def argmax(self, dim: Dim | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """The index of the first largest element along ``dim`` (of the flattened tensor when None); NaN is largest."""
     def argmin(self, dim: Dim | None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """The index of the first smallest element along ``dim`` (of the flattened tensor when None); NaN is smallest."""
-    def argsort(self, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Tensor:
+    def argsort(self, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
         """The indices that would sort ``input`` along ``dim``; see :func:`sort`."""
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """The arc sine, in radians; NaN outside [-1, 1]."""
@@ -437,13 +408,13 @@ class OperatorMethods:
         """The arc tangent, in radians."""
     def arctan_(self) -> Tensor:
         """In-place form of :func:`candelabra.atan`."""
-    def atan2(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    def atan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The angle of the point (other, input) in (-pi, pi]."""
-    def atan2_(self, other: Tensor | Number) -> Tensor:
+    def atan2_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.atan2`."""
-    def arctan2(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    def arctan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The angle of the point (other, input) in (-pi, pi]."""
-    def arctan2_(self, other: Tensor | Number) -> Tensor:
+    def arctan2_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.atan2`."""
     def atanh(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
@@ -503,8 +474,12 @@ class OperatorMethods:
         """In-place form of :func:`candelabra.cosh`."""
     def cumprod(self, dim: Dim, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None) -> Tensor:
         """Running products along ``dim``. Integers and bools give int64."""
+    def cumprod_(self, dim: Dim, *, dtype: DType | None = None, axis: Any = None) -> Tensor:
+        """In-place form of :func:`candelabra.cumprod`."""
     def cumsum(self, dim: Dim, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None) -> Tensor:
         """Running sums along ``dim``. Integers and bools give int64."""
+    def cumsum_(self, dim: Dim, *, dtype: DType | None = None, axis: Any = None) -> Tensor:
+        """In-place form of :func:`candelabra.cumsum`."""
     def eq(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input == other``, element by element."""
     def eq_(self, other: Tensor | Number) -> Tensor:
@@ -553,8 +528,6 @@ class OperatorMethods:
         """``input > other``, element by element."""
     def greater_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.gt`."""
-    def index_select(self, dim: Dim, index: Index, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
-        """The slices of ``input`` along ``dim`` that the 1-d ``index`` names, in its order."""
     def isfinite(self, *, out: Tensor | None = None) -> Tensor:
         """Where the input is neither infinite nor NaN."""
     def isfinite_(self) -> Tensor:
@@ -595,21 +568,21 @@ class OperatorMethods:
         """The logarithm to base 2."""
     def log2_(self) -> Tensor:
         """In-place form of :func:`candelabra.log2`."""
-    def logical_and(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Where both are nonzero."""
-    def logical_and_(self, other: Tensor | Number) -> Tensor:
+    def logical_and_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.logical_and`."""
     def logical_not(self, *, out: Tensor | None = None) -> Tensor:
         """Where the input is zero (or False)."""
     def logical_not_(self) -> Tensor:
         """In-place form of :func:`candelabra.logical_not`."""
-    def logical_or(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    def logical_or(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Where at least one is nonzero."""
-    def logical_or_(self, other: Tensor | Number) -> Tensor:
+    def logical_or_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.logical_or`."""
-    def logical_xor(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    def logical_xor(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Where exactly one is nonzero."""
-    def logical_xor_(self, other: Tensor | Number) -> Tensor:
+    def logical_xor_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.logical_xor`."""
     def logsumexp(self, dim: Dims, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
@@ -621,19 +594,17 @@ class OperatorMethods:
         """``input < other``, element by element."""
     def less_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.lt`."""
-    def masked_select(self, mask: Mask, *, out: Tensor | None = None) -> Tensor:
-        """The elements where ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column vectors."""
-    def maximum(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    def maximum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The larger of the two; NaN where either is NaN."""
-    def maximum_(self, other: Tensor | Number) -> Tensor:
+    def maximum_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.maximum`."""
     def mean(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """The arithmetic mean over ``dim`` (all dims when None); NaN where nothing is averaged."""
-    def minimum(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    def minimum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The smaller of the two; NaN where either is NaN."""
-    def minimum_(self, other: Tensor | Number) -> Tensor:
+    def minimum_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.minimum`."""
     def mul(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input * other``. Bools give their conjunction."""
@@ -711,7 +682,7 @@ class OperatorMethods:
         """The hyperbolic sine."""
     def sinh_(self) -> Tensor:
         """In-place form of :func:`candelabra.sinh`."""
-    def sort(self, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Sorted:
+    def sort(self, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None) -> Sorted:
         """``(values, indices)`` in order along ``dim``; NaN counts as the largest. Equal elements always keep their order."""
     def sqrt(self, *, out: Tensor | None = None) -> Tensor:
         """The square root; NaN below 0."""
