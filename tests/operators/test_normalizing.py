@@ -111,6 +111,12 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     x = cd.ones(2, 4, 3)
     with pytest.raises(RuntimeError, match=r"expected input with shape \[\*, 5, 3\], but got input of size\[2, 4, 3\]"):
         cd.native_layer_norm(x, (5, 3), None, None, 1e-5)
+    with pytest.raises(RuntimeError, match="Expected normalized_shape to be at least 1-dimensional"):
+        cd.native_layer_norm(x, (), None, None, 1e-5)
+    for name, parameters in (("weight", (cd.ones(1), None)), ("bias", (None, cd.ones(1)))):
+        text = f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape"
+        with pytest.raises(RuntimeError, match=text):
+            cd.native_layer_norm(x, (3,), *parameters, 1e-5)
     with pytest.raises(RuntimeError, match="divisible by num_groups"):
         cd.native_group_norm(x, None, None, 2, 4, 3, 3, 1e-5)
     with pytest.raises(RuntimeError, match="running_mean and running_var are needed where training is False"):

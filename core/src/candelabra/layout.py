@@ -117,12 +117,12 @@ def infer_shape(shape: Sequence[int], numel: int) -> Shape:
         raise RuntimeError(f"invalid shape dimension {next(s for s in shape if s < -1)} in {list(shape)}")
     if -1 in shape:
         known = prod(s for s in shape if s != -1)
-        if known == 0:
+        if known == numel == 0:
             raise RuntimeError(
                 f"cannot reshape tensor of {numel} elements into shape {list(shape)} because the unspecified dimension "
                 "size -1 can be any value and is ambiguous"
             )
-        if numel % known == 0:
+        if known and numel % known == 0:
             return tuple(numel // known if s == -1 else s for s in shape)
     elif prod(shape) == numel:
         return tuple(shape)

@@ -52,11 +52,22 @@ def native_layer_norm(
 ) -> Normalized:
     """(normalised, mean, 1 / standard deviation) over the last dims, whose sizes are ``normalized_shape``.
 
-    Raises ``RuntimeError`` where the input's last sizes are others.
+    Raises ``RuntimeError`` where the input's last sizes are others, or those of ``weight`` or ``bias``.
     """
     shape = tuple(normalized_shape)
     rank = len(shape)
-    if not rank or tuple(input.shape[-rank:]) != shape:
+    if not rank:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and tuple(given.shape) != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(given.shape)} "
+                f"and normalized_shape = {list(shape)}"
+            )
+    if tuple(input.shape[-rank:]) != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape [*, {str(list(shape))[1:]}, "
             f"but got input of size{list(input.shape)}"
