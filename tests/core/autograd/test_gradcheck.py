@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import candelabra as cd
@@ -135,3 +137,13 @@ def test_gradients_of_another_dtype_are_found() -> None:
     with pytest.raises(GradcheckError, match=text):
         gradcheck(narrow, (x,), check_grad_dtypes=True)
     assert x.grad is None
+
+
+def test_gradcheck_is_the_function_whatever_was_imported_first() -> None:
+    """The module of the same name can be imported, and doesn't take the function's place."""
+    code = (
+        "from candelabra.autograd.gradcheck import GradcheckError, gradcheck\n"
+        "from candelabra import autograd\n"
+        "assert autograd.gradcheck is gradcheck\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

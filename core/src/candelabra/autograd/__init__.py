@@ -50,4 +50,13 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_NAMES})
 
 
+class _Package(type(sys)):  # type: ignore[misc] # the class of modules, without importing types
+    def __setattr__(self, name: str, value: Any) -> None:
+        # An imported module becomes an attribute of its package, and one has the name of a public function.
+        super().__setattr__(name, value.gradcheck if name == "gradcheck" and type(value) is type(sys) else value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
 __all__ = list(_NAMES)
