@@ -35,6 +35,19 @@ def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
     return out.astype(TO_NUMPY[dtype], copy=False)
 
 
+def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
+    """``start + i * (end - start) / (steps - 1)`` in float64 or complex128, then cast; the last is ``end`` itself."""
+    wide = np.complex128 if complex in (type(start), type(end)) else np.float64
+    out: Any = np.arange(steps, dtype=wide)
+    if steps > 1:
+        out *= (end - start) / (steps - 1)
+    out += start
+    if steps > 1:
+        out[-1] = end
+    wanted = TO_NUMPY[dtype]
+    return (out.real if wanted.kind != "c" and wide is np.complex128 else out).astype(wanted, copy=False)
+
+
 def clone(x: Any) -> Any:
     """A contiguous copy."""
     return x.copy()
@@ -71,5 +84,6 @@ def copied_(x: Any, src: Any) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "full": full, "arange": quiet(arange), "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
+    "full": full, "arange": quiet(arange), "linspace": quiet(linspace),
+    "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
 }  # fmt: skip

@@ -40,7 +40,7 @@ def converted(input: Tensor, d: dtype, place: Any = None) -> Tensor:
             return moved
         if d is kept:
             return input
-    made: Tensor = creation.cast(input, dtype=d)
+    made: Tensor = creation.cast.function(input, dtype=d)
     return made
 
 
@@ -169,7 +169,8 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if same:
         return input
     if (src._keys ^ input._keys) & PLACE:
-        src = converted(src, input.dtype, input.device)
+        elsewhere = (src._keys ^ input._keys) >> DEVICE_SHIFT
+        src = converted(src, input.dtype, input.device if elsewhere else None)
     written: Tensor = creation.copied.form("inplace")(input, src)
     return written
 
