@@ -166,7 +166,9 @@ def of_front(names: list[str], front: Front, routes: dict[str, dict[str, Any]]) 
     if not front.is_property:
         lines.append(f"```python\n{title}({plain(signature)}) -> {plain(result)}\n```\n")
     lines += [text(front.function.__doc__) + "\n", f"- forms: {', '.join(found)}"]
-    used = sorted({n for n in names_in(inspect.unwrap(front.function).__code__) if n in OPERATORS} - {names[0]})
+    function = inspect.unwrap(front.function)
+    named = {n for n in names_in(function.__code__) if not inspect.ismodule(function.__globals__.get(n))}
+    used = sorted({n for n in named if n in OPERATORS} - {names[0]})
     if used:
         lines.append("- calls: " + ", ".join(f"[{n}]({link(n)})" for n in used))
     record = OPERATORS.get(names[0].replace(".", "_"))
