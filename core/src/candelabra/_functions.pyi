@@ -141,9 +141,6 @@ def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, input) in (-pi, pi]."""
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
-from candelabra.fronts.arranging import atleast_1d as atleast_1d
-from candelabra.fronts.arranging import atleast_2d as atleast_2d
-from candelabra.fronts.arranging import atleast_3d as atleast_3d
 from candelabra.fronts.random import bernoulli as bernoulli
 def bitwise_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input & other``."""
@@ -171,7 +168,6 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None)
 from candelabra.fronts.arithmetic import clamp as clip
 from candelabra.fronts.arithmetic import clamp_ as clip_
 from candelabra.fronts.conversion import clone as clone
-from candelabra.fronts.arranging import column_stack as column_stack
 from candelabra.fronts.comparison import complex as complex
 from candelabra.fronts.joining import cat as concat
 from candelabra.fronts.joining import cat as concatenate
@@ -195,7 +191,6 @@ from candelabra.fronts.shaping import diagonal as diagonal
 from candelabra.fronts.arithmetic import div as div
 from candelabra.fronts.arithmetic import div as divide
 from candelabra.fronts.arranging import dsplit as dsplit
-from candelabra.fronts.arranging import dstack as dstack
 from candelabra.fronts.creation import empty as empty
 from candelabra.fronts.creation import empty_like as empty_like
 def eq(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
@@ -238,7 +233,6 @@ def greater_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None =
 def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
 from candelabra.fronts.arranging import hsplit as hsplit
-from candelabra.fronts.arranging import hstack as hstack
 from candelabra.fronts.shaping import imag as imag
 from candelabra.fronts.scattering import index_add as index_add
 from candelabra.fronts.scattering import index_add_ as index_add_
@@ -297,7 +291,6 @@ def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     """The larger of the two; NaN where either is NaN."""
 def mean(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The arithmetic mean over ``dim`` (all dims when None); NaN where nothing is averaged."""
-from candelabra.fronts.arranging import meshgrid as meshgrid
 from candelabra.fronts.reductions import min as min
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smaller of the two; NaN where either is NaN."""
@@ -356,7 +349,6 @@ def roll(input: Tensor, shifts: Any, dims: Any = None, *, out: Tensor | None = N
 from candelabra.fronts.arranging import rot90 as rot90
 def round(input: Tensor, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest multiple of ``10**-decimals``, ties to even."""
-from candelabra.fronts.arranging import row_stack as row_stack
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``1 / sqrt(input)``."""
 from candelabra.creation import scalar_tensor as scalar_tensor
@@ -432,7 +424,6 @@ def view_as_complex(input: Tensor) -> Tensor:
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
 from candelabra.fronts.arranging import vsplit as vsplit
-from candelabra.fronts.arranging import vstack as vstack
 from candelabra.fronts.arithmetic import where as where
 from candelabra.fronts.arithmetic import zero_ as zero_
 from candelabra.fronts.creation import zeros as zeros

@@ -83,21 +83,21 @@ class OperatorMethods:
     def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
         """1 with probability ``p``, a number or a floating tensor that broadcasts to this one, else 0."""
     def bfloat16(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``bfloat16``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``bfloat16``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def bool(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``bool``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``bool``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
         """``input.expand(size)``."""
     def byte(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``uint8``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``uint8``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def cauchy_(self, median: builtins.float = 0, sigma: builtins.float = 1, *, generator: Generator | None = None) -> Tensor:
         """Cauchy numbers: ``median + sigma * tan(pi * (u - 1/2))``, u uniform."""
     def cdouble(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``complex128``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``complex128``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def cfloat(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``complex64``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``complex64``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def char(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int8``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``int8``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:
         """At most ``chunks`` views of equal size (but the last) along ``dim``."""
     def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -135,7 +135,7 @@ class OperatorMethods:
     def divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
         """In-place form of :func:`div`."""
     def double(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``float64``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``float64``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def dsplit(self, indices_or_sections: Any) -> Tensors:
         """Views along the third dim, of equal size or cut before the given indices."""
     def equal(self, other: Tensor) -> builtins.bool:
@@ -157,13 +157,13 @@ class OperatorMethods:
     def flipud(self) -> Tensor:
         """The rows in reverse order, in a copy."""
     def float(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``float32``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``float32``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False) -> Tensor:
         """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
     def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
         """How many trials of probability ``p`` it takes to succeed once: 1, 2, …"""
     def half(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``float16``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``float16``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def hsplit(self, indices_or_sections: Any) -> Tensors:
         """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
     @property
@@ -180,7 +180,7 @@ class OperatorMethods:
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
         """The slices of ``input`` along ``dim`` that the 1-d ``index``, int32 or int64, names, in its order."""
     def int(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int32``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``int32``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def is_nonzero(self) -> builtins.bool:
         """Whether the one element is not 0; ``RuntimeError`` unless there is exactly one."""
     def is_pinned(self) -> builtins.bool:
@@ -196,7 +196,7 @@ class OperatorMethods:
     def log_softmax(self, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: Any = None) -> Tensor:
         """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
     def long(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int64``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``int64``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     @property
     def mH(self) -> Tensor:
         """The last two dims swapped, conjugated."""
@@ -275,7 +275,7 @@ class OperatorMethods:
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The slice number ``index`` along ``dim``, which is dropped."""
     def short(self, memory_format: Any = None) -> Tensor:
-        """The tensor as ``int16``; itself where it has that dtype already. ``memory_format`` may ask for channels last."""
+        """The tensor as ``int16``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def softmax(self, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: Any = None) -> Tensor:
         """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
     def split(self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:

@@ -1,11 +1,11 @@
-"""Repeating, rotating, diagonals, grids: compositions of the views and of ``cat``."""
+"""Repeating, rotating, diagonals, splitting: compositions of the views."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import Any
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.joining import split
@@ -13,11 +13,7 @@ from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import diagonal, flip, movedim, narrow, reshape, sizes, unsqueeze
 from candelabra.operator.arguments import as_size, wrap_dim
 from candelabra.ops import creation, indexing, views
-from candelabra.ops.joining import cat
 from candelabra.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Tensors = tuple[Tensor, ...]
 
@@ -198,113 +194,6 @@ def trace(input: Tensor) -> Tensor:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     total: Tensor = diagonal(input).sum()
     return total
-
-
-# -- joining ----------------------------------------------------------------------------------------------------------
-def _several(given: tuple[Any, ...]) -> list[Tensor]:
-    return list(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else list(given)
-
-
-def _raised(tensors: Any, raise_rank: Callable[..., Any], name: str) -> list[Tensor]:
-    if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
-        raise TypeError(
-            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
-        )
-    if not tensors:
-        raise RuntimeError(f"{name} expects a non-empty TensorList")
-    return [raise_rank(t) for t in tensors]
-
-
-@front(method=False)
-def atleast_1d(*tensors: Any) -> Any:
-    """Views with at least one dim; a tuple of them for several tensors."""
-    found = tuple(reshape(t, 1) if not t.ndim else t for t in _several(tensors))
-    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
-
-
-@front(method=False)
-def atleast_2d(*tensors: Any) -> Any:
-    """Views with at least two dims, new ones in front; a tuple of them for several tensors."""
-    found = tuple(reshape(t, (1,) * (2 - t.ndim) + tuple(t.shape)) if t.ndim < 2 else t for t in _several(tensors))
-    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
-
-
-@front(method=False)
-def atleast_3d(*tensors: Any) -> Any:
-    """Views with at least three dims: (n) becomes (1, n, 1), (n, m) becomes (n, m, 1)."""
-    found = tuple(
-        reshape(t, (1, 1, 1))
-        if not t.ndim
-        else reshape(t, ((1,) * (t.ndim == 1) + tuple(t.shape) + (1,)))
-        if t.ndim < 3
-        else t
-        for t in _several(tensors)
-    )
-    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
-
-
-@front(method=False)
-@with_out
-def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Side by side: along the second dim, vectors along their only one."""
-    parts = _raised(tensors, atleast_1d, "hstack")
-    return cat(parts, 0 if parts[0].ndim == 1 else 1)
-
-
-@front(method=False)
-@with_out
-def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """One above the other: along the first dim, vectors as rows."""
-    return cat(_raised(tensors, atleast_2d, "vstack"), 0)
-
-
-@front(method=False)
-@with_out
-def row_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """:func:`vstack` under another name."""
-    return vstack(tensors)
-
-
-@front(method=False)
-@with_out
-def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """One behind the other: along the third dim."""
-    return cat(_raised(tensors, atleast_3d, "dstack"), 2)
-
-
-@front(method=False)
-@with_out
-def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """Side by side, vectors and numbers as columns."""
-    return hstack(_raised(tensors, lambda t: reshape(t, (t.numel(), 1)) if t.ndim < 2 else t, "column_stack"))
-
-
-@front(method=False)
-def meshgrid(*tensors: Any, indexing: str | None = None) -> Tensors:
-    """Coordinates: each of the vectors expanded over the grid of all.
-
-    ``indexing`` is "ij" (the default), or "xy" with the first two dims swapped.
-
-    Raises ``RuntimeError`` for tensors of several dtypes, of more than one dim, and other values of ``indexing``.
-    """
-    given = _several(tensors)
-    if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    if any(t.dtype is not given[0].dtype for t in given):
-        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    for t in given:
-        if t.ndim > 1:
-            raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {list(t.shape)}")
-    swap = indexing == "xy" and len(given) > 1
-    order = [given[1], given[0], *given[2:]] if swap else given
-    shape = tuple(t.numel() for t in order)
-    grids = []
-    for d, t in enumerate(order):
-        alone = tuple(t.numel() if i == d else 1 for i in range(len(shape)))
-        grids.append(reshape(t, alone).expand(shape))
-    if swap:
-        grids[0], grids[1] = grids[1], grids[0]
-    return tuple(grids)
 
 
 # -- splitting --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from candelabra.dispatch.out import store
 from candelabra.dtypes import INTEGER, bool_, int64, uint64
 from candelabra.families.order_statistics import ordered
 from candelabra.families.searching import sorted_place
-from candelabra.fronts.arranging import meshgrid
+from candelabra.families.stacking import meshgrid
 from candelabra.fronts.joining import stack
 from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
