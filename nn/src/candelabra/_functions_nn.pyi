@@ -16,6 +16,7 @@ from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Sha
 from candelabra.nn.functional.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
 from candelabra.nn.functional.pooling import avg_pool1d as avg_pool1d
 from candelabra.nn.functional.activations import celu as celu
+from candelabra.nn.functional.activations import celu_ as celu_
 from candelabra.nn.functional.convolution import conv1d as conv1d
 from candelabra.nn.functional.convolution import conv2d as conv2d
 from candelabra.nn.functional.convolution import conv3d as conv3d
@@ -28,4 +29,6 @@ from candelabra.nn.functional.pooling import max_pool2d as max_pool2d
 from candelabra.nn.functional.pooling import max_pool3d as max_pool3d
 from candelabra.nn.functional.activations import prelu as prelu
 from candelabra.nn.functional.activations import selu as selu
+from candelabra.nn.functional.activations import selu_ as selu_
 from candelabra.nn.functional.activations import threshold as threshold
+from candelabra.nn.functional.activations import threshold_ as threshold_

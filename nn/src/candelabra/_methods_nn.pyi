@@ -12,8 +12,6 @@ from candelabra.random.generator import Generator
 from candelabra.size import Size
 from candelabra.tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
-from candelabra.nn.functional.convolution import Sizes as Sizes
-from candelabra.nn.functional.pooling import Sizes as Sizes
 
 class NnMethods:
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
