@@ -16,8 +16,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from oracle_checks import DTYPES, Limits, Verdict, full_name, judge
+from oracle_checks import Limits, Verdict, full_name, judge
 from oracle_report import markdown, summary
+from oracle_values import DTYPES
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
