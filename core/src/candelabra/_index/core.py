@@ -25,6 +25,7 @@ MODULES: dict[str, tuple[str, str, str, str]] = {
     "candelabra.ops.reductions": ("all amax amin any argmax argmin cumprod cumsum logsumexp matmul max_dim mean min_dim prod std sum var", "amax amin argmax argmin cumprod cumsum logsumexp matmul mean prod special.logsumexp sum", "amax amin argmax argmin cumprod cumprod_ cumsum cumsum_ logsumexp matmul mean prod sum", ""),
     "candelabra.ops.softmax": ("log_softmax log_softmax_backward softmax softmax_backward", "", "", ""),
     "candelabra.ops.sorting": ("argsort sort", "argsort sort", "argsort sort", ""),
+    "candelabra.ops.strided": ("as_strided diagonal diagonal_scatter unfold view_as_complex view_as_real", "unfold view_as_complex view_as_real", "unfold view_as_complex view_as_real", ""),
     "candelabra.ops.transfer": ("moved", "", "", ""),
-    "candelabra.ops.views": ("alias as_strided basic_index basic_index_adjoint basic_index_scatter detach diagonal diagonal_scatter expand permute squeeze t transpose unfold unsqueeze view view_as_complex view_as_real", "detach t transpose unfold view_as_complex view_as_real", "t transpose unfold view_as_complex view_as_real", ""),
+    "candelabra.ops.views": ("alias basic_index basic_index_adjoint basic_index_scatter detach expand permute squeeze t transpose unsqueeze view", "detach t transpose", "t transpose", ""),
 }

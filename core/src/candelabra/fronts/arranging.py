@@ -12,7 +12,7 @@ from candelabra.fronts.joining import split
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import diagonal, flip, movedim, narrow, reshape, sizes, unsqueeze
 from candelabra.operator.arguments import as_size, wrap_dim
-from candelabra.ops import creation, indexing, views
+from candelabra.ops import creation, indexing, strided, views
 from candelabra.tensor import Tensor
 
 Tensors = tuple[Tensor, ...]
@@ -163,7 +163,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
         return diag_embed(input, diagonal)
     if input.ndim != 2:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    return creation.clone(views.diagonal(input, diagonal, 0, 1))
+    return creation.clone(strided.diagonal(input, diagonal, 0, 1))
 
 
 @front
@@ -178,7 +178,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     for d in sorted((first, second)):
         shape.insert(d, size)
     zeros = creation.full(tuple(shape), 0, dtype=input.dtype, device=input._instance)
-    return views.diagonal_scatter(zeros, input, offset, first, second)
+    return strided.diagonal_scatter(zeros, input, offset, first, second)
 
 
 @front
@@ -281,10 +281,10 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     start = offset if storage_offset is None else storage_offset
     base = input._base if input._is_view() else input
     base_strides, low = base._layout()
-    high = low + views.extent(tuple(base._payload.shape), base_strides)
-    if prod(shape) and (start < low or start + views.extent(shape, steps) > high):
+    high = low + strided.extent(tuple(base._payload.shape), base_strides)
+    if prod(shape) and (start < low or start + strided.extent(shape, steps) > high):
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {start} are out of bounds for "
             f"storage of {high} elements"
         )
-    return views.as_strided(input, shape, steps, start, (tuple(strides), offset))
+    return strided.as_strided(input, shape, steps, start, (tuple(strides), offset))

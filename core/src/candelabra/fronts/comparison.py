@@ -145,7 +145,7 @@ def _check_parts(first: Tensor, second: Tensor) -> None:
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``real + i * imag``, broadcast: complex64 of float32 (and float16), complex128 of float64."""
     from candelabra.fronts.joining import stack
-    from candelabra.ops.views import view_as_complex
+    from candelabra.ops.strided import view_as_complex
 
     _check("complex", real=real, imag=imag)
     _check_parts(real, imag)

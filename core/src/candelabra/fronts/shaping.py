@@ -20,7 +20,7 @@ from candelabra.layout import (
 )
 from candelabra.operator.arguments import as_shape, as_size, wrap_dim
 from candelabra.operator.record import OPERATORS
-from candelabra.ops import joining, placing, views
+from candelabra.ops import joining, placing, strided, views
 from candelabra.ops.creation import clone
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def conj(input: Tensor) -> Tensor:
 @front(is_property=True)
 def real(input: Tensor) -> Tensor:
     """The real part, a view; a real tensor as it is."""
-    return select(views.view_as_real(input), -1, 0) if input.is_complex() else input
+    return select(strided.view_as_real(input), -1, 0) if input.is_complex() else input
 
 
 @front(is_property=True)
@@ -204,7 +204,7 @@ def imag(input: Tensor) -> Tensor:
     """The imaginary part, a view."""
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return select(views.view_as_real(input), -1, 1)
+    return select(strided.view_as_real(input), -1, 1)
 
 
 @front
@@ -317,7 +317,7 @@ def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Ten
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of two dims, ``offset`` above the main one, as a view's last dim."""
     rank = len(input._payload.shape)
-    return views.diagonal(input, offset, wrap_dim(dim1, rank), wrap_dim(dim2, rank))
+    return strided.diagonal(input, offset, wrap_dim(dim1, rank), wrap_dim(dim2, rank))
 
 
 @front

@@ -13,7 +13,7 @@ from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import conj, expand, mH, narrow, reshape, sizes
 from candelabra.layout import broadcast_shapes as broadcast
 from candelabra.operator.arguments import wrap_dim
-from candelabra.ops import creation, views
+from candelabra.ops import creation, strided, views
 from candelabra.ops.joining import cat
 from candelabra.size import Size
 from candelabra.tensor import Tensor
@@ -146,7 +146,7 @@ def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Ten
     for first in (0, *again):
         line = narrow(input, 0, first, rows - first) if first else input
         for _ in shape[1:]:
-            line = views.diagonal(line, 0, 0, line.ndim - 1)
+            line = strided.diagonal(line, 0, 0, line.ndim - 1)
         creation.filled.form("inplace")(line, value)
     return input
 

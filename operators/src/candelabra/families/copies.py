@@ -13,7 +13,7 @@ from candelabra.dispatch.promote import title
 from candelabra.fronts import arranging, indexing, joining, shaping
 from candelabra.fronts.registry import front
 from candelabra.operator.arguments import wrap_dim
-from candelabra.ops import views
+from candelabra.ops import strided, views
 from candelabra.ops.creation import clone
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def _permute(input: Tensor, dims: Sequence[int]) -> Tensor:
 VIEWS: dict[str, Callable[..., Any]] = {
     "alias": views.alias, "as_strided": arranging.as_strided, "detach": views.detach, "diagonal": shaping.diagonal,
     "expand": _expand, "permute": _permute, "select": shaping.select, "slice": _slice, "squeeze": shaping.squeeze,
-    "t": views.t, "transpose": views.transpose, "unfold": views.unfold, "unsqueeze": shaping.unsqueeze,
-    "view": _view, "view_as_complex": views.view_as_complex, "view_as_real": views.view_as_real,
+    "t": views.t, "transpose": views.transpose, "unfold": strided.unfold, "unsqueeze": shaping.unsqueeze,
+    "view": _view, "view_as_complex": strided.view_as_complex, "view_as_real": strided.view_as_real,
 }  # fmt: skip
 LISTS: dict[str, Callable[..., Any]] = {
     "split": joining.split, "split_with_sizes": joining.split, "unbind": shaping.unbind,

@@ -27,7 +27,7 @@ from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import sizes
 from candelabra.operator.arguments import as_dtype
 from candelabra.ops import creation
-from candelabra.ops.views import extent
+from candelabra.ops.strided import extent
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor

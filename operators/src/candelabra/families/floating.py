@@ -9,7 +9,7 @@ from candelabra.operator.record import operator
 from candelabra.operator.rules import by, pointwise, shape_of
 from candelabra.ops.arithmetic import where
 from candelabra.ops.creation import filled, zeroed
-from candelabra.ops.views import view_as_complex, view_as_real
+from candelabra.ops.strided import view_as_complex, view_as_real
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor

@@ -10,7 +10,7 @@ from candelabra.dtypes import bool_, int64
 from candelabra.fronts.arranging import as_strided
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import reshape, sizes
-from candelabra.ops import creation, indexing, views
+from candelabra.ops import creation, indexing, strided
 from candelabra.tensor import Tensor
 
 
@@ -71,7 +71,7 @@ def as_strided_scatter(
         )
     strides, offset = input._layout()
     start = offset if storage_offset is None else storage_offset
-    out: Tensor = views._strided_scatter(
+    out: Tensor = strided.strided_scatter(
         input, src.to(input.dtype), sizes((size,)), sizes((stride,)), start, (tuple(strides), offset)
     )
     return out

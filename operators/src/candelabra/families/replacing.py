@@ -12,7 +12,7 @@ from candelabra.fronts.scattering import as_dtype, raveled
 from candelabra.fronts.shaping import narrow, reshape, select
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.arguments import wrap_dim
-from candelabra.ops import arithmetic, creation, indexing, placing, views
+from candelabra.ops import arithmetic, creation, indexing, placing, strided, views
 from candelabra.tensor import Tensor
 
 
@@ -137,8 +137,8 @@ def slice_scatter(
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
     first, second = wrap_dim(dim1, input.ndim), wrap_dim(dim2, input.ndim)
-    _fits(views.diagonal(input.detach(), offset, first, second), src)
-    return views.diagonal_scatter(input, as_dtype(src, input.dtype), offset, first, second)
+    _fits(strided.diagonal(input.detach(), offset, first, second), src)
+    return strided.diagonal_scatter(input, as_dtype(src, input.dtype), offset, first, second)
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from candelabra.fronts.registry import front
 from candelabra.keys import NO_GRAD, VIEW, mode
 from candelabra.layout import contiguous_strides, physical_order
 from candelabra.operator.arguments import kind_of
-from candelabra.ops import creation, views
+from candelabra.ops import creation, strided, views
 from candelabra.ops.joining import cat
 from candelabra.tensor import Tensor, new
 
@@ -110,7 +110,7 @@ def _room(input: Tensor, instance: Instance) -> int:
         return input.numel()
     base = input._base if input._keys & VIEW else input
     strides, offset = base._layout()
-    return offset + views.extent(tuple(base._payload.shape), strides)
+    return offset + strided.extent(tuple(base._payload.shape), strides)
 
 
 @front(function=False)

@@ -11,7 +11,7 @@ from candelabra.fft.transforms import spectrum
 from candelabra.fronts.registry import front
 from candelabra.linalg.arguments import takes_tensors
 from candelabra.operator.rules import shape_of
-from candelabra.ops import views
+from candelabra.ops import strided
 from candelabra.ops.creation import full
 from candelabra.ops.joining import cat
 
@@ -151,7 +151,7 @@ def stft(
         UserWarning,
         stacklevel=2,
     )
-    return views.view_as_real(out.contiguous())
+    return strided.view_as_real(out.contiguous())
 
 
 def _transformed(frames: _Frames, x: Tensor, has_complex: bool, normalized: bool, onesided: bool | None) -> Tensor:
@@ -198,9 +198,9 @@ def istft(
     weights = frames.full_window()
     if weights is None:
         weights = full((n_fft,), 1, dtype=input.dtype.to_real(), device=input.device)
-    signal = views.overlapped(pieces * weights, (shape_of(pieces)[0], total), 1, frames.hop)
+    signal = strided.overlapped(pieces * weights, (shape_of(pieces)[0], total), 1, frames.hop)
     squares = (weights * weights).expand(1, count, n_fft)
-    envelope = views.overlapped(squares, (1, total), 1, frames.hop)
+    envelope = strided.overlapped(squares, (1, total), 1, frames.hop)
     out = _cut(frames, signal, envelope, n_fft // 2 if center else 0, center, length)
     return out if rank == 3 else out.squeeze(0)
 
