@@ -40,7 +40,7 @@ RANDOM = frozenset({
     "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "nn.functional.fractional_max_pool2d",
     "nn.functional.fractional_max_pool3d",
 })  # fmt: skip
-"""Drawn from another generator: only dtype and shape are compared, and whether it is finite."""
+"""Drawn from another generator: only dtype and shape are compared."""
 UNINITIALISED = frozenset({
     "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_"
 })  # fmt: skip
