@@ -50,7 +50,9 @@ ROWS = [
     Row("reshape", lambda s: s.m23.reshape(5), R, r"shape '\[5\]' is invalid for input of size 6"),
     Row("reshape-two-unknown", lambda s: s.m23.reshape(-1, -1), R, r"only one dimension can be inferred"),
     Row("reshape-negative", lambda s: s.m23.reshape(-2, 3), R, r"invalid shape dimension -2"),
-    Row("reshape-to-nothing", lambda s: s.scalar.reshape(0, -1), R, r"shape '\[0, -1\]' is invalid for input of size 1"),
+    Row(
+        "reshape-to-nothing", lambda s: s.scalar.reshape(0, -1), R, r"shape '\[0, -1\]' is invalid for input of size 1"
+    ),
     Row(
         "reshape-ambiguous",
         lambda s: cd.zeros(0).reshape(-1, 0),

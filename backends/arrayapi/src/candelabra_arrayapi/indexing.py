@@ -122,8 +122,6 @@ class _AlongDims:
     def layout(self, x: Any, indices: Sequence[Any]) -> tuple[list[int], list[int], tuple[int, ...], Any, int]:
         """(indexed dims, other dims, the index's shape, rows among the indexed dims, where the index's dims stand)."""
         used = [d for d, i in enumerate(indices) if i is not None]
-        if len(indices) > x.ndim:
-            raise IndexError("too many indices")
         picked = self.xp.broadcast_arrays(*[indices[d] for d in used])
         named: Any = 0
         for d, place in zip(used, picked):

@@ -192,8 +192,6 @@ def _index_added(x: Any, indices: Indices, values: Any) -> Any:
     used = [d for d, i in enumerate(indices) if i is not None]
     if not used:
         return x + values
-    if len(indices) > x.ndim:
-        raise IndexError("too many indices")
     kept = [d for d in range(x.ndim) if d not in used]
     picked = np.broadcast_arrays(*[indices[d] for d in used])
     rows: Any = 0

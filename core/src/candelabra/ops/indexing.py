@@ -170,8 +170,6 @@ index_add.vjp(input=lambda g: g, source=lambda g, dim, index: index_select(g, di
 # -- advanced indexing ------------------------------------------------------------------------------------------------
 def advanced_shape(shape: tuple[int, ...], indices: Sequence[Any]) -> tuple[int, ...]:
     """The shape of ``x[indices]``: index dims where the only run of indices stands, in front when there are several."""
-    if len(indices) > len(shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(indices)})")
     used = [d for d, i in enumerate(indices) if i is not None]
     try:
         picked = broadcast_shapes(*[shape_of(indices[d]) for d in used])
