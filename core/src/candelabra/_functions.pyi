@@ -190,7 +190,6 @@ from candelabra.fronts.arranging import diagflat as diagflat
 from candelabra.fronts.shaping import diagonal as diagonal
 from candelabra.fronts.arithmetic import div as div
 from candelabra.fronts.arithmetic import div as divide
-from candelabra.fronts.arranging import dsplit as dsplit
 from candelabra.fronts.creation import empty as empty
 from candelabra.fronts.creation import empty_like as empty_like
 def eq(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
@@ -232,7 +231,6 @@ def greater_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None =
     """``input >= other``, element by element."""
 def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
-from candelabra.fronts.arranging import hsplit as hsplit
 from candelabra.fronts.shaping import imag as imag
 from candelabra.fronts.scattering import index_add as index_add
 from candelabra.fronts.scattering import index_add_ as index_add_
@@ -302,7 +300,6 @@ from candelabra.fronts.random import multinomial as multinomial
 def multiply(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input * other``. Bools give their conjunction."""
 from candelabra.fronts.shaping import narrow as narrow
-from candelabra.fronts.arranging import narrow_copy as narrow_copy
 def ne(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input != other``, element by element."""
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -399,7 +396,6 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent."""
 from candelabra.creation import tensor as tensor
-from candelabra.fronts.arranging import tensor_split as tensor_split
 from candelabra.fronts.arranging import tile as tile
 from candelabra.fronts.arranging import trace as trace
 def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
@@ -423,7 +419,6 @@ def view_as_complex(input: Tensor) -> Tensor:
     """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
-from candelabra.fronts.arranging import vsplit as vsplit
 from candelabra.fronts.arithmetic import where as where
 from candelabra.fronts.arithmetic import zero_ as zero_
 from candelabra.fronts.creation import zeros as zeros

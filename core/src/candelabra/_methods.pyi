@@ -13,7 +13,6 @@ from candelabra.size import Size
 from candelabra.tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
 from candelabra.ops.sorting import Sorted as Sorted
-from candelabra.fronts.arranging import Tensors as Tensors
 
 class OperatorMethods:
     @property
@@ -136,8 +135,6 @@ class OperatorMethods:
         """In-place form of :func:`div`."""
     def double(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float64``; itself where it is that already. ``memory_format`` as in :func:`to`."""
-    def dsplit(self, indices_or_sections: Any) -> Tensors:
-        """Views along the third dim, of equal size or cut before the given indices."""
     def equal(self, other: Tensor) -> builtins.bool:
         """Whether two tensors have the same shape and equal elements; NaN equals nothing."""
     def expand(self, *size: Any) -> Tensor:
@@ -164,8 +161,6 @@ class OperatorMethods:
         """How many trials of probability ``p`` it takes to succeed once: 1, 2, …"""
     def half(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float16``; itself where it is that already. ``memory_format`` as in :func:`to`."""
-    def hsplit(self, indices_or_sections: Any) -> Tensors:
-        """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
     @property
     def imag(self) -> Tensor:
         """The imaginary part, a view."""
@@ -221,8 +216,6 @@ class OperatorMethods:
         """``num_samples`` indices drawn from each row of ``input``: weights that need not sum to 1. int64."""
     def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
         """``length`` slices along ``dim``, from ``start`` on."""
-    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
-        """:func:`narrow`, in a copy. ``RuntimeError`` where ``dim`` is too large, as in PyTorch."""
     def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
         """Unspecified content in shape ``size``, with the dtype and on the device of this tensor unless given."""
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -300,8 +293,6 @@ class OperatorMethods:
         """The elements of ``input``, seen as 1-d, at the int64 ``index``, in its shape; negative indices count back."""
     def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
         """:func:`gather` with all dims but ``dim`` broadcast; without ``dim`` both are seen as 1-d."""
-    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> Tensors:
-        """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
     def tile(self, *dims: Any) -> Tensor:
         """As ``repeat``, with as many leading ones as are missing."""
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -332,8 +323,6 @@ class OperatorMethods:
         """The same elements in another shape, over the same memory; RuntimeError where that takes a copy."""
     def view_as(self, other: Tensor) -> Tensor:
         """``input.view(other.shape)``."""
-    def vsplit(self, indices_or_sections: Any) -> Tensors:
-        """Views along the first dim of at least a matrix, of equal size or cut before the given indices."""
     def where(self, condition: Tensor, other: Any) -> Tensor:
         """This tensor where ``condition`` holds, else ``other``."""
     def zero_(self) -> Tensor:

@@ -8,7 +8,8 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import bool_, dtype, int64
 from candelabra.fronts.forms import with_exact_out
-from candelabra.fronts.indexing import number_for, per_dim
+from candelabra.fronts.indexing import per_dim
+from candelabra.fronts.numbers import number_for
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import narrow, reshape
 from candelabra.layout import broadcast_shapes

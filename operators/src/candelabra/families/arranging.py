@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import dtype, promote_types
 from candelabra.fronts.forms import with_out
-from candelabra.fronts.indexing import number_for
 from candelabra.fronts.joining import chunk, split
+from candelabra.fronts.numbers import number_for
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import conj, expand, mH, narrow, reshape, sizes
 from candelabra.layout import broadcast_shapes as broadcast

@@ -11,6 +11,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dispatch.out import store
 from candelabra.dispatch.promote import title
 from candelabra.fronts import arranging, indexing, joining, shaping
+from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
 from candelabra.operator.arguments import wrap_dim
 from candelabra.ops import strided, views
@@ -65,6 +66,15 @@ def _declare(name: str, view: Callable[..., Any]) -> None:
 
 for _name, _view_function in VIEWS.items():
     _declare(_name, _view_function)
+
+
+@front
+@with_out
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """:func:`narrow`, in a copy. ``RuntimeError`` where ``dim`` is too large, as in PyTorch."""
+    if dim >= input.ndim > 0:
+        raise RuntimeError(f"narrow_copy(): Expected dim < {input.ndim}, but got {dim}")
+    return clone(shaping.narrow(input, dim, start, length))
 
 
 # -- several tensors --------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from candelabra._annotations import Any
 from candelabra.dispatch.promote import title
 from candelabra.dtypes import bool_, int64
 from candelabra.fronts.forms import with_exact_out
-from candelabra.fronts.indexing import number_for
+from candelabra.fronts.numbers import number_for
 from candelabra.fronts.registry import front
 from candelabra.fronts.scattering import as_dtype, raveled
 from candelabra.fronts.shaping import narrow, reshape, select

@@ -1,0 +1,52 @@
+"""Python numbers on their way into a tensor."""
+
+from __future__ import annotations
+
+from candelabra._annotations import Any
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
+
+NUMBERS = (int, float, bool, complex)
+OVERFLOW = "value cannot be converted to type {} without overflow"
+C_NAMES = {
+    "bool": "bool", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+    "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "at::Half",
+    "bfloat16": "at::BFloat16", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""What PyTorch's errors call the dtypes."""
+
+
+def number_for(value: Any, d: dtype) -> Any:
+    """A number as one that a tensor of dtype ``d`` can hold: floats lose their fraction in integer tensors.
+
+    Raises ``TypeError`` for what is no number, ``RuntimeError`` where the dtype cannot hold it.
+    """
+    category = d.category
+    if category == FLOATING and type(value) is float:
+        return value
+    if not isinstance(value, NUMBERS):
+        if getattr(value, "shape", None) != () or not hasattr(value, "item"):
+            owner = type(value).__module__
+            name = type(value).__name__ if owner == "builtins" else f"{owner}.{type(value).__name__}"
+            raise TypeError(f"can't assign a {name} to a {d.name} tensor")
+        value = value.item()
+    if category == COMPLEX:
+        return value
+    overflow = RuntimeError(OVERFLOW.format(C_NAMES[d.name]))
+    if isinstance(value, complex):
+        if value.imag:
+            raise overflow
+        value = value.real
+    if category == BOOL:
+        return bool(value)
+    if category == FLOATING:
+        return value
+    try:
+        value = int(value)
+    except (ValueError, OverflowError):  # NaN, infinity
+        raise overflow from None
+    bits = d.itemsize * 8
+    signed = d.is_signed
+    high = (1 << (bits - 1 if signed else bits)) - 1
+    if not (-high - 1 if signed else -high) <= value <= high:
+        raise overflow
+    return value if signed or value >= 0 else value + (1 << bits)
