@@ -97,6 +97,7 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 from candelabra.linalg.everyday import dist as dist
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements; nothing is conjugated (:func:`vdot` does that)."""
+from candelabra.families.splitting import dsplit as dsplit
 from candelabra.families.stacking import dstack as dstack
 from candelabra.families.einsum import einsum as einsum
 from candelabra.families.creation import empty_permuted as empty_permuted
@@ -138,6 +139,7 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
 from candelabra.families.histograms import histc as histc
 from candelabra.families.histograms import histogram as histogram
 from candelabra.families.histograms import histogramdd as histogramdd
+from candelabra.families.splitting import hsplit as hsplit
 from candelabra.families.stacking import hstack as hstack
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``sqrt(input**2 + other**2)`` without overflow on the way."""
@@ -233,6 +235,7 @@ from candelabra.families.selection import nanmedian as nanmedian
 from candelabra.families.quantiles import nanquantile as nanquantile
 def nansum(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The sum over ``dim`` (all dims when None) with NaN counted as 0. Integers and bools sum to int64."""
+from candelabra.families.copies import narrow_copy as narrow_copy
 from candelabra.families.normalizing import native_batch_norm as native_batch_norm
 from candelabra.families.normalizing import native_group_norm as native_group_norm
 from candelabra.families.normalizing import native_layer_norm as native_layer_norm
@@ -297,6 +300,7 @@ from candelabra.linalg.everyday import svd as svd
 from candelabra.linalg.lowrank import svd_lowrank as svd_lowrank
 def t_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """What ``t`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra.families.splitting import tensor_split as tensor_split
 def tensordot(input: Tensor, other: Tensor, dims: Any = 2, *, out: Tensor | None = None) -> Tensor:
     """Sums of products over ``dims``: the last n dims of ``input`` with the first n of ``other``, or pairs of lists.
 
@@ -338,6 +342,7 @@ def view_as_real_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kw
     """What ``view_as_real`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
 def view_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """What ``view`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra.families.splitting import vsplit as vsplit
 from candelabra.families.stacking import vstack as vstack
 def xlogy(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input * log(other)``, and 0 where ``input`` is 0 (NaN where ``other`` is NaN)."""

@@ -17,6 +17,7 @@ from candelabra.families.order_statistics import Chosen as Chosen
 from candelabra.families.statistics import Extremes as Extremes
 from candelabra.families.arranging import Tensors as Tensors
 from candelabra.families.histograms import Histogram as Histogram
+from candelabra.families.splitting import Tensors as Tensors
 from candelabra.linalg.determinants import SignAndLogarithm as SignAndLogarithm
 from candelabra.linalg.everyday import SVDOfColumns as SVDOfColumns
 from candelabra.linalg.orthogonal import QR as QR
@@ -64,6 +65,8 @@ class OperatorsMethods:
         """The dims in the order in which they lie in memory, the outermost first; equal steps in the order of the dims."""
     def dist(self, other: Tensor, p: builtins.float = 2) -> Tensor:
         """The norm of order ``p`` of ``input - other``, a 0-d tensor; the tensors broadcast."""
+    def dsplit(self, indices_or_sections: Any) -> Tensors:
+        """Views along the third dim, of equal size or cut before the given indices."""
     def fill_diagonal_(self, fill_value: Number, wrap: builtins.bool = False) -> Tensor:
         """Write a number to the main diagonal; ``wrap`` begins it anew below in matrices that are higher than wide."""
     def float_power(self, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
@@ -78,6 +81,8 @@ class OperatorsMethods:
         """How many elements lie in each of ``bins`` equal bins between ``min`` and ``max``, in the input's dtype."""
     def histogram(self, bins: Any = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False, out: Any = None) -> Histogram:
         """The pair (hist, bin_edges): how many elements, or how much ``weight``, lies in each bin, and the bins' edges."""
+    def hsplit(self, indices_or_sections: Any) -> Tensors:
+        """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
     def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         """``input`` with the slices of ``source`` put at the places along ``dim`` that ``index`` names."""
     def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
@@ -144,6 +149,8 @@ class OperatorsMethods:
         """As :func:`median` of the elements that are not NaN; NaN where all are."""
     def nanquantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Any:
         """As :func:`quantile` of the elements that are not NaN; NaN where all are."""
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+        """:func:`narrow`, in a copy. ``RuntimeError`` where ``dim`` is too large, as in PyTorch."""
     def new(self, *data: Any) -> Tensor:
         """``x.new(2, 3)``, unspecified content in that shape; ``x.new([1, 2])``, the values: dtype and device of ``x``."""
     def new_empty_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -206,6 +213,8 @@ class OperatorsMethods:
         """In-place form of :func:`swapdims`."""
     def t_(self) -> Tensor:
         """In-place form of :func:`t`."""
+    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> Tensors:
+        """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """The tensor on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's own is used."""
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -226,6 +235,8 @@ class OperatorsMethods:
         """In-place form of :func:`unsqueeze`."""
     def var_mean(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
         """The pair (variance, mean) over ``dim``; see :func:`candelabra.var` for the arguments."""
+    def vsplit(self, indices_or_sections: Any) -> Tensors:
+        """Views along the first dim of at least a matrix, of equal size or cut before the given indices."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
         """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
