@@ -32,6 +32,8 @@ from candelabra.nn.functional.activations import (
     tanhshrink,
     threshold,
 )
+from candelabra.nn.functional.affine import bilinear, linear
+from candelabra.nn.functional.classification import cross_entropy, nll_loss, one_hot
 from candelabra.nn.functional.convolution import (
     conv1d,
     conv2d,
@@ -40,33 +42,18 @@ from candelabra.nn.functional.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from candelabra.nn.functional.dropping import dropout, dropout1d, dropout2d, dropout3d, masked_dropout
+from candelabra.nn.functional.lookup import embedding
 from candelabra.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cross_entropy,
     huber_loss,
     kl_div,
     l1_loss,
     mse_loss,
-    nll_loss,
-    one_hot,
     smooth_l1_loss,
 )
-from candelabra.nn.functional.normalizing import (
-    batch_norm,
-    bilinear,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    embedding,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    linear,
-    masked_dropout,
-    rms_norm,
-)
+from candelabra.nn.functional.normalizing import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from candelabra.nn.functional.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

@@ -1,98 +1,17 @@
-"""Linear maps, embedding, normalisation and dropout, as in ``torch.nn.functional``."""
+"""Normalisation, as in ``torch.nn.functional``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from candelabra.dtypes import PYTHON_NAMES
 from candelabra.keys import NO_GRAD, mode
-from candelabra.nn.operators import embedding as lookup
 from candelabra.nn.operators.normalization import normalize
-from candelabra.ops.creation import cast, copied
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
 
-# -- linear -----------------------------------------------------------------------------------------------------------
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) or ()."""
-    if weight.dtype is not input.dtype:
-        a, b = (PYTHON_NAMES[t.dtype.name].lower() for t in (input, weight))
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {a} != {b}")
-    if not input.ndim or not weight.ndim:
-        raise RuntimeError(
-            f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D"
-        )
-    out: Tensor = input @ (weight.t() if weight.ndim == 2 else weight)
-    return out if bias is None else out + bias
-
-
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input1 @ weight[o] @ input2`` for each o: inputs (*, a) and (*, b), weight (out, a, b), bias (out)."""
-    if input1.shape[:-1] != input2.shape[:-1]:
-        raise RuntimeError(
-            f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}"
-        )
-    if weight.ndim != 3 or weight.shape[1] != input1.shape[-1] or weight.shape[2] != input2.shape[-1]:
-        raise RuntimeError(
-            f"bilinear(): inputs of size {input1.shape[-1]} and {input2.shape[-1]} do not match weight of size "
-            f"{list(weight.shape)}"
-        )
-    count, width, other = weight.shape
-    halfway = input1 @ weight.permute(1, 0, 2).reshape((width, count * other))
-    out = (halfway.reshape((*input1.shape[:-1], count, other)) * input2.unsqueeze(-2)).sum(-1)
-    return out if bias is None else out + bias
-
-
-# -- embedding --------------------------------------------------------------------------------------------------------
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """The rows of ``weight`` (rows, width) that ``input``, of int64 or int32, names: shape (*input.shape, width).
-
-    The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first scaled down, in place, to
-    that norm. ``sparse`` gradients are refused: there are no sparse tensors.
-    """
-    if isinstance(padding_idx, bool) or (
-        padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]
-    ):
-        raise AssertionError("Padding_idx must be within num_embeddings")
-    if input.dtype.name not in ("int64", "int32"):
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{PYTHON_NAMES[input.dtype.name]} instead (while checking arguments for embedding)"
-        )
-    if sparse:
-        raise RuntimeError("embedding(): sparse gradients are not supported, use sparse=False")
-    if max_norm is not None:
-        _shrink_rows(weight, input, max_norm, norm_type)
-    row = -1 if padding_idx is None else padding_idx % weight.shape[0]
-    out: Tensor = lookup.embedding(weight, input, row, bool(scale_grad_by_freq))
-    return out
-
-
-def _shrink_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows that are looked up down to ``max_norm``, in place and unseen by autograd."""
-    with mode(include=NO_GRAD):
-        picked = input.reshape((-1 if input.numel() else 0,))
-        rows = lookup.embedding(weight, picked)
-        if norm_type == float("inf"):
-            norms = rows.abs().amax(1, True)
-        else:
-            norms = (rows.abs() ** norm_type).sum(1, True) ** (1.0 / norm_type)
-        scale = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1.0)
-        weight.index_put_((picked,), rows * scale)
-
-
-# -- normalisation ----------------------------------------------------------------------------------------------------
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -264,54 +183,3 @@ def instance_norm(
             _move_statistics(running_mean, running_var, mean.mean(0), (variance + eps).rsqrt(), momentum, eps, count)
     result: Tensor = values
     return result
-
-
-# -- dropout ----------------------------------------------------------------------------------------------------------
-def masked_dropout(input: Tensor, mask: Tensor, p: float) -> Tensor:
-    """``input * mask / (1 - p)``: what is kept of dropout once the mask (1 with probability 1 - p, else 0) is drawn."""
-    return input * (cast(mask, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p)))
-
-
-def _dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inplace: bool) -> Tensor:
-    """Dropout with a mask of ``shape``, which broadcasts to the input's."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0.0:
-        return input
-    from candelabra.fronts.random import rand
-
-    mask = rand(*shape, device=input.device) >= p
-    out = masked_dropout(input, mask, p)
-    if inplace:
-        written: Tensor = copied.form("inplace")(input, out)
-        return written
-    return out
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements set to 0 with probability ``p``, the others divided by ``1 - p``; nothing unless ``training``."""
-    return _dropped(input, tuple(input.shape), p, training, inplace)
-
-
-def _channels(name: str, input: Tensor, ranks: tuple[int, ...]) -> tuple[int, ...]:
-    if input.ndim not in ranks:
-        raise RuntimeError(
-            f"{name}: Expected {' or '.join(f'{r}D' for r in ranks)} input, but received a {input.ndim}D input"
-        )
-    lead = 2 if input.ndim == ranks[-1] else 1
-    return (*input.shape[:lead], *[1] * (input.ndim - lead))
-
-
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """:func:`dropout` of whole channels of (N, C, L) or (C, L)."""
-    return _dropped(input, _channels("dropout1d", input, (2, 3)), p, training, inplace)
-
-
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """:func:`dropout` of whole channels of (N, C, H, W) or (C, H, W)."""
-    return _dropped(input, _channels("dropout2d", input, (3, 4)), p, training, inplace)
-
-
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """:func:`dropout` of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
-    return _dropped(input, _channels("dropout3d", input, (4, 5)), p, training, inplace)

@@ -1,0 +1,57 @@
+"""Rows looked up by number, as in ``torch.nn.functional``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from candelabra.dtypes import PYTHON_NAMES
+from candelabra.keys import NO_GRAD, mode
+from candelabra.nn.operators import embedding as lookup
+
+if TYPE_CHECKING:
+    from candelabra.tensor import Tensor
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of ``weight`` (rows, width) that ``input``, of int64 or int32, names: shape (*input.shape, width).
+
+    The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first scaled down, in place, to
+    that norm. ``sparse`` gradients are refused: there are no sparse tensors.
+    """
+    if isinstance(padding_idx, bool) or (
+        padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]
+    ):
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    if input.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{PYTHON_NAMES[input.dtype.name]} instead (while checking arguments for embedding)"
+        )
+    if sparse:
+        raise RuntimeError("embedding(): sparse gradients are not supported, use sparse=False")
+    if max_norm is not None:
+        _shrink_rows(weight, input, max_norm, norm_type)
+    row = -1 if padding_idx is None else padding_idx % weight.shape[0]
+    out: Tensor = lookup.embedding(weight, input, row, bool(scale_grad_by_freq))
+    return out
+
+
+def _shrink_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that are looked up down to ``max_norm``, in place and unseen by autograd."""
+    with mode(include=NO_GRAD):
+        picked = input.reshape((-1 if input.numel() else 0,))
+        rows = lookup.embedding(weight, picked)
+        if norm_type == float("inf"):
+            norms = rows.abs().amax(1, True)
+        else:
+            norms = (rows.abs() ** norm_type).sum(1, True) ** (1.0 / norm_type)
+        scale = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1.0)
+        weight.index_put_((picked,), rows * scale)
