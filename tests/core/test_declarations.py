@@ -10,6 +10,7 @@ import pytest
 from candelabra import Tensor, index, journal
 from candelabra.fronts.registry import FRONTS, front
 from candelabra.namespace import _finder
+from candelabra.operator.derivative import applied
 from candelabra.operator.record import OPERATORS, operator
 from candelabra.operator.rules import pointwise
 
@@ -212,3 +213,29 @@ def test_an_operator_whose_result_the_tensor_cannot_hold_has_no_in_place_form() 
         recording.undo()
     assert (x.tolist(), x._version[0]) == ([1.0, 1.0, 1.0], 0)
     assert "flickering" not in OPERATORS
+
+
+def test_a_rule_may_be_an_operator_on_names() -> None:
+    """``applied`` binds an operator as a rule, for tensors and for a number in an operand's place, and modes are seen."""
+
+    def dimmed(input: Any, other: Any) -> Any:
+        """``input * other``."""
+        return input * other
+
+    dimmed.__annotations__ = {"input": "Tensor", "other": "Tensor | Number", "return": "Tensor"}
+    record = operator(pointwise, method=False)(dimmed)
+    try:
+        record.vjp(input=applied(OPERATORS["mul"], "g", "other"), other=applied(OPERATORS["mul"], "g", "input"))
+        x, y = cd.tensor([2.0, 3.0], requires_grad=True), cd.tensor([5.0, 7.0], requires_grad=True)
+        record(x, y).sum().backward()
+        assert (x.grad.tolist(), y.grad.tolist()) == ([5.0, 7.0], [2.0, 3.0])
+        (number,) = cd.autograd.grad(record(x, 4.0).sum(), x)
+        assert number.tolist() == [4.0, 4.0]
+        (first,) = cd.autograd.grad(record(x, y).sum(), x, create_graph=True)
+        (second,) = cd.autograd.grad(first.sum(), y)
+        assert second.tolist() == [1.0, 1.0]
+        assert not cd.autograd.grad(record(x, y).sum(), x)[0].requires_grad
+        with pytest.raises(TypeError, match="'lamp' is neither an input, an output, a gradient"):
+            record.vjp(input=applied(OPERATORS["mul"], "g", "lamp"))
+    finally:
+        del OPERATORS["dimmed"]

@@ -24,7 +24,30 @@ class Rule(NamedTuple):
 
     def optional(self, name: str) -> bool:
         """Whether a gradient may be absent (None) instead of zeros: the parameter's default is None."""
-        return default_of(self.function, name) is None
+        return not isinstance(self.function, Applied) and default_of(self.function, name) is None
+
+
+class Applied:
+    """A rule that is one operator on what it names: ``tanh.vjp(input=applied(tanh_backward, "g", "out"))``.
+
+    Said so, the operator's dispatch table is bound into the node, and the calls in between are spared.
+    """
+
+    def __init__(self, operator: Operator[..., Any], names: tuple[str, ...]) -> None:
+        self.operator = operator
+        self.names = names
+
+    def __call__(self, *args: Any) -> Any:
+        return self.operator.function(*args)
+
+
+def applied(operator: Operator[..., Any], *names: str) -> Applied:
+    """See :class:`Applied`."""
+    return Applied(operator, names)
+
+
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return function.names if isinstance(function, Applied) else parameter_names(function)
 
 
 def checked_rules(
@@ -36,9 +59,9 @@ def checked_rules(
     rules = {}
     if joint:
         targets, function = joint
-        rules[targets] = Rule(targets, function, parameter_names(function), True)
+        rules[targets] = Rule(targets, function, _names(function), True)
     for name, function in single.items():
-        rules[(name,)] = Rule((name,), function, parameter_names(function), False)
+        rules[(name,)] = Rule((name,), function, _names(function), False)
     for rule in rules.values():
         _check(operator, rule)
     return rules
@@ -66,6 +89,6 @@ def _check(operator: Operator[..., Any], rule: Rule) -> None:
         )
     if not gradients.intersection(rule.names):
         raise TypeError(f"a derivative is linear in the gradient, but none of {sorted(gradients)} is asked for; {asks}")
-    for name in rule.names:
+    for name in () if isinstance(rule.function, Applied) else rule.names:
         if name not in gradients and default_of(rule.function, name) is not REQUIRED:
             raise TypeError(f"only a gradient may have a default (None: may be absent), {name!r} has one; {asks}")

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.autograd.node import RELEASED, Node, Spec, changed
-from candelabra.operator.derivative import Rule
+from candelabra.keys import active, state
+from candelabra.operator.derivative import Applied, Rule
 from candelabra.operator.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
 from candelabra.operator.source import build, indent
 
@@ -192,7 +193,8 @@ class Plan:
     def _call(self, number: int, rule: Rule) -> list[str]:
         lines: list[str] = []
         arguments = []
-        count = rule.function.__code__.co_argcount
+        applied = isinstance(rule.function, Applied)
+        count = len(rule.names) if applied else rule.function.__code__.co_argcount
         for position, name in enumerate(rule.names):
             value, load = self._load(name, rule)
             lines += load
@@ -200,7 +202,18 @@ class Plan:
         into = ", ".join(f"_r{self.edges[t][2:]}" if t in self.edges else f"_r_{t}" for t in rule.targets)
         if rule.joint and len(rule.targets) == 1:
             into += ","
+        if applied and all(self._is_tensor(name) for name in rule.names):
+            named = [f"_a{i}" for i in range(len(arguments))]
+            lines += [f"{variable} = {value}" for variable, value in zip(named, arguments, strict=True)]
+            lines += [f"_key = {' | '.join(f'{n}._keys' for n in named)}", "if active: _key |= state.bits"]
+            return [*lines, f"{into} = table_{number}[_key]({', '.join(named)})"]
         return [*lines, f"{into} = rule_{number}({', '.join(arguments)})"]
+
+    def _is_tensor(self, name: str) -> bool:
+        """Whether a rule is given a tensor under that name, for sure."""
+        if name == "g" or name in self.operator.schema.outputs:
+            return True
+        return self.kinds.get(name) in (TENSOR, OPERAND) and name != self.variant.scalar
 
     def _load(self, name: str, rule: Rule) -> tuple[str, list[str]]:
         schema = self.operator.schema
@@ -296,8 +309,12 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
     scope: dict[str, Any] = {
         f"rule_{i}": rule.function for i, rule in enumerate(plan.rules)
     } | {
+        f"table_{i}": rule.function.operator.table
+        for i, rule in enumerate(plan.rules)
+        if isinstance(rule.function, Applied)
+    } | {
         "Spec": Spec, "changed": changed, "RELEASED": RELEASED, "saved_output": saved_output, "with_node": with_node,
-        "checked_list": checked_list, "zero_gradient": zero_gradient,
+        "checked_list": checked_list, "zero_gradient": zero_gradient, "active": active, "state": state,
     }  # fmt: skip
     members: dict[str, Any] = {
         "__slots__": tuple(dict.fromkeys(slots)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.operator.derivative import applied
 from candelabra.operator.promotion import boolean, to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
@@ -38,7 +39,7 @@ def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 
 mul.vjp(input=lambda g, other: g * conj(other), other=lambda g, input: g * conj(input))
-mul.vjp_of_reals(input=lambda g, other: g * other, other=lambda g, input: g * input)
+mul.vjp_of_reals(input=applied(mul, "g", "other"), other=applied(mul, "g", "input"))
 
 
 @operator(pointwise, promote=to_float)

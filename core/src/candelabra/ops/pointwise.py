@@ -9,6 +9,7 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.dtypes import FLOATING, PYTHON_NAMES, complex64, complex128
+from candelabra.operator.derivative import applied
 from candelabra.operator.promotion import boolean, real_part, to_float, to_integer
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
@@ -195,7 +196,7 @@ sigmoid_backward.vjp(
     grad=lambda g, output: g * (output * (1 - output)),
     output=lambda g, grad, output: conj(g) * grad * conj(1 - 2 * output),
 )
-sigmoid.vjp(input=lambda g, out: sigmoid_backward.function(g, out))
+sigmoid.vjp(input=applied(sigmoid_backward, "g", "out"))
 
 
 @operator(pointwise, accepts="real numeric")
@@ -210,7 +211,7 @@ def relu_backward(grad: Tensor, output: Tensor) -> Tensor:
     return grad.masked_fill(output <= 0, 0)
 
 
-relu.vjp(input=lambda g, out: relu_backward.function(g, out))
+relu.vjp(input=applied(relu_backward, "g", "out"))
 
 
 @operator(pointwise, accepts="real numeric")

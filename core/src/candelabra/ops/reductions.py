@@ -1,16 +1,15 @@
-"""Reductions and scans: sums, products, extremes, and the matrix product."""
+"""Reductions: sums, products, extremes, and the matrix product."""
 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.dtypes import FLOATING, PYTHON_NAMES
-from candelabra.keys import NO_GRAD, state
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import accumulated, boolean, index, same, to_float
 from candelabra.operator.record import operator
-from candelabra.operator.rules import by, like_input, reduction, shape_of
+from candelabra.operator.rules import by, reduction, shape_of
 from candelabra.ops.creation import uncast
-from candelabra.ops.views import expand
+from candelabra.ops.views import expand, inverse
 
 if TYPE_CHECKING:
     from candelabra.operator.record import Operator
@@ -89,6 +88,8 @@ def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
 
 
 def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
+    from candelabra.ops.joining import cat
+
     # The product of all the others, without dividing (zeros): products from the left times products from the right.
     x = input if dtype is None else input.to(dtype)
     rank = len(x.shape)
@@ -99,26 +100,12 @@ def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: b
     n = flat.shape[-1]
     ones = flat.narrow(-1, 0, 1) * 0 + 1 if n else flat
     if n:
-        left = _cat([ones, flat.narrow(-1, 0, n - 1)]).cumprod(-1)
-        right = _cat([ones, flat.flip(-1).narrow(-1, 0, n - 1)]).cumprod(-1).flip(-1)
+        left = cat([ones, flat.narrow(-1, 0, n - 1)], -1).cumprod(-1)
+        right = cat([ones, flat.flip(-1).narrow(-1, 0, n - 1)], -1).cumprod(-1).flip(-1)
         flat = (left * right).conj()
-    slope = flat.reshape([x.shape[i] for i in order]).permute(_inverse(order))
+    slope = flat.reshape([x.shape[i] for i in order]).permute(inverse(order))
     back = spread(g, dim, keepdim, tuple(x.shape)) * slope
     return back if back.dtype is input.dtype else back.to(input.dtype)
-
-
-def _cat(parts: list[Tensor]) -> Tensor:
-    from candelabra.ops.joining import cat
-
-    out: Tensor = cat(parts, -1)
-    return out
-
-
-def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    back = [0] * len(order)
-    for position, axis in enumerate(order):
-        back[axis] = position
-    return tuple(back)
 
 
 prod.vjp(input=_prod_back)
@@ -228,62 +215,6 @@ def var(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool
 def std(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
     """The standard deviation over ``dim``: the square root of :func:`var`."""
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
-
-
-@operator(like_input, result=accumulated, inplace=True)
-def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
-    """Running sums along ``dim``. Integers and bools give int64."""
-    ...
-
-
-cumsum.vjp(input=lambda g, dim, input_spec: g.flip(dim).cumsum(dim).flip(dim).to(input_spec.dtype))
-
-
-@operator(like_input, result=accumulated, inplace=True)
-def cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
-    """Running products along ``dim``. Integers and bools give int64."""
-    ...
-
-
-def _cumprod_back(g: Tensor, input: Tensor, out: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    # d out[j] / d x[i] = prod of x[k] over k <= j, k != i: out[j] / x[i] without zeros. Before the first zero that
-    # holds, too (out is 0 from there on). At the first zero it is the product that leaves it out; after it, 0.
-    x = input if dtype is None else input.to(dtype)
-    zeros = x == 0
-    if not x.shape:
-        back = g
-    elif not zeros.any().item():
-        back = _sums_from_here(g * out.conj(), dim) / x.conj()
-    elif state.bits & NO_GRAD:
-        rank = zeros.cumsum(dim)
-        first = zeros & (rank == 1)
-        others = x.masked_fill(first, 1)
-        at_first = _sums_from_here(g * others.cumprod(dim).conj(), dim).masked_fill(first.logical_not(), 0)
-        before = _sums_from_here(g * out.conj(), dim) / others.masked_fill(rank > 0, 1).conj()
-        back = before.masked_fill(rank > 0, 0) + at_first
-    else:
-        back = _cumprod_back_of_zeros(g, x, dim)
-    return back if back.dtype is input.dtype else back.to(input.dtype)
-
-
-def _sums_from_here(x: Tensor, dim: int) -> Tensor:
-    return x.flip(dim).cumsum(dim).flip(dim)
-
-
-def _cumprod_back_of_zeros(g: Tensor, x: Tensor, dim: int) -> Tensor:
-    # A sum over j of outer terms without any division, so that it can be differentiated where there are zeros; O(n^2).
-    x, g = x.movedim(dim, -1), g.movedim(dim, -1)
-    n = x.shape[-1]
-    columns = []
-    for i in range(n):
-        before = x.narrow(-1, 0, i).prod(-1, keepdim=True)
-        after = x.narrow(-1, i + 1, n - i - 1).cumprod(-1)
-        slope = _cat([before, before * after])
-        columns.append((g.narrow(-1, i, n - i) * slope.conj()).sum(-1, True))
-    return _cat(columns).movedim(-1, dim)
-
-
-cumprod.vjp(input=_cumprod_back)
 
 
 @operator(reduction, promote=to_float, aliases=("special.logsumexp",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra.operator.derivative import applied
 from candelabra.operator.promotion import to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
@@ -100,7 +101,7 @@ tanh_backward.vjp(
     grad=lambda g, output: g * (1 - output * output),
     output=lambda g, grad, output: conj(g) * grad * conj(output) * -2,
 )
-tanh.vjp(input=lambda g, out: tanh_backward.function(g, out))
+tanh.vjp(input=applied(tanh_backward, "g", "out"))
 
 
 @operator(pointwise, promote=to_float, aliases=("arcsinh",))
