@@ -216,7 +216,7 @@ def test_an_operator_whose_result_the_tensor_cannot_hold_has_no_in_place_form() 
 
 
 def test_a_rule_may_be_an_operator_on_names() -> None:
-    """``applied`` binds an operator as a rule, for tensors and for a number in an operand's place, and modes are seen."""
+    """``applied`` binds an operator as a rule, for tensors and for a number in an operand's place, modes seen."""
 
     def dimmed(input: Any, other: Any) -> Any:
         """``input * other``."""

@@ -1,4 +1,4 @@
-"""No backend's name stands in the core, the operators or nn: a device that we ship has no privilege that a vendor's lacks."""
+"""No backend's name stands in core, operators or nn: a device that we ship has no privilege that a vendor's lacks."""
 
 import io
 import tokenize
@@ -18,7 +18,7 @@ FOREIGN = {"core/src/candelabra/serialization"}
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_no_device_is_named(path: Path) -> None:
-    """No string literal of the core, the operators or nn is a device type's name, with or without an index; examples may be."""
+    """No string literal of them is a device type's name, with or without an index; examples may be."""
     if any(path.is_relative_to(ROOT / folder) for folder in FOREIGN):
         return
     found = []
