@@ -184,9 +184,6 @@ def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None, out: Tensor |
     """Running sums along ``dim``. Integers and bools give int64."""
 def detach(input: Tensor) -> Tensor:
     """The same memory and version counter, without a gradient."""
-from candelabra.fronts.arranging import diag as diag
-from candelabra.fronts.arranging import diag_embed as diag_embed
-from candelabra.fronts.arranging import diagflat as diagflat
 from candelabra.fronts.shaping import diagonal as diagonal
 from candelabra.fronts.arithmetic import div as div
 from candelabra.fronts.arithmetic import div as divide
@@ -209,8 +206,6 @@ def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The integer part, towards 0."""
 from candelabra.fronts.shaping import flatten as flatten
 from candelabra.fronts.shaping import flip as flip
-from candelabra.fronts.arranging import fliplr as fliplr
-from candelabra.fronts.arranging import flipud as flipud
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest integer not above the input."""
 def floor_divide(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
@@ -343,7 +338,6 @@ from candelabra.fronts.interchange import resolve_neg as resolve_neg
 from candelabra.fronts.comparison import result_type as result_type
 def roll(input: Tensor, shifts: Any, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Elements shifted along ``dims``, those that fall off coming back at the other end; None: as if flattened."""
-from candelabra.fronts.arranging import rot90 as rot90
 def round(input: Tensor, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest multiple of ``10**-decimals``, ties to even."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -397,7 +391,6 @@ def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent."""
 from candelabra.creation import tensor as tensor
 from candelabra.fronts.arranging import tile as tile
-from candelabra.fronts.arranging import trace as trace
 def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
     """Two dims swapped."""
 def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:

@@ -117,12 +117,6 @@ class OperatorMethods:
         """Write ``src``, a tensor or a number, into this tensor: broadcast, cast and moved as needed. Recorded."""
     def data_ptr(self) -> builtins.int:
         """The address of the first element, for tensors on the host; 0 for empty ones."""
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
-        """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
-    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-        """Matrices (their dims ``dim1`` and ``dim2``) with the last dim of ``input`` on a diagonal, zeros elsewhere."""
-    def diagflat(self, offset: builtins.int = 0) -> Tensor:
-        """The matrix with the flattened ``input`` on a diagonal."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """The diagonal of two dims, ``offset`` above the main one, as a view's last dim."""
     def div(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
@@ -149,10 +143,6 @@ class OperatorMethods:
         """The dims from ``start_dim`` to ``end_dim`` as one; a view where possible."""
     def flip(self, *axes: Any, dims: Any = None) -> Tensor:
         """The order along ``dims`` (ints or a tuple) reversed, in a copy."""
-    def fliplr(self) -> Tensor:
-        """The columns in reverse order, in a copy."""
-    def flipud(self) -> Tensor:
-        """The rows in reverse order, in a copy."""
     def float(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float32``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False) -> Tensor:
@@ -255,8 +245,6 @@ class OperatorMethods:
         """The tensor itself: conjugation is never lazy here."""
     def resolve_neg(self) -> Tensor:
         """The tensor itself: negation is never lazy here."""
-    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
-        """``k`` quarter turns in the plane of two dims, from the first towards the second, in a copy."""
     def scatter(self, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None) -> Tensor:
         """``input`` with ``src`` (a tensor or a number) put along ``dim`` where ``index`` says; the last write wins."""
     def scatter_(self, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None) -> Tensor:
@@ -299,8 +287,6 @@ class OperatorMethods:
         """The tensor in another dtype and/or on another device: ``to(dtype)``, ``to(device, dtype)``, ``to(other)``."""
     def tolist(self) -> Any:
         """The elements as nested lists; a 0-d tensor gives a number."""
-    def trace(self) -> Tensor:
-        """The sum of a matrix's diagonal."""
     def true_divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
     def true_divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:

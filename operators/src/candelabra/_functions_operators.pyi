@@ -88,6 +88,9 @@ from candelabra.linalg.everyday import det as det
 from candelabra.families.predicates import detach_ as detach_
 def detach_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """What ``detach`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra.families.diagonals import diag as diag
+from candelabra.families.diagonals import diag_embed as diag_embed
+from candelabra.families.diagonals import diagflat as diagflat
 def diagonal_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """What ``diagonal`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
 from candelabra.families.replacing import diagonal_scatter as diagonal_scatter
@@ -109,6 +112,8 @@ def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def expand_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """What ``expand`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
 from candelabra.families.filling import fill as fill
+from candelabra.families.turning import fliplr as fliplr
+from candelabra.families.turning import flipud as flipud
 from candelabra.families.logarithms import float_power as float_power
 def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The larger of the two; the number where only one is NaN. Of equal ones the first gets the gradient."""
@@ -271,6 +276,7 @@ def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 from candelabra.families.creation import range as range
 from candelabra.linalg.everyday import renorm as renorm
 from candelabra.families.resizing import resize_as_ as resize_as_
+from candelabra.families.turning import rot90 as rot90
 from candelabra.families.stacking import row_stack as row_stack
 from candelabra.families.logarithms import rsub as rsub
 from candelabra.families.scattering import scatter_reduce as scatter_reduce
@@ -312,6 +318,7 @@ def topk(input: Tensor, k: builtins.int, dim: Dim = -1, largest: builtins.bool =
 
     Raises ``RuntimeError`` where the dim has fewer than ``k`` elements, and of bools.
     """
+from candelabra.families.diagonals import trace as trace
 def transpose_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """What ``transpose`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
 from candelabra.families.calculus import trapezoid as trapezoid

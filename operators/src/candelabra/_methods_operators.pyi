@@ -57,6 +57,12 @@ class OperatorsMethods:
         """The cross product of vectors of three elements along ``dim``; the other dims broadcast."""
     def det(self) -> Tensor:
         """The determinants of (…, n, n) matrices; see ``linalg.det``."""
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+        """Matrices (their dims ``dim1`` and ``dim2``) with the last dim of ``input`` on a diagonal, zeros elsewhere."""
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """The matrix with the flattened ``input`` on a diagonal."""
     def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
@@ -69,6 +75,10 @@ class OperatorsMethods:
         """Views along the third dim, of equal size or cut before the given indices."""
     def fill_diagonal_(self, fill_value: Number, wrap: builtins.bool = False) -> Tensor:
         """Write a number to the main diagonal; ``wrap`` begins it anew below in matrices that are higher than wide."""
+    def fliplr(self) -> Tensor:
+        """The columns in reverse order, in a copy."""
+    def flipud(self) -> Tensor:
+        """The rows in reverse order, in a copy."""
     def float_power(self, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input ** exponent`` computed in float64, or complex128 where either is complex."""
     def float_power_(self, exponent: Tensor | Number) -> Tensor:
@@ -183,6 +193,8 @@ class OperatorsMethods:
         """Give the tensor another shape, in C order (or ``memory_format``), over its memory, or over more of it."""
     def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
         """``input.resize_(the_template.shape)``."""
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+        """``k`` quarter turns in the plane of two dims, from the first towards the second, in a copy."""
     def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """``input`` with what ``src`` brings along ``dim`` reduced where ``index`` says: sum, prod, mean, amax or amin."""
     def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
@@ -217,6 +229,8 @@ class OperatorsMethods:
         """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """The tensor on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's own is used."""
+    def trace(self) -> Tensor:
+        """The sum of a matrix's diagonal."""
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """In-place form of :func:`transpose`."""
     def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> TriangularSolution:

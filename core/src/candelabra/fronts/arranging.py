@@ -1,4 +1,4 @@
-"""Repeating, rotating, diagonals: compositions of the views."""
+"""Repeating, moving dims, views of the storage: compositions of the views."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from math import prod
 
 from candelabra._annotations import Any
 from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.fronts.forms import with_out
 from candelabra.fronts.registry import front
-from candelabra.fronts.shaping import diagonal, flip, movedim, narrow, reshape, sizes, unsqueeze
+from candelabra.fronts.shaping import movedim, narrow, reshape, sizes, unsqueeze
 from candelabra.operator.arguments import as_size, wrap_dim
 from candelabra.ops import creation, indexing, strided, views
 from candelabra.tensor import Tensor
-
-Tensors = tuple[Tensor, ...]
 
 
 # -- repeating --------------------------------------------------------------------------------------------------------
@@ -105,7 +102,7 @@ def _repeated(counts: Tensor, total: int | None) -> Tensor:
     return places
 
 
-# -- turning ----------------------------------------------------------------------------------------------------------
+# -- other names ------------------------------------------------------------------------------------------------------
 @front
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """:func:`movedim` under NumPy's name."""
@@ -116,83 +113,6 @@ def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """:func:`transpose` under another name."""
     return views.transpose(input, dim0, dim1)
-
-
-@front
-def fliplr(input: Tensor) -> Tensor:
-    """The columns in reverse order, in a copy."""
-    if input.ndim < 2:
-        raise RuntimeError("Input must be >= 2-d.")
-    return flip(input, 1)
-
-
-@front
-def flipud(input: Tensor) -> Tensor:
-    """The rows in reverse order, in a copy."""
-    if input.ndim < 1:
-        raise RuntimeError("Input must be >= 1-d.")
-    return flip(input, 0)
-
-
-@front
-def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """``k`` quarter turns in the plane of two dims, from the first towards the second, in a copy."""
-    if len(dims) != 2:
-        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
-    if input.ndim < 2:
-        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
-    first, second = wrap_dim(dims[0], input.ndim), wrap_dim(dims[1], input.ndim)
-    if first == second:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    turns = k % 4
-    if turns == 2:
-        return flip(input, first, second)
-    if turns:
-        turned = flip(input, second if turns == 1 else first)
-        return views.transpose(turned, first, second)
-    return creation.clone(input)
-
-
-# -- diagonals --------------------------------------------------------------------------------------------------------
-@front
-@with_out
-def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
-    if input.ndim == 1:
-        return diag_embed(input, diagonal)
-    if input.ndim != 2:
-        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    return creation.clone(strided.diagonal(input, diagonal, 0, 1))
-
-
-@front
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices (their dims ``dim1`` and ``dim2``) with the last dim of ``input`` on a diagonal, zeros elsewhere."""
-    rank = input.ndim + 1
-    first, second = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    size = input.shape[-1] + abs(offset)
-    shape = list(input.shape[:-1])
-    for d in sorted((first, second)):
-        shape.insert(d, size)
-    zeros = creation.full(tuple(shape), 0, dtype=input.dtype, device=input._instance)
-    return strided.diagonal_scatter(zeros, input, offset, first, second)
-
-
-@front
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with the flattened ``input`` on a diagonal."""
-    return diag_embed(reshape(input, -1 if input.numel() else 0), offset)
-
-
-@front
-def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal."""
-    if input.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
-    total: Tensor = diagonal(input).sum()
-    return total
 
 
 # -- as_strided -------------------------------------------------------------------------------------------------------
