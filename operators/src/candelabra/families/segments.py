@@ -9,7 +9,7 @@ from candelabra.families.searching import sorted_place
 from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
 from candelabra.operator.arguments import as_dims
-from candelabra.ops import arithmetic, creation
+from candelabra.ops import comparisons, creation
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -111,9 +111,9 @@ def _folded(bits: Tensor, dim: int) -> Tensor:
         return creation.full(shape, 0, dtype=int64, device=bits.device)
     while size > 1:
         half, odd = divmod(size, 2)
-        folded = arithmetic.bitwise_xor(bits.narrow(dim, 0, half), bits.narrow(dim, half, half))
+        folded = comparisons.bitwise_xor(bits.narrow(dim, 0, half), bits.narrow(dim, half, half))
         if odd:
-            first = arithmetic.bitwise_xor(folded.narrow(dim, 0, 1), bits.narrow(dim, size - 1, 1))
+            first = comparisons.bitwise_xor(folded.narrow(dim, 0, 1), bits.narrow(dim, size - 1, 1))
             folded = first if half == 1 else _joined(first, folded.narrow(dim, 1, half - 1), dim)
         bits, size = folded, half
     return bits
