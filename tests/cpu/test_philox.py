@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pytest
 from candelabra.random.counters import counters_used
 from candelabra_cpu import box_muller, philox
+from candelabra_cpu.backend import FROM_NUMPY
+from candelabra_cpu.random import KERNELS
 from scipy import stats  # type: ignore[import-untyped]
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -669,3 +671,23 @@ def test_impossible_weights_are_refused(
     """Each reason has its own words."""
     with pytest.raises(ValueError, match=message):
         philox.multinomial(0, 0, weights, samples, replacement)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "normal", "exponential"])
+@pytest.mark.parametrize("d", REAL, ids=str)
+def test_small_draws_that_are_read_ahead_are_the_numbers_of_their_place(kind: str, d: np.dtype[Any]) -> None:
+    """A kernel's small draws in a row, back again, at another seed and at the end are `philox`'s, bit for bit."""
+    draw, kernel = getattr(philox, kind), KERNELS[f"random_{kind}"]
+    shapes = [(3,), (2, 2), (), (17,), (32,), (33,), (1, 0), (5,)] * 12
+    offset, seed = 7, 99
+    places = []
+    for shape in shapes:
+        places.append((seed, offset, shape))
+        offset += philox.counters(kind, math.prod(shape), d)
+    places += [*places[5:9], (seed + 1, 7, (3,)), (seed + 1, 8, (3,)), (seed + 1, 9, (3,))]
+    places += [(seed, MASK - 3, (3,)), (seed, MASK - 2, (3,)), (seed, MASK - 1, (3,))]
+    for seed, offset, shape in places:
+        found = kernel(shape, seed, offset, FROM_NUMPY[d], 0)
+        assert found.shape == shape
+        assert same_bits(found, draw(seed, offset, shape, d))
+        found[...] = 0  # what is handed out is nobody else's

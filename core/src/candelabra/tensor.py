@@ -58,6 +58,7 @@ class Tensor(Methods):
     _replay: tuple[Any, tuple[Any, ...]] | None
     _seen: int
     _grad: Tensor | None
+    _inplace_refused: str | None = None
     __array_priority__ = 1000  # NumPy's binary operators leave mixed expressions to us
 
     def __new__(cls, *data: Any) -> Tensor:

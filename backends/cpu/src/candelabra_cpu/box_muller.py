@@ -14,8 +14,8 @@ polynomials are minimax (Remez exchange at 60 digits), rounded to float64.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from math import frexp
 
 import numpy as np
 import numpy.typing as npt
@@ -79,15 +79,16 @@ _MASK = (1 << 64) - 1
 _QUARTER, _EIGHTH = 1 << 62, 1 << 61
 
 
-def _polynomial(z: float, coefficients: Sequence[float]) -> float:
-    """Horner's rule, highest power first: each step is one product and one sum, never a fused one."""
-    c0, c1, c2, c3, c4, c5, c6 = coefficients
-    return (((((c6 * z + c5) * z + c4) * z + c3) * z + c2) * z + c1) * z + c0
+# One name a coefficient: the scalar forms write Horner's rule out, highest power first, since for a few values the call
+# of a function would take as long as its work. Each step is one product and one sum, never a fused one.
+_L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG_COEFFICIENTS
+_C0, _C1, _C2, _C3, _C4, _C5, _C6 = COS_COEFFICIENTS
+_S0, _S1, _S2, _S3, _S4, _S5, _S6 = SIN_COEFFICIENTS
 
 
 def negative_log_scalar(h: int, bits: int) -> float:
     """``-ln((h + 1/2) / 2**bits)`` for an integer ``0 <= h < 2**bits``, ``bits <= 52``: positive and finite."""
-    mantissa, k = math.frexp(h + 0.5)
+    mantissa, k = frexp(h + 0.5)
     if mantissa < SQRT_HALF:
         mantissa, k = mantissa * 2.0, k - 1
     exponent = float(k - bits)
@@ -95,7 +96,7 @@ def negative_log_scalar(h: int, bits: int) -> float:
     s = f / (f + 2.0)
     z = s * s
     half_square = 0.5 * f * f
-    series = z * _polynomial(z, LOG_COEFFICIENTS)
+    series = z * ((((((_L6 * z + _L5) * z + _L4) * z + _L3) * z + _L2) * z + _L1) * z + _L0)
     return ((half_square - (s * (half_square + series) + exponent * LN2_LOW)) - f) - exponent * LN2_HIGH
 
 
@@ -104,8 +105,9 @@ def cos_sin_scalar(angle: int) -> tuple[float, float]:
     turned = (angle + _EIGHTH) & _MASK
     x = ((turned & (_QUARTER - 1)) - _EIGHTH) * 2.0**-62
     z = x * x
-    c = z * _polynomial(z, COS_COEFFICIENTS) + 1.0
-    s = x * HALF_PI_HIGH + x * (z * _polynomial(z, SIN_COEFFICIENTS) + HALF_PI_LOW)
+    c = z * ((((((_C6 * z + _C5) * z + _C4) * z + _C3) * z + _C2) * z + _C1) * z + _C0) + 1.0
+    sine = (((((_S6 * z + _S5) * z + _S4) * z + _S3) * z + _S2) * z + _S1) * z + _S0
+    s = x * HALF_PI_HIGH + x * (z * sine + HALF_PI_LOW)
     quadrant = turned >> 62
     if quadrant & 1:
         c, s = s, c
@@ -113,7 +115,7 @@ def cos_sin_scalar(angle: int) -> tuple[float, float]:
 
 
 def _polynomials(z: Floats, coefficients: Sequence[float]) -> Floats:
-    """`_polynomial` for an array: the same operations, value by value, in a new array of z's shape."""
+    """Horner's rule for an array: the same operations, value by value, in a new array of z's shape."""
     value = z * coefficients[-1]
     for coefficient in reversed(coefficients[1:-1]):
         value += coefficient

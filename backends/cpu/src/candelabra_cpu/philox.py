@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ _CHUNK = 8192  # words computed on at once: the scratch arrays (64 KiB each) sta
 _WIDE = 1 << 16  # uniform numbers that one thread fills at a time
 _FEW = 32  # up to so many values or pairs, plain Python beats the cost of calling NumPy
 
+# dtype -> uniform numbers per word, and its name for NumPy's generators
+_PER_WORD: dict[Any, tuple[int, Any]] = {np.dtype(np.float32): (2, np.float32), np.dtype(np.float64): (1, np.float64)}
 # name of a dtype -> bits per value, for the kinds whose bits follow the dtype (specification, section 3)
 _BITS = {"float16": 32, "bfloat16": 32, "float32": 32, "float64": 64, "complex64": 64, "complex128": 128}
 
@@ -86,8 +89,11 @@ def _at(seed: int, offset: int, words: int) -> _Stream:
 
 def _size(shape: Shape) -> int:
     """The number of elements of ``shape``."""
-    n = shape if isinstance(shape, int) else math.prod(shape)
-    if n < 0 or (not isinstance(shape, int) and min(shape, default=0) < 0):
+    if isinstance(shape, int):
+        n = least = shape
+    else:
+        n, least = math.prod(shape), min(shape) if shape else 0
+    if least < 0:
         raise ValueError(f"shape: expected sizes >= 0, got {shape}")
     return n
 
@@ -144,10 +150,9 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
     Complex numbers have independent uniform real and imaginary parts.
     """
     dtype, n = np.dtype(dtype), _size(shape)
-    name = dtype.type.__name__
-    if name in ("float32", "float64"):
-        kind: Any  # the overloads want literals
-        per_word, kind = (2, "f4") if name == "float32" else (1, "f8")
+    known = _PER_WORD.get(dtype)
+    if known is not None:
+        per_word, kind = known
         if n < 2 * _WIDE:
             return _at(seed, offset, -(-n // per_word)).generator.random(shape, kind)
         out = np.empty(n, dtype)
@@ -162,7 +167,7 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
     if dtype.kind == "c":
         part = np.float32 if bits == 64 else np.float64
         return uniform(seed, offset, 2 * n, part).view(dtype).reshape(shape)
-    keep = 11 if name == "float16" else 8
+    keep = 11 if dtype.kind == "f" else 8
     value = (words32(seed, offset, n) >> np.uint32(32 - keep)).astype(np.float32)
     value *= np.float32(2.0**-keep)
     return value.astype(dtype).reshape(shape)
@@ -262,10 +267,13 @@ def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
     is_complex = dtype.kind == "c"
     pairs = n if is_complex else (n + 1) // 2
     wide = bits == 128 if is_complex else bits == 64  # two words per pair, not one
-    out = np.empty(2 * pairs, np.float64 if wide else np.float32)
     if pairs <= _FEW:
-        _normal_few(words64(seed, offset, 2 * pairs if wide else pairs), wide, is_complex, out)
+        few = _normal_few(words64(seed, offset, 2 * pairs if wide else pairs), wide, is_complex)
+        if dtype in _PER_WORD:
+            return np.array(few if n == 2 * pairs else few[:n], dtype).reshape(shape)
+        out = np.array(few, np.float64 if wide else np.float32)
     else:
+        out = np.empty(2 * pairs, np.float64 if wide else np.float32)
 
         def fill(start: int, count: int) -> None:
             if wide:
@@ -289,7 +297,7 @@ def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
     return out[:n].astype(dtype, copy=False).reshape(shape)
 
 
-def _normal_few(words: Words, wide: bool, is_complex: bool, out: Array) -> None:
+def _normal_few(words: Words, wide: bool, is_complex: bool) -> list[float]:
     """`normal` without NumPy's cost per call, for a few pairs: the same steps, one value at a time."""
     numbers = words.tolist()
     values: list[float] = []
@@ -299,10 +307,10 @@ def _normal_few(words: Words, wide: bool, is_complex: bool, out: Array) -> None:
             length, angle = negative_log_scalar(word >> 12, 52), numbers[i + 1] & (_LIMIT - 2048)
         else:
             length, angle = negative_log_scalar(word & 0xFFFFFFFF, 32), word & 0xFFFFFFFF00000000
-        length = math.sqrt(length if is_complex else length + length)
+        length = sqrt(length if is_complex else length + length)
         cosine, sine = cos_sin_scalar(angle)
         values += (length * cosine, length * sine)
-    out[:] = values
+    return values
 
 
 def exponential(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:

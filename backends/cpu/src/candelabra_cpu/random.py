@@ -1,8 +1,16 @@
-"""Random kernels: the functions of ``philox`` under the operators' names and signatures."""
+"""Random kernels: the functions of ``philox`` under the operators' names and signatures.
+
+A loop of small draws pays NumPy's cost per call for each of them. Since a number is a function of its place in the
+stream, a draw that goes on where the one before it ended reads ahead: the next :data:`AHEAD` numbers are computed
+together and handed out until they are used up or another place is asked for.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Callable
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,20 +19,70 @@ from candelabra_cpu.backend import TO_NUMPY
 
 Shape = tuple[int, ...]
 
+AHEAD: Final = 512
+"""Numbers that are computed together; a draw of up to a sixteenth of them is a small one."""
+SMALL: Final = AHEAD // 16
+
+
+class _Ahead:
+    """What one thread has read ahead of one kind and dtype: ``values`` begin with counter ``start + 1`` of ``seed``."""
+
+    __slots__ = ("count", "draw", "dtype", "end", "per_counter", "seed", "start", "values")
+
+    def __init__(self, draw: Callable[..., Any], dtype: Any) -> None:
+        self.draw, self.dtype = draw, dtype
+        self.per_counter = 32 // max(dtype.itemsize, 4)
+        self.seed = self.start = self.end = -1
+        self.count, self.values = 0, np.empty(0, dtype)
+
+    def take(self, seed: int, offset: int, shape: Shape, n: int) -> Any:
+        """A new array of ``n`` values from counter ``offset + 1`` on."""
+        if seed == self.seed:
+            first = (offset - self.start) * self.per_counter
+            if 0 <= first <= self.count - n:
+                return self.values[first : first + n].reshape(shape).copy()
+            if offset == self.end:
+                self.values = self.draw(seed, offset, AHEAD, self.dtype)
+                self.start, self.end, self.count = offset, offset + AHEAD // self.per_counter, AHEAD
+                return self.values[:n].reshape(shape).copy()
+        self.seed, self.end, self.count = seed, offset - (-n // self.per_counter), 0
+        return self.draw(seed, offset, shape, self.dtype)
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        real = [d for d in TO_NUMPY if d.is_floating_point]
+        draws = (philox.uniform, philox.normal, philox.exponential)
+        self.ahead = {draw: {d: _Ahead(draw, TO_NUMPY[d]) for d in real} for draw in draws}
+
+
+_of_thread: Final = _OfThread()
+_LAST: Final = (1 << 64) - AHEAD
+"""Nothing is read ahead from the last counters on."""
+
+
+def _drawn(draw: Any, shape: Shape, seed: int, offset: int, dtype: Any) -> Any:
+    n = prod(shape)
+    if 0 < n <= SMALL and offset < _LAST:
+        reader = _of_thread.ahead[draw].get(dtype)
+        if reader is not None:
+            return reader.take(seed, offset, shape, n)
+    return draw(seed, offset, shape, TO_NUMPY[dtype])
+
 
 def random_uniform(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
     """Uniform numbers in [0, 1)."""
-    return np.asarray(philox.uniform(seed, offset, shape, TO_NUMPY[dtype]))
+    return _drawn(philox.uniform, shape, seed, offset, dtype)
 
 
 def random_normal(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
     """Standard normal numbers."""
-    return np.asarray(philox.normal(seed, offset, shape, TO_NUMPY[dtype]))
+    return _drawn(philox.normal, shape, seed, offset, dtype)
 
 
 def random_exponential(shape: Shape, seed: int, offset: int, dtype: Any, index: int) -> Any:
     """Exponential numbers of rate 1."""
-    return np.asarray(philox.exponential(seed, offset, shape, TO_NUMPY[dtype]))
+    return _drawn(philox.exponential, shape, seed, offset, dtype)
 
 
 def random_integers(shape: Shape, low: int, high: int, seed: int, offset: int, dtype: Any, index: int) -> Any:

@@ -115,9 +115,8 @@ def check_writable(target: Tensor) -> None:
         )
     if state.bits & NO_GRAD:
         return
-    refused = getattr(target, "_inplace_refused", None)
-    if refused is not None:
-        raise RuntimeError(refused)
+    if target._inplace_refused is not None:
+        raise RuntimeError(target._inplace_refused)
     node = target._node
     if node is not None and node.is_leaf:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")

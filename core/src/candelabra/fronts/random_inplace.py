@@ -61,6 +61,8 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Generator
     d = input.dtype
     check_floating("check_uniform_bounds", d)
     low, high = float(from_), float(to)
+    if (low, high) == (0, 1):
+        return _fill(input, draw("uniform_", "uniform", _target(input), d, input._instance, generator))
     real, limit = d.to_real(), finfo(d).max
     for name, value in (("from", low), ("to", high)):
         if not -limit <= value <= limit:
@@ -73,7 +75,7 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Generator
             f"and from={low:g} which result in to-from to exceed the limit"
         )
     noise = draw("uniform_", "uniform", _target(input), d, input._instance, generator)
-    if d.category == COMPLEX and (low, high) != (0, 1):
+    if d.category == COMPLEX:
         noise = scaled(noise, high - low, complex(low, low))
     else:
         noise = scaled(noise, high - low, low)

@@ -22,6 +22,9 @@ CPP_NAMES = {
     "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
 }  # fmt: skip
 """What PyTorch calls a dtype in the errors of its random functions."""
+_RECORDS = {
+    "uniform": random.random_uniform, "normal": random.random_normal, "exponential": random.random_exponential,
+}  # fmt: skip
 EXACT = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}
 """Up to here a floating dtype holds every integer."""
 
@@ -38,8 +41,9 @@ def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
 def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any) -> Tensor:
     """``shape`` numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
     instance.keys_for(d)  # refused before the generator moves
-    record: Operator[..., Any] = getattr(random, f"random_{kind}")
-    creation.given_shape(record, (shape,))
+    record: Operator[..., Any] = _RECORDS[kind]
+    if min(shape, default=0) < 0:
+        creation.given_shape(record, (shape,))
     seed, offset = generator_of(name, generator, instance).take(counters_used(kind, prod(shape), d.name))
     out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
     return out
