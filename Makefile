@@ -25,11 +25,12 @@ demo: .venv/.demo ## learn to read handwritten digits
 test: .venv/.test ## all tests
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-lint: .venv/.lint ## style, types, and whether the stubs are those of the code
+lint: .venv/.lint ## style, types, and whether what is generated is current
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy --strict
 	.venv/bin/python tools/stubs.py --check
+	.venv/bin/python tools/operators.py --check
 
 bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)

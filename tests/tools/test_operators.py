@@ -65,3 +65,16 @@ def test_a_front_over_a_record_of_its_name_tells_of_the_record_too(pages: dict[s
     (section,) = re.findall(r"## add\n(.+?)\n## ", pages["arithmetic"], re.S)
     assert "alpha" in section
     assert "- derivative: its own, with respect to `input`, `other`" in section
+
+
+def test_a_page_that_is_not_current_is_named(tmp_path: Path) -> None:
+    """Changed, missing and surplus pages are stale; which devices have a kernel may differ from machine to machine."""
+    operators.write(tmp_path)
+    assert operators.stale(tmp_path) == []
+    page = tmp_path / "arithmetic.md"
+    page.write_text(page.read_text().replace("- devices: ", "- devices: acme: kernel; ", 1))
+    assert operators.stale(tmp_path) == []
+    page.write_text(page.read_text() + "more\n")
+    (tmp_path / "calculus.md").unlink()
+    (tmp_path / "gone.md").write_text("a family that is no more")
+    assert operators.stale(tmp_path) == ["arithmetic.md", "calculus.md", "gone.md"]
