@@ -185,3 +185,22 @@ def test_lengths_of_half_types_do_not_overflow() -> None:
     """300 squared is more than float16 holds; the cosine of a vector with itself is 1 all the same."""
     x = cd.full((1000,), 300.0, dtype=cd.float16)
     assert cd.cosine_similarity(x, x, dim=0).item() == pytest.approx(1.0, abs=2e-3)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 2.5, float("inf")])
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 33, 50])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_pdist_of_any_number_of_points_is_the_norm_of_each_difference(name: str, n: int, p: float) -> None:
+    """Blocks of rows leave no pair out, whether or not they divide the number of points."""
+    points = np.random.default_rng(n).integers(-3, 4, (n, 3)).astype(name)
+    want = [np.linalg.norm(points[i] - points[j], p) for i in range(n) for j in range(i + 1, n)]
+    found = cd.pdist(cd.tensor(points), p)
+    assert found.dtype == getattr(cd, name)
+    np.testing.assert_allclose(found.numpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+def test_pdist_says_nan_and_infinity(p: float) -> None:
+    """A NaN among the coordinates makes its distances NaN, an infinite one makes them infinite."""
+    points = cd.tensor([[0.0, 1.0], [float("nan"), 2.0], [float("inf"), 0.0]])
+    np.testing.assert_array_equal(cd.pdist(points, p).numpy(), [np.nan, np.inf, np.nan])

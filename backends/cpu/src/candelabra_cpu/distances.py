@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf, prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -100,18 +100,40 @@ def pdist(x: Any, p: float) -> Any:
         raise ValueError("the points are rows of floating numbers")
     n = len(x)
     out = np.zeros(n * (n - 1) // 2, x.dtype)
-    if not x.shape[1]:
+    if not x.size:
         return out
+    compiled = _compiled(x, p)
+    lengths = compiled or (lambda rows, others: _lengths(x[rows, None] - x[others], p))
+    step = ROWS if compiled else max(1, min(ROWS, BLOCK // x.size))
+    blocks = -(-n // step)
 
     def work(first: int, last: int) -> None:
-        for i in range(first, last):  # row i is followed by n - 1 - i others; i and n - 2 - i are as long together
-            for row in {i, n - 2 - i}:
-                start = row * (2 * n - row - 1) // 2
-                d = x[row + 1 :] - x[row]
-                out[start : start + n - 1 - row] = _lengths(d[None], p)[0]
+        for k in range(first, last):
+            for block in {k, blocks - 1 - k}:  # the early blocks have the most later rows
+                start, stop = block * step, min((block + 1) * step, n)
+                found = lengths(slice(start, stop), slice(start + 1, n))
+                for i in range(start, stop):
+                    place = i * (2 * n - i - 1) // 2
+                    out[place : place + n - 1 - i] = found[i - start, i - start :]
 
-    split(n // 2, 2 * n * n * x.shape[1], work)
+    split((blocks + 1) // 2, 2 * n * n * x.shape[1], work)
     return out
+
+
+ROWS: Final = 16
+"""Rows that are compared with all later ones at once."""
+COMPILED: Final = {1.0: "cityblock", 2.0: "euclidean", inf: "chebyshev"}
+"""The norms that SciPy has a loop for, by its names."""
+
+
+def _compiled(x: Any, p: float) -> Callable[[slice, slice], Any] | None:
+    """SciPy's loop over the differences, in float64; None where it has none, or would not say NaN as we do."""
+    if p not in COMPILED or (p == inf and not np.isfinite(x).all()):
+        return None
+    from scipy.spatial.distance import cdist
+
+    wide, metric = np.ascontiguousarray(x, np.float64), COMPILED[p]
+    return lambda rows, others: cdist(wide[rows], wide[others], metric)
 
 
 KERNELS: dict[str, Any] = {

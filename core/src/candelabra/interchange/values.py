@@ -8,6 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra.device import instance_of_key
 from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 from candelabra.interchange.host import host_view
+from candelabra.keys import VIEW
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -40,12 +41,12 @@ def unpacked(data: memoryview, d: dtype) -> list[Any]:
 
 def item(tensor: Tensor) -> Any:
     """The one element as a Python number; ``RuntimeError`` where there are several, or none."""
-    payload = tensor._fresh()._payload
+    keys = tensor._keys
+    payload = (tensor._fresh() if keys & VIEW else tensor)._payload
     if payload.shape:
         count = tensor.numel()
         if count != 1:
             raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
-    keys = tensor._keys
     data = instance_of_key(keys).backend.to_host(payload)
     read = _READERS.get(keys & DTYPE_MASK)
     return read(data)[0] if read is not None else unpacked(data, tensor.dtype)[0]
