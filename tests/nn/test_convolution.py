@@ -98,6 +98,16 @@ def test_conv_transpose_has_both_derivatives() -> None:
     )
 
 
+def test_conv_transpose_with_more_output_padding_than_stride_has_both_derivatives() -> None:
+    """Where dilation lets ``output_padding`` exceed the stride, the gradient has the input's shape all the same."""
+    check_gradients(
+        lambda x, w, b: cd.conv_transpose2d(x, w, b, (3, 2), (1, 2), (2, 3), 2, (4, 4)),
+        normal(2, 2, 4, 4),
+        normal(2, 2, 2, 3),
+        normal(4),
+    )
+
+
 @pytest.mark.parametrize(("kernel", "dilation"), [((3, 3), 1), ((2, 4), 1), ((3, 2), 3)])
 def test_same_padding_keeps_the_size(kernel: tuple[int, int], dilation: int) -> None:
     """padding="same" puts the odd zero at the end, "valid" puts none."""

@@ -188,6 +188,15 @@ def test_pad_in_every_mode(mode: str, expected: list[int]) -> None:
     assert F.pad(cd.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode=mode).tolist() == [expected]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [((-1, 1), [2, 3, 4, 2]), ((2, -1), [2, 3, 1, 2, 3]), ((-1, -1), [2, 3]), ((-2, 3), [3, 4, 3, 4, 3])],
+)
+def test_circular_padding_wraps_what_is_left_after_cutting(sizes: tuple[int, int], expected: list[int]) -> None:
+    """Negative sizes cut off first, and only what is left repeats."""
+    assert F.pad(cd.tensor([[1.0, 2.0, 3.0, 4.0]]), sizes, mode="circular").tolist() == [expected]
+
+
 def test_pad_cuts_fills_and_copies() -> None:
     """Negative sizes cut off, a value fills, and nothing to pad is a copy; gradients come back to the input."""
     x = cd.tensor([[1.0, 2.0, 3.0]]).requires_grad_()
@@ -224,6 +233,11 @@ def test_pad_cuts_fills_and_copies() -> None:
             lambda: F.pad(cd.ones(1, 2), (3, 0), "circular"),
             RuntimeError,
             "Padding value causes wrapping around more than once.",
+        ),
+        (
+            lambda: F.pad(cd.ones(1, 2), (-2, 1), "circular"),
+            RuntimeError,
+            "Negative padding value is resulting in an empty dimension.",
         ),
         (
             lambda: F.pad(cd.ones(1, 0), (1, 0), "replicate"),

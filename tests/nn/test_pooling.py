@@ -130,6 +130,31 @@ def test_avg_pool_of_other_ranks() -> None:
     np.testing.assert_allclose(array(F.avg_pool3d(tensor(y), 2)), average(y, (2, 2, 0, 1, False), True, None))
 
 
+def test_avg_pool_of_integers_rounds_towards_zero() -> None:
+    """As a division of integers in C does."""
+    x = tensor(np.array([[0, -1, -2, -3, 4, 5, -5, 0]]))
+    assert F.avg_pool1d(x, 2).tolist() == [[0, -2, 4, -2]]
+    assert F.avg_pool2d(x.reshape((1, 2, 4)), 2, divisor_override=3).tolist() == [[[2, -3]]]
+
+
+@pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16])
+def test_max_pool_of_half_types(dtype: cd.dtype) -> None:
+    """Values, indices and gradients of half types, NaN and padding included; overlapping gradients add up."""
+    x = tensor(normal(1, 2, 6, 6)).to(dtype)
+    values, indices = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    assert values.dtype is dtype
+    expected, places = F.max_pool2d(x.double(), 3, 2, 1, return_indices=True)
+    assert values.double().tolist() == expected.tolist()
+    assert indices.tolist() == places.tolist()
+    assert F.max_pool2d(x, 3, 2, 1).tolist() == values.tolist()
+    x.requires_grad_()
+    (g,) = grad(F.max_pool2d(x, 3, 1).sum(), [x])
+    wide = x.detach().double().requires_grad_()
+    assert g.dtype is dtype
+    assert g.tolist() == grad(F.max_pool2d(wide, 3, 1).sum(), [wide])[0].tolist()
+    assert F.max_pool1d(cd.tensor([[1.0, float("nan"), 0.0]], dtype=dtype), 2, 1).isnan().tolist() == [[True, True]]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, (5, 4), (None, 2)])
 def test_adaptive_avg_pool_covers_the_input(size: Any) -> None:
     """Window i runs from floor(i * n / m) to ceil((i + 1) * n / m)."""

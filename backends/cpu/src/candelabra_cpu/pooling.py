@@ -113,7 +113,6 @@ def sum_pool_adjoint(y: Any, shape: Ints, kernel: Ints, stride: Ints, padding: I
 
 
 KERNELS: dict[str, Any] = {name: quiet(widened(kernel)) for name, kernel in (
-    ("sum_pool", sum_pool), ("sum_pool_adjoint", sum_pool_adjoint),
-)} | {name: quiet(kernel) for name, kernel in (
-    ("max_pool", max_pool), ("max_pool_values", max_pool_values), ("scatter_planes", scatter_planes),
+    ("sum_pool", sum_pool), ("sum_pool_adjoint", sum_pool_adjoint), ("max_pool", max_pool),
+    ("max_pool_values", max_pool_values), ("scatter_planes", scatter_planes),
 )}  # fmt: skip

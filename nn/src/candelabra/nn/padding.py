@@ -89,5 +89,11 @@ def _taken(x: Any, dim: int, before: int, after: int, mode: str) -> Any:
         raise RuntimeError("Padding value causes wrapping around more than once.")
     if size == 0:
         raise RuntimeError(f"Expected dimension {dim} of the input to be non-zero for padding, but got {list(x.shape)}")
+    if mode == "circular" and min(before, after) < 0:
+        # What is cut off is gone before anything wraps around; the other modes look at the whole input.
+        x = _constant(x, dim, min(before, 0), min(after, 0), 0)
+        before, after, size = max(before, 0), max(after, 0), x.shape[dim]
+        if size == 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension.")
     places = [_PLACES[mode](i, size) for i in range(-before, size + after)]
     return index_select(x, dim, public_function("tensor")(places, device=x.device))

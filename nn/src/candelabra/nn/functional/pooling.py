@@ -163,7 +163,7 @@ def _avg_pool(
         counted = tuple(n + 2 * p for n, p in zip(spatial, around, strict=True)) if count_include_pad else spatial
         ones = full((1, *counted), 1, dtype=input.dtype, device=input.device)
         divisor = pooling.sum_pool(ones, kernel, steps, (0,) * rank if count_include_pad else around, spread, places)
-    return total / divisor if input.dtype.is_floating_point else total.div(divisor, rounding_mode="floor")
+    return total / divisor if input.dtype.is_floating_point else total.div(divisor, rounding_mode="trunc")
 
 
 @front(method=False)

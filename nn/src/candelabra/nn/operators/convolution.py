@@ -100,6 +100,20 @@ def _over_places(g: Tensor) -> Tensor:
     return g.sum((0, *range(2, g.ndim)))
 
 
+def _conv_at(
+    input: Tensor, weight: Tensor, places: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """:func:`conv` at the first ``places``.
+
+    The shape given to an adjoint may have room for more, where PyTorch's ``output_padding`` exceeds the stride.
+    """
+    out: Tensor = conv(input, weight, None, stride, padding, dilation, groups)
+    for dim, size in enumerate(places, 2):
+        if out.shape[dim] != size:
+            out = out.narrow(dim, 0, size)
+    return out
+
+
 conv.vjp(
     input=lambda g, input_spec, weight, stride, padding, dilation, groups: conv_input(
         g, weight.conj(), input_spec.shape, stride, padding, dilation, groups
@@ -110,8 +124,8 @@ conv.vjp(
     bias=lambda g: _over_places(g),
 )
 conv_input.vjp(
-    output=lambda g, weight, stride, padding, dilation, groups: conv(
-        g, weight.conj(), None, stride, padding, dilation, groups
+    output=lambda g, output_spec, weight, stride, padding, dilation, groups: _conv_at(
+        g, weight.conj(), output_spec.shape[2:], stride, padding, dilation, groups
     ),
     weight=lambda g, output, weight_spec, stride, padding, dilation, groups: conv_weight(
         g, output.conj(), weight_spec.shape, stride, padding, dilation, groups
@@ -121,7 +135,7 @@ conv_weight.vjp(
     input=lambda g, input_spec, output, stride, padding, dilation, groups: conv_input(
         output.conj(), g, input_spec.shape, stride, padding, dilation, groups
     ),
-    output=lambda g, input, stride, padding, dilation, groups: conv(
-        input.conj(), g, None, stride, padding, dilation, groups
+    output=lambda g, input, output_spec, stride, padding, dilation, groups: _conv_at(
+        input.conj(), g, output_spec.shape[2:], stride, padding, dilation, groups
     ),
 )
