@@ -147,7 +147,7 @@ def test_integer_ranges_cut_off_first(arguments: Any, dtype: str, wanted: Any) -
 
 # -- triangles --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("offset", [-4, -1, 0, 1, 5])
-@pytest.mark.parametrize(("row", "col"), [(3, 3), (2, 4), (4, 2), (0, 3), (3, 0)])
+@pytest.mark.parametrize(("row", "col"), [(3, 3), (2, 4), (4, 2), (0, 3), (3, 0), (700, 90), (2, 40_000)])
 def test_triangles_of_indices(row: int, col: int, offset: int) -> None:
     """In the order of the rows, as NumPy's."""
     for name in ("tril_indices", "triu_indices"):

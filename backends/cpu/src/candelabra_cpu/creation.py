@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -48,6 +48,28 @@ def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
     return (out.real if wanted.kind != "c" and wide is np.complex128 else out).astype(wanted, copy=False)
 
 
+def triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any, index: int) -> Any:
+    """Rows and columns of the places of a triangle, a few rows at a time: fresh memory costs more than the work."""
+    rows = np.arange(row)
+    firsts = np.clip(rows + offset, 0, col) if upper else np.zeros_like(rows)
+    counts = col - firsts if upper else np.clip(rows + (offset + 1), 0, col)
+    ends = counts.cumsum()
+    out = allocate((2, int(ends[-1]) if row else 0), dtype)
+    step = max(1, TOGETHER // max(col, 1))
+    for some in range(0, row, step):
+        block = slice(some, some + step)
+        first, last = int(ends[some] - counts[some]), int(ends[block][-1])
+        out[0, first:last] = np.repeat(rows[block], counts[block])
+        shift = np.repeat((firsts - ends + counts)[block], counts[block])
+        shift += np.arange(first, last)
+        out[1, first:last] = shift
+    return out
+
+
+TOGETHER: Final = 1 << 15
+"""Places of a triangle that are found together."""
+
+
 def clone(x: Any) -> Any:
     """A contiguous copy."""
     return x.copy()
@@ -84,6 +106,6 @@ def copied_(x: Any, src: Any) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "full": full, "arange": quiet(arange), "linspace": quiet(linspace),
+    "full": full, "triangle_indices": quiet(triangle_indices), "arange": quiet(arange), "linspace": quiet(linspace),
     "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
 }  # fmt: skip

@@ -26,11 +26,14 @@ from candelabra.fronts.forms import factory
 from candelabra.fronts.registry import front
 from candelabra.fronts.shaping import sizes
 from candelabra.operator.arguments import as_dtype
+from candelabra.operator.promotion import unpromoted
+from candelabra.operator.record import operator
+from candelabra.operator.rules import by
 from candelabra.ops import creation
 from candelabra.ops.strided import extent
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra.typing import Device, DType, Tensor
 
 
 def _marked(made: Tensor, requires_grad: bool) -> Tensor:
@@ -176,6 +179,25 @@ def logspace(
 
 
 # -- triangles --------------------------------------------------------------------------------------------------------
+@by
+def _pairs(row: int, col: int, offset: int, upper: bool, *_: object) -> tuple[int, int]:
+    below = sum(min(max(i + offset + (not upper), 0), col) for i in range(row))
+    return 2, row * col - below if upper else below
+
+
+@operator(_pairs, promote=unpromoted, method=False, out=False, public=False)
+def triangle_indices(row: int, col: int, offset: int, upper: bool, *, dtype: DType, device: Device) -> Tensor:
+    """Rows and columns of a matrix's places up to the diagonal (from it on, if ``upper``), in the order of the rows."""
+    rows = creation.arange(0, 1, row, dtype=int64, device=device).reshape((row, 1))
+    columns = creation.arange(0, 1, col, dtype=int64, device=device)
+    inside = columns - rows >= offset if upper else columns - rows <= offset
+    found: Tensor = inside.nonzero().t().contiguous().to(dtype)
+    return found
+
+
+triangle_indices.no_gradient("made from numbers")
+
+
 def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, device: Any) -> Tensor:
     for word, size in (("row", row), ("col", col)):
         if size < 0:
@@ -184,10 +206,8 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, device: An
     if d.category >= FLOATING or d.category < INTEGER:
         raise NotImplementedError(f"\"{name}\" not implemented for '{PYTHON_NAMES[d.name]}'")
     place = open_device(device)
-    rows = creation.arange(0, 1, row, dtype=int64, device=place).reshape((row, 1))
-    columns = creation.arange(0, 1, col, dtype=int64, device=place)
-    inside = columns - rows <= offset if name == "tril_indices" else columns - rows >= offset
-    return inside.nonzero().t().contiguous().to(d)
+    made: Tensor = triangle_indices(row, col, offset, name == "triu_indices", dtype=d, device=place)
+    return made
 
 
 @front(method=False)
