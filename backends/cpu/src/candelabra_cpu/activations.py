@@ -124,7 +124,7 @@ def silu(x: Any) -> Any:
 
 
 def silu_backward(g: Any, x: Any) -> Any:
-    """``g * s * (1 + x * (1 - s))``, s = sigmoid(x)."""
+    """``g * conj(s * (1 + x * (1 - s)))``, s = sigmoid(x)."""
     g, x = np.broadcast_arrays(g, x)
     out = np.empty(x.shape, x.dtype)
 
@@ -137,6 +137,8 @@ def silu_backward(g: Any, x: Any) -> Any:
         np.multiply(block, v, out=block)
         np.add(block, 1, out=block)
         np.multiply(block, s, out=block)
+        if block.dtype.kind == "c":
+            np.conjugate(block, out=block)
         np.multiply(block, grad, out=block)
 
     each_run(work, out, x, g)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dispatch.out import store
 from candelabra.fronts.registry import front
 from candelabra.nn.operators import activations as network
 from candelabra.operator.arguments import wrap_dim
@@ -96,12 +97,12 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return celu(input, alpha, True)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """``input * Phi(input)``; ``approximate="tanh"`` is the faster formula of that name."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
-    out: Tensor = network.gelu.function(input, approximate)
-    return out
+    made: Tensor = network.gelu.function(input, approximate, out=out)
+    return made
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -114,16 +115,16 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return _applied(lambda x: x * network.softplus(x).tanh(), inplace, input)
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """``log(1 + exp(beta * input)) / beta``, a smooth :func:`relu`; linear above ``threshold``."""
-    out: Tensor = network.softplus(input, float(beta), float(threshold))
-    return out
+    made: Tensor = network.softplus.function(input, float(beta), float(threshold), out=out)
+    return made
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``log(sigmoid(input))``."""
-    out: Tensor = network.log_sigmoid(input)
-    return out
+    made: Tensor = network.log_sigmoid.function(input, out=out)
+    return made
 
 
 @front(method=False)
@@ -159,17 +160,19 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @front
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """0 where ``abs(input) <= lambd``, else ``input``."""
-    return input.masked_fill(input.abs() <= lambd, 0)
+    made: Tensor = store("hardshrink", input.masked_fill(input.abs() <= lambd, 0), out)
+    return made
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """``input`` moved towards 0 by ``lambd``, and 0 where that would cross it."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
     moved = where(input > 0, input - lambd, input + lambd)
-    return moved.masked_fill(input.abs() <= lambd, 0)
+    made: Tensor = store("softshrink", moved.masked_fill(input.abs() <= lambd, 0), out)
+    return made
 
 
 def tanhshrink(input: Tensor) -> Tensor:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from candelabra.dispatch.out import store
 from candelabra.dtypes import PYTHON_NAMES
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) or ()."""
     if weight.dtype is not input.dtype:
         a, b = (PYTHON_NAMES[t.dtype.name].lower() for t in (input, weight))
@@ -19,8 +20,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D"
         )
-    out: Tensor = input @ (weight.t() if weight.ndim == 2 else weight)
-    return out if bias is None else out + bias
+    made: Tensor = input @ (weight.t() if weight.ndim == 2 else weight)
+    stored: Tensor = store("linear", made if bias is None else made + bias, out)
+    return stored
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -36,5 +38,5 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         )
     count, width, other = weight.shape
     halfway = input1 @ weight.permute(1, 0, 2).reshape((width, count * other))
-    out = (halfway.reshape((*input1.shape[:-1], count, other)) * input2.unsqueeze(-2)).sum(-1)
+    out = (halfway.reshape((*input1.shape[:-1], count, other)) * input2.unsqueeze(-2)).sum(-1, dtype=input1.dtype)
     return out if bias is None else out + bias

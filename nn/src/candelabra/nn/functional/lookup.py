@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.keys import NO_GRAD, mode
+from candelabra.keys import NO_GRAD, mode, state
 from candelabra.nn.operators import embedding as lookup
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def embedding(
     """The rows of ``weight`` (rows, width) that ``input``, of int64 or int32, names: shape (*input.shape, width).
 
     The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first scaled down, in place, to
-    that norm. ``sparse`` gradients are refused: there are no sparse tensors.
+    that norm. ``sparse`` gradients are refused where one would be recorded: there are no sparse tensors.
     """
     if isinstance(padding_idx, bool) or (
         padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]
@@ -35,7 +35,7 @@ def embedding(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"{PYTHON_NAMES[input.dtype.name]} instead (while checking arguments for embedding)"
         )
-    if sparse:
+    if sparse and weight.requires_grad and not state.bits & NO_GRAD:
         raise RuntimeError("embedding(): sparse gradients are not supported, use sparse=False")
     if max_norm is not None:
         _shrink_rows(weight, input, max_norm, norm_type)

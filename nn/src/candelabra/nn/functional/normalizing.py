@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from candelabra.dtypes import PYTHON_NAMES, float32
+from candelabra.fronts.registry import front
 from candelabra.keys import NO_GRAD, mode
 from candelabra.nn.operators.normalization import normalize
+from candelabra.ops.creation import cast
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
 
 
+@front(method=False)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -51,20 +55,32 @@ def _normalized_dims(
     return tuple(range(first, len(shape)))
 
 
+@front(method=False)
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Divide by the root of the mean square over the last dims; ``eps`` is the dtype's smallest step unless given."""
+    """Divide by the root of the mean square over the last dims; ``eps`` is the dtype's smallest step unless given.
+
+    The result has the input's dtype. Half types compute in float32, whose step they use; of complex numbers the square
+    is not that of the modulus, as in PyTorch. Zhang and Sennrich, Root mean square layer normalization, 2019.
+    """
     dims = _normalized_dims(input, normalized_shape, weight, None)
-    if eps is None:
-        eps = _STEPS[input.dtype.name]
-    out = input * ((input * input).mean(dims, True) + eps).rsqrt()
-    return out if weight is None else out * weight
+    name = input.dtype.name
+    if name not in _STEPS:
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{PYTHON_NAMES[name]}'")
+    wide: Tensor = cast(input, dtype=float32) if name in ("float16", "bfloat16") else input
+    out = wide * ((wide * wide).mean(dims, True) + (_STEPS[name] if eps is None else eps)).rsqrt()
+    if weight is not None:
+        out = out * weight
+    result: Tensor = out if out.dtype is input.dtype else cast(out, dtype=input.dtype)
+    return result
 
 
-_STEPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+_STEPS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23)
+_STEPS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)
 
 
+@front(method=False)
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -113,7 +129,8 @@ def batch_norm(
 
     In training the running statistics move towards the batch's (the unbiased variance) by ``momentum``, in place.
     """
-    channels, rank = input.shape[1], input.ndim
+    rank = input.ndim
+    channels = input.shape[1] if rank > 1 else 0
     affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
     stored = [
         _per_channel(n, t, channels, rank) for n, t in (("running_mean", running_mean), ("running_var", running_var))
@@ -130,8 +147,14 @@ def batch_norm(
             scale = scale * affine[0]
         out = (input - mean) * scale
         return out if affine[1] is None else out + affine[1]
-    count = input.numel() // max(channels, 1)
-    if count <= 1:
+    if not input.numel():
+        # No statistics to take, and none to move.
+        out = input.clone() if affine[0] is None else input * affine[0]
+        return out if affine[1] is None else out + affine[1]
+    if rank < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    count = input.numel() // channels
+    if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
     _move_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.dispatch.out import store
 from candelabra.fronts.registry import front
 from candelabra.keys import AUTOGRAD, NO_GRAD, state
 from candelabra.nn.functional.sizes import Ints, per_dim
@@ -187,12 +188,16 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
 
     Padding counts as zeros, or not at all with ``count_include_pad=False``; ``divisor_override`` divides instead.
     """
-    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    made = _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    stored: Tensor = store("avg_pool2d", made, out)
+    return stored
 
 
 def avg_pool3d(
@@ -203,9 +208,13 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W); see :func:`avg_pool2d`."""
-    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    made = _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    stored: Tensor = store("avg_pool3d", made, out)
+    return stored
 
 
 def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:

@@ -50,17 +50,17 @@ def gelu_backward(grad: Tensor, input: Tensor, approximate: str) -> Tensor:
 gelu.vjp(input=lambda g, input, approximate: gelu_backward(g, input, approximate))
 
 
-@operator(pointwise, accepts=FLOATS, public=False, method=False)
+@operator(pointwise, accepts="floating", public=False, method=False)
 def silu(input: Tensor) -> Tensor:
     """``input * sigmoid(input)``, also called swish."""
     return input / ((-input).exp() + 1)
 
 
-@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+@operator(pointwise, accepts="floating", public=False, method=False, out=False, inplace=False)
 def silu_backward(grad: Tensor, input: Tensor) -> Tensor:
-    """The gradient of silu's input: ``grad * s * (1 + x * (1 - s))`` with s = sigmoid(x)."""
+    """The gradient of silu's input: ``grad * conj(s * (1 + x * (1 - s)))`` with s = sigmoid(x)."""
     s = input.sigmoid()
-    return grad * s * (input * (1 - s) + 1)
+    return grad * (s * (input * (1 - s) + 1)).conj()
 
 
 silu.vjp(input=lambda g, input: silu_backward(g, input))
