@@ -11,29 +11,51 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu import philox
+from candelabra_cpu.parallel import split
 from candelabra_cpu.quiet import quiet
 
 SUMMED = 16.0
 """Up to this rate the probabilities are summed term by term; above, the distribution function is evaluated."""
 EXPANDED = 1e4
 """From this variance on the expansion of the quantile is the number: its error is far below one."""
+COST = 16
+"""An incomplete gamma or beta function takes as long as so many other operations."""
 STEPS = 10000
 """More steps from a first guess than ever occur."""
 
 
 def inverted(u: Any, guess: Any, distribution: Callable[[Any, Any], Any], highest: Any) -> Any:
     """The smallest whole k in [0, highest] with ``distribution(k, which) > u``, searched from ``guess``."""
+    parts = split(u.size, u.size * COST, lambda a, b: _searched(u[a:b], guess[a:b], distribution, highest[a:b], a))
+    return np.concatenate(parts)
+
+
+def tabled(u: Any, guess: Any, distribution: Callable[[Any, Any], Any], highest: float) -> Any | None:
+    """As :func:`inverted` where all share one distribution: looked up in a table of it.
+
+    None where rounding makes the table other than ascending, or where it does not reach as far as ``u``.
+    """
+    first, last = max(guess.min() - 2, 0.0), min(guess.max() + 2, highest)
+    if not last - first < u.size:
+        return None
+    table = distribution(np.arange(first, last + 1), 0)
+    if (np.diff(table) < 0).any() or (first and table[0] > u.min()) or (last < highest and table[-1] <= u.max()):
+        return None
+    return np.minimum(first + np.searchsorted(table, u, side="right"), highest)
+
+
+def _searched(u: Any, guess: Any, distribution: Callable[[Any, Any], Any], highest: Any, start: int) -> Any:
     k = np.clip(guess, 0, highest)
     active = np.flatnonzero(k < highest)
     for _ in range(STEPS):
-        active = active[(distribution(k[active], active) <= u[active]) & (k[active] < highest[active])]
+        active = active[(distribution(k[active], start + active) <= u[active]) & (k[active] < highest[active])]
         if not active.size:
             break
         k[active] += 1
     active = np.flatnonzero(k > 0)
     for _ in range(STEPS):
         active = active[k[active] > 0]
-        active = active[distribution(k[active] - 1, active) > u[active]]
+        active = active[distribution(k[active] - 1, start + active) > u[active]]
         if not active.size:
             break
         k[active] -= 1
@@ -67,6 +89,10 @@ def _summed(u: Any, rate: Any) -> Any:
     return k
 
 
+def _alike(values: Any) -> bool:
+    return bool(values.size) and values.min() == values.max()
+
+
 def random_poisson(rate: Any, seed: int, offset: int) -> Any:
     """Poisson numbers; ValueError for negative rates."""
     from scipy.special import gammaincc
@@ -83,8 +109,15 @@ def random_poisson(rate: Any, seed: int, offset: int) -> Any:
         mean, words = wide[many], u[many]
         guess = _guess(words, mean, mean, 1 / np.sqrt(mean), 1 / mean)
         near = np.flatnonzero(mean < EXPANDED)
-        highest = np.full(near.shape, np.inf)
-        guess[near] = inverted(words[near], guess[near], lambda k, i: gammaincc(k + 1, mean[near][i]), highest)
+        rates = mean[near]
+
+        def distribution(k: Any, i: Any) -> Any:
+            return gammaincc(k + 1, rates[i])
+
+        found = tabled(words[near], guess[near], distribution, np.inf) if _alike(rates) else None
+        if found is None:
+            found = inverted(words[near], guess[near], distribution, np.full(near.shape, np.inf))
+        guess[near] = found
         out[many] = guess
     return out.astype(rate.dtype).reshape(rate.shape)
 
@@ -105,7 +138,12 @@ def random_binomial(count: Any, prob: Any, seed: int, offset: int) -> Any:
     k = np.clip(_guess(words, trials * rare, variance, skew, excess), 0, trials)
     near = np.flatnonzero(variance < EXPANDED)
     few, rest = trials[near], 1 - rare[near]
-    k[near] = inverted(words[near], k[near], lambda k, i: betainc(few[i] - k, k + 1, rest[i]), few)
+
+    def distribution(k: Any, i: Any) -> Any:
+        return betainc(few[i] - k, k + 1, rest[i])
+
+    found = tabled(words[near], k[near], distribution, few[0]) if _alike(few) and _alike(rest) else None
+    k[near] = inverted(words[near], k[near], distribution, few) if found is None else found
     out[drawn] = np.where(flipped, trials - k, k)
     return out.astype(count.dtype).reshape(count.shape)
 

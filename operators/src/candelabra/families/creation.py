@@ -181,7 +181,9 @@ def logspace(
 # -- triangles --------------------------------------------------------------------------------------------------------
 @by
 def _pairs(row: int, col: int, offset: int, upper: bool, *_: object) -> tuple[int, int]:
-    below = sum(min(max(i + offset + (not upper), 0), col) for i in range(row))
+    reach = offset if upper else offset + 1
+    widths: list[int] = [min(max(i + reach, 0), col) for i in range(row)]
+    below = sum(widths)
     return 2, row * col - below if upper else below
 
 
