@@ -13,8 +13,11 @@ import numpy as np
 
 from candelabra_cpu.blocks import blockwise, large_in_blocks, large_in_blocks_into
 from candelabra_cpu.complex_numbers import for_complex, for_complex_into
+from candelabra_cpu.float32 import FUNCTIONS
+from candelabra_cpu.halves import widened
 from candelabra_cpu.pointwise import choose
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into
+from candelabra_cpu.vectors import vectored
 
 Kernel = Callable[..., Any]
 
@@ -105,6 +108,22 @@ SLOW: dict[str, tuple[np.ufunc, Kernel]] = {
 """NumPy's functions of a nanosecond an element and more, and what serves large arrays."""
 
 
+def _sigmoid(x: Any) -> Any:
+    one = x.dtype.type(1)
+    return np.divide(one, np.add(np.exp(np.negative(x)), one))
+
+
+def _angle(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return KERNELS["atan2"](x.imag, x.real)
+    return np.where(x == x, np.less(x, 0).astype(x.dtype) * x.dtype.type(math.pi), x)
+
+
+def in_passes(name: str, small: Kernel, into: bool = False) -> Kernel:
+    """``small``, but for large arrays of float32 and narrower the passes of float32.py, where there are some."""
+    return vectored(small, FUNCTIONS[name], into) if name in FUNCTIONS else small
+
+
 def _quieted(ufunc: np.ufunc) -> Kernel:
     return quiet1(ufunc) if ufunc.nin == 1 else quiet2(ufunc)
 
@@ -134,6 +153,7 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 
 KERNELS: dict[str, Any] = {
+    "angle": in_passes("angle", quiet1(_angle)),
     "addcmul": blockwise(_addcmul),
     "addcdiv": blockwise(_addcdiv),
     "lerp": blockwise(_lerp),
@@ -142,14 +162,21 @@ KERNELS: dict[str, Any] = {
     "frexp": quiet(_frexp),
     "gcd": _without_bools(np.gcd),
     "lcm": _without_bools(np.lcm),
-    "logaddexp": blockwise(_logaddexp),
+    "frac": in_passes("frac", quiet1(lambda x: np.subtract(x, np.trunc(x)))),
+    "logaddexp": in_passes("logaddexp", blockwise(_logaddexp)),
     "logaddexp2": blockwise(_logaddexp2),
+    "nextafter": vectored(quiet2(np.nextafter), FUNCTIONS["nextafter"], dtypes="f"),
+    "rsqrt": in_passes("rsqrt", quiet1(widened(lambda x: np.divide(x.dtype.type(1), np.sqrt(x))))),
+    "sigmoid": in_passes("sigmoid", quiet1(widened(_sigmoid))),
     "nan_to_num": quiet(_nan_to_num),
     "sinc": blockwise(_sinc),
     "signbit": quiet1(lambda x: np.signbit(x) if x.dtype.kind not in "iub" else x < x.dtype.type(0)),
-    **{name: for_complex(name, large_in_blocks(_quieted(ufunc), function)) for name, (ufunc, function) in SLOW.items()},
     **{
-        name + "_": for_complex_into(name, large_in_blocks_into(quiet_into(ufunc), function))
+        name: for_complex(name, in_passes(name, large_in_blocks(_quieted(ufunc), function)))
+        for name, (ufunc, function) in SLOW.items()
+    },
+    **{
+        name + "_": for_complex_into(name, in_passes(name, large_in_blocks_into(quiet_into(ufunc), function), True))
         for name, (ufunc, function) in SLOW.items()
     },
 }

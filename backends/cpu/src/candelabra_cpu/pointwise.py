@@ -9,7 +9,9 @@ from typing import Any, Final
 import numpy as np
 from candelabra.errors import IntegerDivisionByZero
 
+from candelabra_cpu.float32 import FUNCTIONS
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into, wrapped
+from candelabra_cpu.vectors import vectored
 
 _strict: Final = contextvars.copy_context()
 _strict.run(np.seterr, all="ignore")
@@ -167,7 +169,7 @@ KERNELS: dict[str, Any] = {
     "exp2": quiet1(np.exp2),
     # Comparisons are several times as fast as NumPy's logical functions of floats.
     "logical_not": quiet1(lambda x: np.logical_not(x) if x.dtype.kind == "b" else np.equal(x, 0)),
-    "conj_physical": _but_bools(np.conjugate), "sign": _but_bools(np.sign),
+    "conj_physical": _but_bools(np.conjugate), "sign": vectored(_but_bools(np.sign), FUNCTIONS["sign"]),
     # In the base they are ufuncs whose in-place forms refuse bools.
     "conj_physical_": _written(_but_bools(np.conjugate)), "sign_": _written(_but_bools(np.sign)),
 }  # fmt: skip

@@ -14,7 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from candelabra_cpu.blocks import blockwise
+from candelabra_cpu.float32 import FUNCTIONS
 from candelabra_cpu.pointwise import choose
+from candelabra_cpu.vectors import vectored
 
 Kernel = Callable[..., Any]
 
@@ -166,7 +168,8 @@ def _polygamma_of() -> Kernel:
 
 
 KERNELS: dict[str, Any] = {
-    **{name: scipys(name) for name in ("erf", "erfc", "erfinv", "i0")},
+    **{name: scipys(name) for name in ("erfc", "erfinv", "i0")},
+    "erf": vectored(scipys("erf"), FUNCTIONS["erf"]),
     **{f"special_{name}": scipys(name) for name in (
         "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "ndtri",
     )},
