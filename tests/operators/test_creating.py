@@ -8,6 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra.families.creation import triangle_indices
 
 
 # -- memory without content -------------------------------------------------------------------------------------------
@@ -222,3 +223,15 @@ def test_devices_without_float64_have_scales_and_reshapes(device: str, lantern: 
     """Exponents are computed in the widest dtype there is, and what is copied lies in C order."""
     assert np.allclose(cd.logspace(0, 2, 3, device=device).tolist(), [1, 10, 100])
     assert cd.arange(6).reshape(2, 3).to(device).t().reshape(6).tolist() == [0, 3, 1, 4, 2, 5]
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("offset", [-4, -1, 0, 1, 5])
+@pytest.mark.parametrize(("row", "col"), [(3, 3), (2, 4), (4, 2), (0, 3), (3, 0)])
+def test_the_operator_of_triangles_knows_its_size_and_has_a_body(row: int, col: int, offset: int, upper: bool) -> None:
+    """What a device without a kernel computes has the shape that the rule says and the kernel's indices."""
+    arguments = (row, col, offset, upper)
+    made = triangle_indices(*arguments, dtype=cd.int64, device=cd.device("cpu"))
+    body = triangle_indices.body(*arguments, dtype=cd.int64, device=cd.device("cpu"))
+    assert made.tolist() == body.tolist()
+    assert tuple(made.shape) == triangle_indices.rule(triangle_indices, arguments)

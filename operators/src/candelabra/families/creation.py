@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 
@@ -182,7 +183,7 @@ def logspace(
 @by
 def _pairs(row: int, col: int, offset: int, upper: bool, *_: object) -> tuple[int, int]:
     reach = offset if upper else offset + 1
-    widths: list[int] = [min(max(i + reach, 0), col) for i in range(row)]
+    widths = [min(max(i + reach, 0), col) for i in builtins.range(row)]
     below = sum(widths)
     return 2, row * col - below if upper else below
 
