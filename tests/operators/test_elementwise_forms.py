@@ -228,3 +228,15 @@ def test_detach_in_place_is_a_function() -> None:
     x = cd.ones(1, requires_grad=True) * 2
     assert cd.detach_(x) is x
     assert not x.requires_grad
+
+
+def test_positive_is_the_tensor_itself() -> None:
+    """``+x`` and ``positive(x)`` copy nothing, with and without a graph, and refuse bools."""
+    x = cd.ones(2, requires_grad=True)
+    assert cd.positive(x) is x
+    assert +x is x
+    assert +(y := x * 2) is y
+    out = cd.empty(2)
+    assert cd.positive(cd.ones(2), out=out) is out
+    with pytest.raises(RuntimeError, match=r"The `\+` operator, on a bool tensor is not supported"):
+        cd.positive(cd.tensor([True]))

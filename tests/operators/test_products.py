@@ -146,6 +146,19 @@ def test_addbmm_in_place_grows_a_tensor_that_broadcasts() -> None:
     assert x.tolist() == [[8.0, 8.0], [8.0, 8.0]]
 
 
+def test_addbmm_in_place_grows_inside_a_graph() -> None:
+    """The grown tensor is part of the graph, and gradients come back to what it was made of."""
+    a, left = cd.ones(2, requires_grad=True), cd.ones(3, 2, 2, requires_grad=True)
+    x = a * 2
+    assert x.addbmm_(left, cd.ones(3, 2, 2), beta=3) is x
+    assert x.tolist() == [[12.0, 12.0], [12.0, 12.0]]
+    x.sum().backward()
+    assert a.grad.tolist() == [12.0, 12.0]
+    assert left.grad.tolist() == [[[2.0, 2.0], [2.0, 2.0]]] * 3
+    y = cd.ones(1)
+    assert y.addbmm_(left, cd.ones(3, 2, 2)).requires_grad
+
+
 def test_addr_of_bools_is_logic() -> None:
     """A disjunction of conjunctions; beta and alpha count as truth values."""
     a, v, w = cd.tensor([[True, False], [False, False]]), cd.tensor([True, False]), cd.tensor([False, True])
@@ -212,7 +225,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: cd.ones(1, requires_grad=True).addbmm_(cd.ones(1, 2, 2), cd.ones(1, 2, 2)),
         RuntimeError,
-        "cannot resize variables that require grad",
+        "a leaf Variable that requires grad is being used in an in-place operation",
     ),
     (
         lambda: cd.ones(2).addmm_(cd.ones(2, 2), cd.ones(2, 2)),

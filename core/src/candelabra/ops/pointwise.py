@@ -41,8 +41,8 @@ neg.vjp(input=lambda g: -g)
 
 @operator(pointwise, accepts="numeric")
 def positive(input: Tensor) -> Tensor:
-    """``+input``: the values as they are, in a new tensor."""
-    return input.clone()
+    """``+input``: the input itself. Bools are refused."""
+    return input
 
 
 @operator(pointwise, result=real_part, aliases=("absolute",))

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra.autograd.views import check_writable, rebind
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, category_of_scalar
 from candelabra.families.products import alike, batches, matrices, matrix_vector
 from candelabra.fronts.registry import front
+from candelabra.keys import AUTOGRAD
 from candelabra.operator.promotion import unpromoted
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of
@@ -167,11 +169,14 @@ addbmm.vjp(
 def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """In-place form of :func:`addbmm`. Alone among in-place forms it gives a tensor that broadcasts the new shape.
 
-    ``RuntimeError`` where the shape would change and the tensor requires grad.
+    ``RuntimeError`` where the shape would change and the tensor is a view, or a leaf that requires grad.
     """
     _, *shape = batches(batch1, batch2)
     if shape_of(input) != tuple(shape):
-        made = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-        input.resize_(made.shape)
-        return input.copy_(made)
+        check_writable(input)
+        made: Tensor = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        rebind(input, made._payload)
+        input._node = made._node
+        input._keys |= made._keys & AUTOGRAD
+        return input
     return addbmm.form("inplace")(input, batch1, batch2, beta=beta, alpha=alpha)
