@@ -11,6 +11,7 @@ from candelabra.errors import IntegerDivisionByZero
 
 from candelabra_cpu.float32 import FUNCTIONS
 from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into, wrapped
+from candelabra_cpu.remainders import fmod, remainder
 from candelabra_cpu.vectors import vectored
 
 _strict: Final = contextvars.copy_context()
@@ -22,9 +23,9 @@ def _dtype(x: Any, y: Any) -> Any:
     return x.dtype if isinstance(x, ndarray) else y.dtype
 
 
-def _integer_division(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Integers by 0 raise, where NumPy gives 0; floats as NumPy has them."""
-    floating = quiet2(function)
+def _integer_division(function: Callable[..., Any], floating: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Integers by 0 raise, where NumPy gives 0; floats by ``floating``, else as NumPy has them."""
+    floating = floating or quiet2(function)
 
     def divide(x: Any, y: Any) -> Any:
         if _dtype(x, y).kind not in "iu":
@@ -99,8 +100,8 @@ def _written(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 _RAISING: dict[str, Any] = {
     "floor_divide": _integer_division(np.floor_divide),
-    "remainder": _integer_division(np.remainder),
-    "fmod": _integer_division(np.fmod),
+    "remainder": _integer_division(np.remainder, remainder),
+    "fmod": _integer_division(np.fmod, fmod),
     "trunc_divide": _integer_division(_trunc_divide),
     "pow": pow,
     "bitwise_left_shift": _shift(np.left_shift),
