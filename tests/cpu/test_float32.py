@@ -18,7 +18,8 @@ KERNELS = table()
 REFERENCES: dict[str, tuple[Callable[..., Any], float]] = {
     "acos": (np.arccos, 2), "acosh": (np.arccosh, 2.5), "angle": (lambda x: np.abs(np.arctan2(0.0, x + 0.0)), 0.5),
     "asin": (np.arcsin, 2.25), "asinh": (np.arcsinh, 2), "atan": (np.arctan, 2), "atanh": (np.arctanh, 2.25),
-    "cosh": (np.cosh, 2), "erf": (special.erf, 3.5), "expm1": (np.expm1, 2), "frac": (lambda x: x - np.trunc(x), 0),
+    "cosh": (np.cosh, 2), "erf": (special.erf, 3.5), "exp2": (np.exp2, 2), "expm1": (np.expm1, 2),
+    "frac": (lambda x: x - np.trunc(x), 0),
     "log1p": (np.log1p, 2), "rsqrt": (lambda x: 1 / np.sqrt(x), 2), "sigmoid": (special.expit, 3.5),
     "sign": (np.sign, 0), "sinh": (np.sinh, 2.25),
 }  # fmt: skip
@@ -31,7 +32,7 @@ def grid() -> Any:
     limits = np.finfo(np.float32)
     special_ones = [
         0, 1e-45, 3e-45, 1e-40, limits.tiny, 1e-30, 0.5, 1, 1 - 2**-24, 1 + 2**-23, 2, 80, 87.9, 88, 88.5, 88.72, 88.8,
-        89.3, 89.42, 90, 1e18, 1e19, 1e38, limits.max, np.inf, np.nan,
+        -125.5, -126, -149, -150, 127.4, 127.6, 128, 89.3, 89.42, 90, 1e18, 1e19, 1e38, limits.max, np.inf, np.nan,
     ]  # fmt: skip
     sizes = np.concatenate([
         np.exp(RNG.uniform(-103, 88.7, 40_000)), RNG.uniform(0, 1, 60_000), RNG.uniform(0, 10, 40_000),

@@ -173,7 +173,12 @@ def _less_one(x: Any, out: Any, s: Any, c: Any, z: Any, unit: int) -> None:
     np.multiply(c, LN2_HIGH, out)
     np.subtract(x, out, out)
     np.multiply(c, LN2_LOW, c)
-    np.subtract(out, c, out)  # r
+    np.subtract(out, c, out)
+    _near_one(out, s, c, z, unit)
+
+
+def _near_one(out: Any, s: Any, c: Any, z: Any, unit: int) -> None:
+    """``exp(r) - 1`` of r in ``out``, into ``out``; in ``s`` 2**k, of k + MAGIC there."""
     np.multiply(out, out, z)
     np.multiply(z, EXP[1], c)
     np.add(c, EXP[0], c)
@@ -186,6 +191,19 @@ def _less_one(x: Any, out: Any, s: Any, c: Any, z: Any, unit: int) -> None:
     bits = s.view(np.int32)
     np.left_shift(bits, 23, bits)
     np.add(bits, unit, bits)
+
+
+def exp2(x: Any, out: Any, s: Any, c: Any, z: Any) -> None:
+    """``2**k exp((x - k) ln 2)``."""
+    np.add(x, MAGIC, s)
+    np.subtract(s, MAGIC, c)
+    np.subtract(x, c, out)
+    np.multiply(out, LN2, out)
+    _near_one(out, s, c, z, ONE)
+    np.multiply(out, s, out)
+    np.add(out, s, out)
+    if not (x.max() < 127.5 and x.min() > -126):
+        _mend(out, (x >= 127.5) | (x <= -126), np.exp2, x)
 
 
 def expm1(x: Any, out: Any, s: Any, c: Any, z: Any) -> None:
@@ -404,8 +422,8 @@ def nextafter(x: Any, y: Any, out: Any, s: Any) -> None:
 
 FUNCTIONS: Final[dict[str, Kernel]] = {
     f.__name__: f for f in (
-        acos, acosh, angle, asin, asinh, atan, atan2, atanh, cosh, erf, expm1, frac, log1p, logaddexp, nextafter, rsqrt,
-        sigmoid, sign, sinh,
+        acos, acosh, angle, asin, asinh, atan, atan2, atanh, cosh, erf, exp2, expm1, frac, log1p, logaddexp, nextafter,
+        rsqrt, sigmoid, sign, sinh,
     )
 }  # fmt: skip
 """``{operator: its passes}``."""

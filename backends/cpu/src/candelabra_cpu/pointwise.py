@@ -167,7 +167,7 @@ KERNELS: dict[str, Any] = {
     "clamp_min": quiet2(np.maximum), "clamp_max": quiet2(np.minimum),
     "clamp_min_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
     "clamp_max_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
-    "exp2": quiet1(np.exp2),
+    "exp2": vectored(quiet1(np.exp2), FUNCTIONS["exp2"]),
     # Comparisons are several times as fast as NumPy's logical functions of floats.
     "logical_not": quiet1(lambda x: np.logical_not(x) if x.dtype.kind == "b" else np.equal(x, 0)),
     "conj_physical": _but_bools(np.conjugate), "sign": vectored(_but_bools(np.sign), FUNCTIONS["sign"]),
