@@ -77,6 +77,8 @@ SQRT_HALF = float.fromhex("0x1.6a09e00000000p-1")  # sqrt(1/2), truncated to 32 
 _SQRT_HALF_BITS = 0x3FE6A09E << 32
 _MASK = (1 << 64) - 1
 _QUARTER, _EIGHTH = 1 << 62, 1 << 61
+LOG_ROWS, ROWS = 7, 13
+"""Arrays that the logarithm works in, and with it the circular functions."""
 
 
 # One name a coefficient: the scalar forms write Horner's rule out, highest power first, since for a few values the call
@@ -114,9 +116,16 @@ def cos_sin_scalar(angle: int) -> tuple[float, float]:
     return (-c if (quadrant + 1) & 2 else c), (-s if quadrant & 2 else s)
 
 
-def _polynomials(z: Floats, coefficients: Sequence[float]) -> Floats:
-    """Horner's rule for an array: the same operations, value by value, in a new array of z's shape."""
-    value = z * coefficients[-1]
+def _rows(room: Floats | None, first: int, count: int, like: Words) -> list[Floats]:
+    """``count`` arrays of that size to work in, from ``room`` or new."""
+    if room is None:
+        return [np.empty(like.shape) for _ in range(count)]
+    return [row[: like.size] for row in room[first : first + count]]
+
+
+def _polynomials(z: Floats, coefficients: Sequence[float], value: Floats) -> Floats:
+    """Horner's rule for an array: the same operations, value by value, into ``value``."""
+    np.multiply(z, coefficients[-1], out=value)
     for coefficient in reversed(coefficients[1:-1]):
         value += coefficient
         value *= z
@@ -124,21 +133,26 @@ def _polynomials(z: Floats, coefficients: Sequence[float]) -> Floats:
     return value
 
 
-def negative_log(h: Words, bits: int) -> Floats:
-    """`negative_log_scalar` for an array of integers below ``2**bits``; a new float64 array of the same shape."""
-    value = h.view(np.int64).astype(np.float64)
+def negative_log(h: Words, bits: int, room: Floats | None = None) -> Floats:
+    """`negative_log_scalar` for an array of integers below ``2**bits``: float64 of the same shape.
+
+    ``room``, of shape `(ROWS, n)` with n at least the size of ``h``, is memory to work in, and then the result lies in
+    it: fresh memory for each step takes longer than the steps.
+    """
+    value, whole, exponent, s, z, series, shifted = _rows(room, 0, LOG_ROWS, h)
+    np.copyto(value, h.view(np.int64))
     value += 0.5
-    pattern = value.view(np.int64)
-    k = pattern - _SQRT_HALF_BITS
+    pattern, k = value.view(np.int64), whole.view(np.int64)
+    np.subtract(pattern, _SQRT_HALF_BITS, out=k)
     k >>= 52
-    pattern -= k << 52  # value is now the mantissa, in [sqrt(1/2), sqrt(2))
+    pattern -= np.left_shift(k, 52, out=shifted.view(np.int64))  # value is now the mantissa, in [sqrt(1/2), sqrt(2))
     k -= bits
-    exponent = k.astype(np.float64)
+    np.copyto(exponent, k)
     value -= 1.0
-    s = value + 2.0
+    np.add(value, 2.0, out=s)
     np.divide(value, s, out=s)
-    z = s * s
-    series = _polynomials(z, LOG_COEFFICIENTS)
+    np.multiply(s, s, out=z)
+    _polynomials(z, LOG_COEFFICIENTS, series)
     series *= z
     half_square = np.multiply(value, 0.5, out=z)
     half_square *= value
@@ -152,28 +166,40 @@ def negative_log(h: Words, bits: int) -> Floats:
     return half_square
 
 
-def cos_sin(angle: Words) -> tuple[Floats, Floats]:
-    """`cos_sin_scalar` for an array of angles, in ``2**-64`` turns; two new float64 arrays of the same shape."""
-    turned = angle + np.uint64(_EIGHTH)
-    low = turned << np.uint64(2)
+def cos_sin(angle: Words, room: Floats | None = None) -> tuple[Floats, Floats]:
+    """`cos_sin_scalar` for an array of angles, in ``2**-64`` turns: two float64 arrays of the same shape.
+
+    ``room`` as for :func:`negative_log`, whose result in it is left alone.
+    """
+    first, second, x, z, c, s = _rows(room, LOG_ROWS, ROWS - LOG_ROWS, angle)
+    turned, low = first.view(np.uint64), second.view(np.uint64)
+    np.add(angle, np.uint64(_EIGHTH), out=turned)
+    np.left_shift(turned, np.uint64(2), out=low)
     low ^= np.uint64(1 << 63)
-    x = low.view(np.int64).astype(np.float64)
+    np.copyto(x, low.view(np.int64))
     x *= 2.0**-64
-    z = x * x
-    c = _polynomials(z, COS_COEFFICIENTS)
+    np.multiply(x, x, out=z)
+    _polynomials(z, COS_COEFFICIENTS, c)
     c *= z
     c += 1.0
-    s = _polynomials(z, SIN_COEFFICIENTS)
+    _polynomials(z, SIN_COEFFICIENTS, s)
     s *= z
     s += HALF_PI_LOW
     s *= x
     x *= HALF_PI_HIGH
     s += x
-    odd = (turned & np.uint64(_QUARTER)) != 0
-    cosine, sine = np.where(odd, s, c), np.where(odd, c, s)
+    # In odd quadrants the two change places: by their bits, since a branch at random costs more than the other steps.
+    cosine, sine = c.view(np.uint64), s.view(np.uint64)
+    np.left_shift(turned, np.uint64(1), out=low)
+    odd = low.view(np.int64)
+    odd >>= 63
+    low &= np.bitwise_xor(cosine, sine, out=z.view(np.uint64))
+    cosine ^= low
+    sine ^= low
     sign = np.uint64(1 << 63)
-    sine.view(np.uint64)[...] ^= turned & sign
+    np.bitwise_and(turned, sign, out=low)
+    sine ^= low
     turned += np.uint64(_QUARTER)
     turned &= sign
-    cosine.view(np.uint64)[...] ^= turned
-    return cosine, sine
+    cosine ^= turned
+    return c, s
