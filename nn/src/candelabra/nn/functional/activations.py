@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
@@ -64,6 +65,30 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     elif weight.ndim:
         weight = weight.reshape(())
     return where(input > 0, input, input * weight)
+
+
+@front(method=False)
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """:func:`leaky_relu` with slopes drawn uniformly from [lower, upper] in training, and their middle otherwise."""
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    from candelabra.fronts.random import rand
+
+    slope = rand(*input.shape, dtype=input.dtype, device=input.device) * (upper - lower) + lower
+    return _applied(lambda x: where(x > 0, x, x * slope), inplace, input)
+
+
+@front(method=False)
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """In-place form of :func:`rrelu`."""
+    return rrelu(input, lower, upper, training, True)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:

@@ -59,3 +59,40 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """:func:`dropout` of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     return _dropped(input, _channels("dropout3d", input, (4, 5)), p, training, inplace)
+
+
+SATURATION = 1.7580993408473766
+"""Minus the value at which :func:`selu` saturates: its scale times its alpha."""
+
+
+def _alpha_dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inplace: bool) -> Tensor:
+    """Alpha dropout with a mask of ``shape``, which broadcasts to the input's."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0.0 or not input.numel():
+        return input
+    from candelabra.fronts.random import rand
+
+    if p == 1.0:
+        out = input * 0.0
+    else:
+        # What is dropped takes the saturated value; scale and shift then bring mean 0 and variance 1 back.
+        scale = ((SATURATION**2 * p + 1) * (1 - p)) ** -0.5
+        kept = cast(rand(*shape, device=input.device) >= p, dtype=input.dtype)
+        out = input * (kept * scale) + ((kept - 1) * (SATURATION * scale) + SATURATION * scale * p)
+    if inplace:
+        written: Tensor = copied.form("inplace")(input, out)
+        return written
+    return out
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1, for :func:`selu` (Klambauer et al., 2017)."""
+    return _alpha_dropped(input, tuple(input.shape), p, training, inplace)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """:func:`alpha_dropout` of whole channels of (N, C, *)."""
+    if training and p and input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return _alpha_dropped(input, (*input.shape[:2], *[1] * (input.ndim - 2)), p, training, inplace)
