@@ -186,6 +186,51 @@ def test_scattered_gradients_can_be_differentiated_again() -> None:
     assert back.shape == out.shape
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_max_unpool_puts_the_values_back(rank: int) -> None:
+    """Each at its place, zeros elsewhere, in the size asked for, with both derivatives; half types too."""
+    pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
+    back = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[rank - 1]
+    x = normal(2, 3, *[5] * rank)
+    values, indices = pool(tensor(x), 2, return_indices=True)
+    out = array(back(values, indices, 2, output_size=x.shape))
+    assert out.shape == x.shape
+    assert (out[out != 0] == x[out != 0]).all()
+    assert (out != 0).sum() == values.numel()
+    assert back(values[0], indices[0], 2, output_size=[5] * rank).shape == (3, *[5] * rank)
+    assert back(values, cd.zeros_like(indices), 2).shape == (2, 3, *[4] * rank)
+    check_gradients(lambda v: back(v, indices, 2, output_size=x.shape), array(values))
+    assert back(values.half(), indices, 2, output_size=x.shape).dtype is cd.float16
+
+
+UNPOOL_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    (
+        {"input": cd.ones(2, 2)},
+        RuntimeError,
+        "max_unpooling2d should be a 3d or 4d Tensor, but got a tensor with 2 dim",
+    ),
+    ({"indices": cd.zeros(1, 2, 2, dtype=cd.int32)}, RuntimeError, "should be type int64 but got: Int"),
+    ({"indices": cd.zeros(1, 1, 2, dtype=cd.int64)}, RuntimeError, "Expected shape of indices to be same as that of"),
+    (
+        {"indices": cd.full((1, 2, 2), 30)},
+        RuntimeError,
+        r"Found an invalid max index: 30 \(output volumes are of size 4x4",
+    ),
+    ({"output_size": (9, 9)}, ValueError, r"invalid output_size .* \(dim 0 must be between 2 and 6"),
+    ({"output_size": (5,)}, ValueError, "containing 2 or 4 elements, but it has a length of '1'"),
+    ({"kernel_size": (2, 2, 2)}, RuntimeError, "kernel_size, stride and padding must be one or 2 ints"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(UNPOOL_ERRORS)))
+def test_max_unpool_says_what_does_not_fit(case: int) -> None:
+    """In PyTorch's class and words."""
+    changed, error, text = UNPOOL_ERRORS[case]
+    given: dict[str, Any] = {"input": cd.ones(1, 2, 2), "indices": cd.zeros(1, 2, 2, dtype=cd.int64), "kernel_size": 2}
+    with pytest.raises(error, match=text):
+        F.max_unpool2d(**{**given, **changed})
+
+
 BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda x: F.max_pool2d(tensor(normal(3, 4)), 2), RuntimeError, "Expected 3D or 4D .batch mode. tensor"),
     (lambda x: F.max_pool2d(x[:, :0], 2), RuntimeError, "with optional 0 dim batch size for input, but got"),
