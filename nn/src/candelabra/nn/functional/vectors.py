@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def length(input: Tensor, p: float, dim: int, keepdim: bool) -> Tensor:
     """The p-norm along ``dim``; its gradient at a vector of zeros is 0."""
     found: Tensor
-    size = input.abs()
+    # A real square needs no absolute value.
+    size = input if p == 2 and not input.is_complex() else input.abs()
     if abs(p) == float("inf"):
         found = size.amax(dim, keepdim) if p > 0 else size.amin(dim, keepdim)
     elif p == 0:
