@@ -311,7 +311,7 @@ from candelabra.fronts.creation import ones_like as ones_like
 from candelabra.fronts.shaping import permute as permute
 from candelabra.fronts.comparison import polar as polar
 def positive(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """``+input``: the values as they are, in a new tensor."""
+    """``+input``: the input itself. Bools are refused."""
 def pow(input: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``; integers to negative powers raise."""
 def prod(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:

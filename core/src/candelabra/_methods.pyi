@@ -606,7 +606,7 @@ class OperatorMethods:
     def negative_(self) -> Tensor:
         """In-place form of :func:`candelabra.neg`."""
     def positive(self, *, out: Tensor | None = None) -> Tensor:
-        """``+input``: the values as they are, in a new tensor."""
+        """``+input``: the input itself. Bools are refused."""
     def positive_(self) -> Tensor:
         """In-place form of :func:`candelabra.positive`."""
     def pow(self, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:

@@ -14,7 +14,7 @@ from candelabra.tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
 
 class NnMethods:
-    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+    def hardshrink(self, lambd: builtins.float = 0.5, *, out: Tensor | None = None) -> Tensor:
         """0 where ``abs(input) <= lambd``, else ``input``."""
     def prelu(self, weight: Tensor) -> Tensor:
         """:func:`leaky_relu` with a learnt slope: one number, or one per channel (dim 1)."""

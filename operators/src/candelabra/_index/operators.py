@@ -8,7 +8,7 @@ MODULES: dict[str, tuple[str, str, str, str]] = {
     "candelabra.families.contractions": ("kron tensordot", "chain_matmul kron tensordot", "kron", ""),
     "candelabra.families.copies": ("", "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy", "narrow_copy", ""),
     "candelabra.families.covariance": ("", "corrcoef cov vander", "corrcoef cov", ""),
-    "candelabra.families.creation": ("", "empty_permuted empty_strided logspace range tril_indices triu_indices", "new new_empty_strided", ""),
+    "candelabra.families.creation": ("triangle_indices", "empty_permuted empty_strided logspace range tril_indices triu_indices", "new new_empty_strided", ""),
     "candelabra.families.cumulative": ("cummax cummin logcumsumexp", "cummax cummin logcumsumexp", "cummax cummin logcumsumexp", ""),
     "candelabra.families.diagonals": ("", "diag diag_embed diagflat trace", "diag diag_embed diagflat trace", ""),
     "candelabra.families.distances": ("cosine_similarity cross_product distances distances_backward euclidean_distances pdist", "cdist cosine_similarity cross pairwise_distance pdist", "cross", ""),
