@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 from pathlib import Path
 
@@ -16,9 +17,14 @@ class Side:
 
     def __init__(self, python: str, library: str) -> None:
         self.library = library
+        self.python = python
+        self._start()
+
+    def _start(self) -> None:
         self.process = subprocess.Popen(
-            [python, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
+            [self.python, "-W", "ignore", str(WORKER)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1,
+        )  # fmt: skip
 
     def time(self, case: Case, seconds: float) -> float:
         """The best time of one call, in seconds; RuntimeError with the worker's words if the case fails there."""
@@ -27,14 +33,21 @@ class Side:
             raise RuntimeError(f"{self.library}, {case.name}: {answer['error']}")
         return float(answer["seconds"])
 
-    def runs(self, case: Case) -> bool:
-        """Whether the library takes the call."""
-        return "error" not in self._ask(case, 0.0)
+    def runs(self, case: Case, patience: float) -> bool:
+        """Whether the library takes the call, and is done with it within ``patience`` seconds."""
+        return "error" not in self._ask(case, 0.0, patience)
 
-    def _ask(self, case: Case, seconds: float) -> dict[str, str]:
+    def _ask(self, case: Case, seconds: float, patience: float | None = None) -> dict[str, str]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         request = {"library": self.library, "setup": case.setup, "statement": case.statement, "seconds": seconds}
         self.process.stdin.write(json.dumps(request) + "\n")
-        answer: dict[str, str] = json.loads(self.process.stdout.readline())
+        ready, _, _ = select.select([self.process.stdout], [], [], patience)
+        line = self.process.stdout.readline() if ready else ""
+        if not line:  # too slow, or dead: out of memory, most likely
+            self.process.kill()
+            self.process.wait()
+            self._start()
+            return {"error": "no answer"}
+        answer: dict[str, str] = json.loads(line)
         return answer

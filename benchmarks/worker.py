@@ -19,7 +19,9 @@ def best_time(xp: Any, setup: str, statement: str, seconds: float) -> float:
     timer = timeit.Timer(statement, "gc.enable()", globals=_namespace(xp, setup))
     if not seconds:
         return timer.timeit(1)
-    count, _ = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / 5)
+    count, took = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / 5)
+    if took > 4 * seconds:  # one call of it is long enough
+        return took / count
     return min(timer.timeit(count) / count for _ in range(4))
 
 
