@@ -53,7 +53,7 @@ def show(results: list[dict[str, Any]]) -> bool:
 def every_operator(arguments: argparse.Namespace) -> int:
     """Measure all operators; fails when one is slow and benchmarks/known_slow.md does not say why."""
     sides = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
-    rows, unmeasured = operators.measure(*sides, arguments.only, 0.1)
+    rows, unmeasured = operators.measure(*sides, arguments.only, 0.03)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps({"rows": rows, "unmeasured": unmeasured}, indent=1) + "\n")
     return 0 if operators.show(rows, unmeasured) else 1
