@@ -1,0 +1,24 @@
+"""candelabra's dtypes as NumPy's, bfloat16 by way of ml_dtypes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from candelabra.dtypes import ALL, dtype
+
+HOST: Final[dict[dtype, np.dtype[Any]]] = {
+    d: np.dtype(ml_dtypes.bfloat16 if d.name == "bfloat16" else d.name) for d in ALL
+}
+FROM_HOST: Final[dict[np.dtype[Any], dtype]] = {host: d for d, host in HOST.items()}
+
+
+def host_dtype(d: dtype) -> np.dtype[Any]:
+    """The NumPy dtype that holds the same values."""
+    return HOST[d]
+
+
+def device_dtype(d: np.dtype[Any]) -> dtype:
+    """The candelabra dtype of a NumPy array's."""
+    return FROM_HOST[np.dtype(d)]

@@ -1,0 +1,57 @@
+"""Which generators make an operator's samples: those of this package's families, then those of plugins."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final, TypeVar
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.sample import Sample
+
+Generator = Callable[[Maker], Iterator[Sample]]
+G = TypeVar("G", bound=Generator)
+
+INPUTS: Final[dict[str, list[Generator]]] = {}
+MISTAKES: Final[dict[str, list[Generator]]] = {}
+SPECIAL: Final[dict[str, list[Generator]]] = {}
+DOMAINS: Final[dict[str, tuple[float, float]]] = {}
+
+
+def _marks(table: dict[str, list[Generator]], operators: tuple[str, ...]) -> Callable[[G], G]:
+    def mark(generator: G) -> G:
+        for name in operators:
+            table.setdefault(name, []).append(generator)
+        return generator
+
+    return mark
+
+
+def inputs(*operators: str) -> Callable[[G], G]:
+    """Mark a generator of ordinary calls of these operators; ``t.operator`` says which one it is asked for."""
+    return _marks(INPUTS, operators)
+
+
+def mistakes(*operators: str) -> Callable[[G], G]:
+    """Mark a generator of calls that must be refused, with the same class and words on every device."""
+    return _marks(MISTAKES, operators)
+
+
+def special(*operators: str) -> Callable[[G], G]:
+    """Mark a generator of calls on NaN, infinities, signed zeros, extremes of the dtype."""
+    return _marks(SPECIAL, operators)
+
+
+def domain(low: float, high: float, *operators: str) -> None:
+    """Let ordinary floating values of these operators lie between ``low`` and ``high``: where they are smooth."""
+    DOMAINS.update(dict.fromkeys(operators, (low, high)))
+
+
+@cache
+def load() -> None:
+    """Import every family of this package once."""
+    package = importlib.import_module("candelabra_conformance.samples")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
