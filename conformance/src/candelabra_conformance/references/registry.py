@@ -1,0 +1,52 @@
+"""Which function answers for an operator where no device may: NumPy's, SciPy's, or a formula."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final, TypeVar
+
+Reference = Callable[..., Any]
+R = TypeVar("R", bound=Reference)
+
+REFERENCES: Final[dict[str, Reference]] = {}
+"""``{operator: function}``, the arguments by position as the operator's record declares them."""
+EXTENDED: Final[set[str]] = set()
+"""Operators whose reference computes in ``np.longdouble`` when it is given such arrays: it judges float64 results."""
+
+
+def reference(*operators: str, extended: bool = False) -> Callable[[R], R]:
+    """Mark the function that answers for these operators.
+
+    ``extended`` says that it keeps the precision of ``np.longdouble`` and ``np.clongdouble`` arguments. Raises
+    ``ValueError`` when an operator has a reference already: two would have to be compared with each other first.
+    """
+
+    def mark(function: R) -> R:
+        references(dict.fromkeys(operators, function), extended=extended)
+        return function
+
+    return mark
+
+
+def references(functions: Mapping[str, Reference], extended: bool = False) -> None:
+    """Give many operators their references at once, where they are somebody's functions as they stand.
+
+    Raises ``ValueError`` as :func:`reference` does.
+    """
+    for operator, function in functions.items():
+        if REFERENCES.get(operator, function) is not function:
+            raise ValueError(f"reference({operator!r}): {operator} has a reference already, {REFERENCES[operator]!r}")
+    REFERENCES.update(functions)
+    if extended:
+        EXTENDED.update(functions)
+
+
+@cache
+def load() -> None:
+    """Import every family of this package once."""
+    package = importlib.import_module("candelabra_conformance.references")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
