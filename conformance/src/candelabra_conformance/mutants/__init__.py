@@ -1,0 +1,1 @@
+"""Deliberately broken backends, each of which the suite must catch."""

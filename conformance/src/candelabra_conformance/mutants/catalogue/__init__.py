@@ -1,0 +1,1 @@
+"""The mutants, a module per family of faults."""
