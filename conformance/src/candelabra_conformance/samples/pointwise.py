@@ -1,0 +1,191 @@
+"""Samples of plainly pointwise operators, which follow from the record: shapes, broadcasting, numbers beside tensors.
+
+What a record does not say is where a function is smooth and its results fit a half type: the tables here do, by
+operator, and by parameter where the parameters differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from candelabra.operator.record import Operator
+from candelabra.operator.schema import MASK, OPERAND, TENSOR, Parameter
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import DOMAINS, domain
+from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ORDINARY, ZERO_DIM, ZERO_SIZE, Sample, sample
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+EQUAL: Final[tuple[Shape, ...]] = ((17,), (3, 5), (2, 3, 4), (2, 1, 3, 2), (1023,))
+"""Shapes that all tensors have, up to four dims; none is a whole number of blocks of 2, 4, 8 or 16."""
+BROADCAST: Final[tuple[tuple[Shape, Shape], ...]] = (
+    ((3, 1), (1, 4)), ((4,), (2, 3, 4)), ((2, 3, 4), (3, 1)), ((1,), (5,)),
+)  # fmt: skip
+"""Shapes that the tensors have in turn."""
+MANY: Final = 131_101
+"""Elements of a large sample: more than two blocks of the sizes in use (2**16 and less), and 29 over."""
+OTHERS: Final[tuple[tuple[str, tuple[Shape, Shape]], ...]] = (
+    (ZERO_DIM, ((), ())), (ZERO_DIM, ((), (3,))), (ZERO_DIM, ((2, 3), ())),
+    (LENGTH_ONE, ((1,), (1,))), (LENGTH_ONE, ((1, 1, 1), (1, 1, 1))),
+    (ZERO_SIZE, ((0,), (0,))), (ZERO_SIZE, ((2, 0, 3), (2, 0, 3))), (ZERO_SIZE, ((0,), (1,))),
+    (ZERO_SIZE, ((2, 1), (0,))), (LARGE, ((MANY,), (MANY,))),
+)  # fmt: skip
+"""``(kind, the shapes that the tensors have in turn)``."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where ordinary values lie, both ends included for whole numbers."""
+
+    low: float
+    high: float
+    ints: tuple[int, int] | None = None
+    """The same for integer dtypes, None for what their operator's domain says."""
+    signed: bool = False
+    """The range is that of magnitudes, and both signs occur."""
+    whole: bool = False
+    """Whole numbers also in floating dtypes."""
+
+    def drawn(self, t: Maker, *shape: int) -> Array:
+        """Real values in the dtype of ``t``."""
+        if t.is_integer:
+            values = t(*shape) if self.ints is None else t(*shape, low=self.ints[0], high=self.ints[1])
+            signed = self.signed and t.dtype.is_signed
+        elif self.whole:
+            values, signed = t.array(t.of("int64")(*shape, low=self.low, high=self.high)), self.signed
+        else:
+            values, signed = t(*shape, low=self.low, high=self.high), self.signed
+        return np.where(t.mask(*shape), -values, values) if signed else values
+
+
+for _range, _names in {
+    (0.1, 4.0): ("log", "log2", "log10", "sqrt", "rsqrt"), (-0.9, 3.0): ("log1p",), (1.1, 4.0): ("acosh",),
+    (-0.95, 0.95): ("acos", "asin", "atanh", "erfinv"), (-1.4, 1.4): ("tan",), (0.05, 0.95): ("special_ndtri",),
+    (0.05, 3.0): ("special_entr",), (-1.5, 4.0): ("special_erfcx", "erfc"),
+    (0.2, 6.0): (
+        "lgamma", "digamma", "special_bessel_y0", "special_bessel_y1", "special_modified_bessel_k0",
+        "special_modified_bessel_k1", "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1",
+    ),
+    (-4.0, 4.0): (
+        "special_log_ndtr", "special_ndtr", "special_airy_ai", "special_airy_ai_slope", "i0", "special_i0e",
+        "special_i1", "special_i1e", "special_bessel_j0", "special_bessel_j1", "special_spherical_bessel_j0", "sigmoid",
+        "log_sigmoid", "silu", "silu_backward", "logaddexp", "logaddexp2",
+    ),
+    (-0.5, 1.5): tuple(f"special_shifted_chebyshev_polynomial_{kind}" for kind in "tuvw"),
+}.items():  # fmt: skip
+    domain(*_range, *_names)
+
+POLYNOMIALS: Final = (
+    *(f"special_{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+    "special_hermite_polynomial_h", "special_hermite_polynomial_he", "special_laguerre_polynomial_l",
+    "special_legendre_polynomial_p",
+)  # fmt: skip
+QUOTIENTS: Final = ("floor_divide", "trunc_divide", "remainder", "fmod")
+"""They jump where the quotient is whole: dividends are 1.5 times numbers between two whole ones, divisors near 1.5."""
+DIVIDENDS: Final = Range(0.2, 0.8)
+_DIVISOR: Final = Range(1.47, 1.53, ints=(1, 9), signed=True)
+_SHIFT: Final = Range(0, 6, ints=(0, 6), whole=True)
+_SHAPE: Final = Range(0.3, 4.0, ints=(1, 9))
+_FEW: Final = Range(-1, 2, ints=(0, 2), whole=True)
+RANGES: Final[dict[str, dict[str, Range]]] = {
+    **{name: {"n": Range(0, 6, ints=(0, 6), whole=True)} for name in POLYNOMIALS},
+    **{name: {"other": _DIVISOR} for name in QUOTIENTS},
+    **{name: {"input": _FEW, "other": _FEW} for name in (
+        "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not",
+    )},
+    "heaviside": {"input": _FEW},
+    "reciprocal": {"input": Range(0.3, 3.0, signed=True)},
+    "div": {"other": Range(0.5, 3.0, ints=(1, 9), signed=True)},
+    "pow": {"input": Range(0.2, 2.0), "exponent": Range(-2.0, 2.0, ints=(0, 3))},
+    "bitwise_left_shift": {"other": _SHIFT},
+    "bitwise_right_shift": {"other": _SHIFT},
+    "igamma": {"input": _SHAPE, "other": Range(0.2, 6.0, ints=(0, 9))},
+    "igammac": {"input": _SHAPE, "other": Range(0.2, 6.0, ints=(0, 9))},
+    "special_zeta": {"input": Range(1.3, 6.0, ints=(2, 9)), "other": _SHAPE},
+    "xlogy": {"other": Range(0.1, 4.0, ints=(1, 9))},
+    "special_xlog1py": {"other": Range(-0.9, 3.0, ints=(0, 9))},
+    "sigmoid_backward": {"output": Range(0.05, 0.95)},
+    "tanh_backward": {"output": Range(-0.95, 0.95)},
+    "lerp": {"weight": Range(-0.4, 1.4)},
+}  # fmt: skip
+"""By operator and parameter, where one domain for all parameters does not do."""
+CONSTANT: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("igamma", "igammac", "special_zeta", "heaviside"), ("input",)),
+    **dict.fromkeys(POLYNOMIALS, ("n",)),
+}
+"""Parameters by which nobody derives: the rule raises, or the values are where the function jumps."""
+
+
+def plainly_pointwise(op: Operator[..., Any]) -> bool:
+    """Whether the samples of an operator follow from its record: element by element, of tensors and numbers only."""
+    kinds = {p.kind for p in op.schema.parameters}
+    return bool(getattr(op.rule, "pointwise", False)) and kinds <= {TENSOR, OPERAND} and not op.random
+
+
+def samples_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
+    """Ordinary calls of a pointwise operator, in the dtype of ``t``; numbers in place of tensors are in the note.
+
+    Parameters that are no tensors keep their defaults.
+    """
+    parameters = [p for p in op.schema.parameters if p.kind in (TENSOR, OPERAND, MASK) and not p.keyword_only]
+    constant = CONSTANT.get(op.name, ())
+    for kind, shapes in shapes_for(len(parameters)):
+        values = [tensor_for(op, p, t, *shapes[i % 2]) for i, p in enumerate(parameters)]
+        yield sample(*values, kind=kind, constant=constant)
+    if len(parameters) < 2:
+        return
+    for p in parameters:
+        for number in numbers_for(op, p, t) if p.kind == OPERAND else ():
+            values = [number if q is p else tensor_for(op, q, t, 3, 5) for q in parameters]
+            yield sample(*values, note=f"{p.name}={number!r}", constant=constant)
+
+
+def shapes_for(tensors: int) -> Iterator[tuple[str, tuple[Shape, Shape]]]:
+    """``(kind, the shapes that the tensors have in turn)``, for an operator of so many tensors."""
+    ordinary = (*((shape, shape) for shape in EQUAL), *BROADCAST)
+    for kind, pair in (*((ORDINARY, pair) for pair in ordinary), *OTHERS):
+        if tensors > 1 or pair[0] == pair[1]:
+            yield kind, pair
+
+
+def tensor_for(op: Operator[..., Any], p: Parameter, t: Maker, *shape: int) -> Array:
+    """An array of values at which ``op`` is smooth in the parameter ``p``."""
+    if p.kind == MASK:
+        return t.mask(*shape)
+    r = RANGES.get(op.name, {}).get(p.name) or Range(t.low, t.high, _integers(op, t))
+    if t.is_bool:  # a divisor, and whatever else has to be positive, can only be True
+        return np.ones(shape, bool) if r.ints is not None and r.ints[0] > 0 else t(*shape)
+    if t.is_complex:  # cuts and poles lie on the axes, from which ordinary values keep away
+        return t.array(r.drawn(t.of("int64"), *shape)) if r.whole else t(*shape, low=-2.0, high=2.0)
+    values = r.drawn(t, *shape)
+    if op.name in QUOTIENTS and p.name == "input" and t.is_floating:
+        whole = t.of("int64")(*shape, low=-3, high=2)
+        return t.array(1.5 * (whole + DIVIDENDS.drawn(t.of("float64"), *shape)))
+    return values
+
+
+def _integers(op: Operator[..., Any], t: Maker) -> tuple[int, int] | None:
+    """The domain's integers; None of a domain with fewer than two, where NaN is a result like another."""
+    low, high = DOMAINS.get(op.name, (0.0, 0.0))
+    least, most = math.ceil(low) if t.dtype.is_signed else max(math.ceil(low), 0), math.floor(high)
+    return (least, most) if most > least else None
+
+
+def numbers_for(op: Operator[..., Any], p: Parameter, t: Maker) -> tuple[Any, ...]:
+    """Python numbers for ``p``, of the kind of the dtype and of a lower one, such as every dtype holds exactly."""
+    if t.is_bool:
+        return (True,)
+    r = RANGES.get(op.name, {}).get(p.name) or Range(t.low, t.high)
+    if r.whole or t.is_integer:
+        return (3,) if r.ints is None else (min(3, r.ints[1]),)
+    if t.is_complex:
+        return (complex(0.75, -0.5), 1.5, 2)
+    middle = round((r.low + 0.7 * (r.high - r.low)) * 16) / 16
+    whole = max(1, math.ceil(r.low))
+    return (middle, whole) if whole <= r.high else (middle,)
