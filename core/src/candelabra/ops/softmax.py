@@ -7,13 +7,15 @@ operators are recorded when a second derivative is asked for, and a backend's ov
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra.layout import broadcast_shapes
 from candelabra.operator.record import operator
-from candelabra.operator.rules import like_input
+from candelabra.operator.rules import by, like_input, shape_of
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Tensor
 
 FLOATS = "real floating"
+_both = by(lambda grad, output, dim: broadcast_shapes(shape_of(grad), shape_of(output)))
 
 
 @operator(like_input, accepts=FLOATS, public=False, out=False)
@@ -25,7 +27,7 @@ def softmax(input: Tensor, dim: Dim) -> Tensor:
     return powers / powers.sum(dim, True)
 
 
-@operator(like_input, accepts=FLOATS, public=False, method=False, out=False)
+@operator(_both, accepts=FLOATS, public=False, method=False, out=False)
 def softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
     """The gradient of softmax's input: ``output * (grad - sum(grad * output))``."""
     weighted = grad * output
@@ -44,7 +46,7 @@ def log_softmax(input: Tensor, dim: Dim) -> Tensor:
     return shifted - shifted.exp().sum(dim, True).log()
 
 
-@operator(like_input, accepts=FLOATS, public=False, method=False, out=False)
+@operator(_both, accepts=FLOATS, public=False, method=False, out=False)
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
     """The gradient of log_softmax's input: ``grad - exp(output) * sum(grad)``."""
     return grad - output.exp() * grad.sum(dim, True)

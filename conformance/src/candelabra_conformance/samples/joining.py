@@ -1,0 +1,115 @@
+"""Joining, turning round, shifting, triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes
+from candelabra_conformance.samples.sample import Sample, sample
+
+
+@inputs("cat")
+def joined(t: Maker) -> Iterator[Sample]:
+    """One tensor, two, many, of different sizes along the dim; one of them empty; one of them twice."""
+    yield sample((t(2, 3), t(4, 3)))
+    yield sample([t(2, 1), t(2, 3), t(2, 2)], 1)
+    yield sample([t(2, 3, 2), t(2, 1, 2)], -2)
+    yield sample((t(3, 2, 5), t(3, 2, 1)), dim=2)
+    yield sample((t(3),), 0, note="one")
+    x = t(2, 3)
+    yield sample((x, x), 1, note="twice the same")
+    yield sample([t(1 + i % 3) for i in range(17)], 0, note="many")
+    yield sample((t(2, 0), t(2, 3)), 1, kind="zero-size")
+    yield sample((t(0, 3), t(0, 3)), -2, kind="zero-size")
+    yield sample((t(1), t(1)), kind="length-1")
+    yield sample((t(1, 2), t(1, 2)), 1, kind="length-1")
+    yield sample((t(50_001), t(49_999)), kind="large")
+
+
+@mistakes("cat")
+def unfit(t: Maker) -> Iterator[Sample]:
+    """Ranks and sizes that differ, no tensors, no list, numbers without dims."""
+    yield sample((t(2, 3), t(2, 4)), 0, note="sizes")
+    yield sample((t(2, 3), t(3)), 0, note="ranks")
+    yield sample((t(), t()), 0, note="no dims")
+    yield sample((), 0, note="no tensors")
+    yield sample(t(2, 3), 0, note="no list")
+    yield sample((t(2), 3.0), 0, note="a number")
+    yield sample((t(2), t(2)), 1, note="out of range")
+
+
+@inputs("flip")
+def turned_round(t: Maker) -> Iterator[Sample]:
+    """One dim, several, all."""
+    yield sample(t(7), 0)
+    yield sample(t(3, 5), (1,))
+    yield sample(t(2, 3, 4), (0, -1))
+    yield sample(t(2, 3, 4), [1])
+    yield sample(t(2, 3), None)
+    yield sample(t(2, 3, 2, 2), (-4, 2))
+    yield sample(t(), None, kind="0-d")
+    yield sample(t(), (0,), kind="0-d")
+    yield sample(t(3, 0), (0, 1), kind="zero-size")
+    yield sample(t(1, 3), 0, kind="length-1")
+    yield sample(t(100_000), 0, kind="large")
+
+
+@inputs("roll")
+def shifted(t: Maker) -> Iterator[Sample]:
+    """Either way, further than the size, along several dims, one dim twice, the flattened tensor."""
+    yield sample(t(7), 2)
+    yield sample(t(3, 5), -1, 1)
+    yield sample(t(3, 5), 8, 0, note="further than the size")
+    yield sample(t(3, 5), 4, note="flattened")
+    yield sample(t(2, 3, 4), (1, -2), (0, -1))
+    yield sample(t(2, 3, 4), [1, 3], [1, 1], note="the same dim twice")
+    yield sample(t(2, 3), 0, 0, note="not at all")
+    yield sample(t(), 3, kind="0-d")
+    yield sample(t(0, 3), 2, 0, kind="zero-size")
+    yield sample(t(3, 0), 1, kind="zero-size")
+    yield sample(t(1), 5, 0, kind="length-1")
+    yield sample(t(100_000), 33, 0, kind="large")
+
+
+@mistakes("flip")
+def wrong_dims(t: Maker) -> Iterator[Sample]:
+    """Dims that are not there or twice."""
+    yield sample(t(2, 3), 2, note="out of range")
+    yield sample(t(2, 3), (1, -1), note="twice")
+
+
+@mistakes("roll")
+def wrong_shifts(t: Maker) -> Iterator[Sample]:
+    """As many shifts as dims, and dims that are there."""
+    yield sample(t(2, 3), (1, 2), (0,), note="more shifts than dims")
+    yield sample(t(2, 3), 1, (0, 1), note="more dims than shifts")
+    yield sample(t(2, 3), 1, 2, note="out of range")
+    yield sample(t(2, 3), (), (), note="no shift")
+    yield sample(t(), 1, 0, note="no dims")
+
+
+@inputs("tril", "triu")
+def triangles(t: Maker) -> Iterator[Sample]:
+    """Diagonals above, below and beyond the matrix; wide, high and batched ones."""
+    yield sample(t(4, 4))
+    yield sample(t(3, 5), 1)
+    yield sample(t(5, 3), -1)
+    yield sample(t(2, 3, 4), diagonal=2)
+    yield sample(t(2, 2, 4, 3), -2)
+    yield sample(t(3, 3), 7, note="beyond")
+    yield sample(t(3, 3), -7, note="beyond")
+    yield sample(t(17, 9), 3)
+    yield sample(t(0, 3), kind="zero-size")
+    yield sample(t(2, 3, 0), 1, kind="zero-size")
+    yield sample(t(1, 1), kind="length-1")
+    yield sample(t(1, 1), 1, kind="length-1")
+    yield sample(t(1, 4), -1, kind="length-1")
+    yield sample(t(321, 123), 5, kind="large")
+
+
+@mistakes("tril", "triu")
+def no_matrix(t: Maker) -> Iterator[Sample]:
+    """A triangle has two dims."""
+    yield sample(t(3), note="a vector")
+    yield sample(t(), note="a number")

@@ -1,0 +1,75 @@
+"""Softmax, its logarithm, and their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from candelabra_conformance.samples.maker import Array, Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.sample import Sample, sample
+
+FORWARD = ("softmax", "log_softmax")
+BACKWARD = ("softmax_backward", "log_softmax_backward")
+CASES = (
+    ((3, 5), 1, "ordinary"),
+    ((3, 5), 0, "ordinary"),
+    ((17,), -1, "ordinary"),
+    ((2, 3, 4), 1, "ordinary"),
+    ((2, 3, 1, 5), -1, "ordinary"),
+    ((4, 2, 3), -3, "ordinary"),
+    ((), 0, "0-d"),
+    ((), -1, "0-d"),
+    ((0,), 0, "zero-size"),
+    ((3, 0), 1, "zero-size"),
+    ((3, 0), 0, "zero-size"),
+    ((3, 1), 1, "length-1"),
+    ((1,), 0, "length-1"),
+    ((100_000,), 0, "large"),
+    ((33, 1023), 1, "large"),
+    ((1023, 33), 0, "large"),
+)
+
+
+@inputs(*FORWARD)
+def along_each_dim(t: Maker) -> Iterator[Sample]:
+    """Rows, columns, dims between."""
+    for shape, dim, kind in CASES:
+        yield sample(t(*shape), dim, kind=kind, gradient=kind != "large")
+    yield sample(t(4, 7), dim=1, note="by keyword")
+
+
+@inputs(*BACKWARD)
+def backwards(t: Maker) -> Iterator[Sample]:
+    """An incoming gradient and the output of the forward function."""
+    for shape, dim, kind in CASES:
+        positive = t(*shape, low=0.05, high=0.9)
+        output: Array = positive if t.operator == "softmax_backward" else t(*shape, low=-3.0, high=-0.1)
+        yield sample(t(*shape), output, dim, kind=kind, gradient=kind != "large")
+
+
+@mistakes(*FORWARD)
+def wrong_dim(t: Maker) -> Iterator[Sample]:
+    """A dim that is not there, none, several."""
+    yield sample(t(2, 3), 2, note="out of range")
+    yield sample(t(2, 3), -3, note="out of range")
+    yield sample(t(), 1, note="out of range")
+    yield sample(t(2, 3), None, note="none")
+    yield sample(t(2, 3), (0, 1), note="several")
+
+
+@mistakes(*BACKWARD)
+def unfit(t: Maker) -> Iterator[Sample]:
+    """Shapes that do not go together, a dim that is not there."""
+    yield sample(t(2, 3), t(2, 4), 1, note="shapes")
+    yield sample(t(2, 3), t(2, 3), 2, note="out of range")
+
+
+@special(*FORWARD)
+def far_apart(t: Maker) -> Iterator[Sample]:
+    """What overflows without the shift; masked rows; NaN stays in its row."""
+    inf, nan = float("inf"), float("nan")
+    yield sample(t.array([[1000.0, 1000.5, 999.0], [-1000.0, -1000.5, -999.0], [60000.0, -60000.0, 0.0]]), 1)
+    yield sample(t.array([[-inf, 0.0, 1.0], [-inf, -inf, 2.0]]), 1, note="masked")
+    yield sample(t.array([[-inf, -inf, -inf], [0.0, 1.0, 2.0]]), 1, note="nothing but masked: NaN")
+    yield sample(t.array([[nan, 0.0, 1.0], [0.0, 1.0, 2.0]]), 1, note="NaN")
+    yield sample(t.array([[inf, 0.0, 1.0], [inf, inf, 2.0]]), 1, note="infinity: NaN")
