@@ -15,23 +15,27 @@ REFERENCES: Final[dict[str, Reference]] = {}
 """``{operator: function}``, the arguments by position as the operator's record declares them."""
 EXTENDED: Final[set[str]] = set()
 """Operators whose reference computes in ``np.longdouble`` when it is given such arrays: it judges float64 results."""
+AS_GIVEN: Final[set[str]] = set()
+"""Operators whose result hangs on the dtype itself (the next number, a rounded quotient): their reference is asked in
+the operands' dtype, half types in float32, and never in a wider one."""
 
 
-def reference(*operators: str, extended: bool = False) -> Callable[[R], R]:
+def reference(*operators: str, extended: bool = False, as_given: bool = False) -> Callable[[R], R]:
     """Mark the function that answers for these operators.
 
-    ``extended`` says that it keeps the precision of ``np.longdouble`` and ``np.clongdouble`` arguments. Raises
-    ``ValueError`` when an operator has a reference already: two would have to be compared with each other first.
+    ``extended``: it keeps the precision of ``np.longdouble`` and ``np.clongdouble`` arguments; ``as_given``: it must
+    be asked in the operands' own dtype. Raises ``ValueError`` when an operator has a reference already: two would have
+    to be compared with each other first.
     """
 
     def mark(function: R) -> R:
-        references(dict.fromkeys(operators, function), extended=extended)
+        references(dict.fromkeys(operators, function), extended, as_given)
         return function
 
     return mark
 
 
-def references(functions: Mapping[str, Reference], extended: bool = False) -> None:
+def references(functions: Mapping[str, Reference], extended: bool = False, as_given: bool = False) -> None:
     """Give many operators their references at once, where they are somebody's functions as they stand.
 
     Raises ``ValueError`` as :func:`reference` does.
@@ -42,6 +46,8 @@ def references(functions: Mapping[str, Reference], extended: bool = False) -> No
     REFERENCES.update(functions)
     if extended:
         EXTENDED.update(functions)
+    if as_given:
+        AS_GIVEN.update(functions)
 
 
 @cache

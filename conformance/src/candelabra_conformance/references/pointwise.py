@@ -1,0 +1,278 @@
+"""Element by element: arithmetic, comparison, bits, rounding, exponentials, trigonometry. NumPy's own functions, and
+formulas where it has none.
+
+Everything floating keeps 80-bit arguments. Integers come in the dtype that the operator computes in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from candelabra_conformance.references.registry import reference, references
+
+Array = np.ndarray[Any, Any]
+
+references(
+    {
+        "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "add": np.add, "angle": np.angle, "asin": np.arcsin,
+        "asinh": np.arcsinh, "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "ceil": np.ceil,
+        "conj_physical": np.conjugate, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh, "div": np.true_divide,
+        "eq": np.equal, "exp": np.exp, "expm1": np.expm1, "floor": np.floor, "fmax": np.fmax, "fmin": np.fmin,
+        "fmod": np.fmod, "ge": np.greater_equal, "gt": np.greater, "heaviside": np.heaviside, "hypot": np.hypot,
+        "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "isneginf": np.isneginf,
+        "isposinf": np.isposinf, "isreal": np.isreal, "le": np.less_equal, "log": np.log, "log10": np.log10,
+        "log1p": np.log1p, "log2": np.log2, "logical_and": np.logical_and, "logical_not": np.logical_not,
+        "logical_or": np.logical_or, "logical_xor": np.logical_xor, "lt": np.less, "maximum": np.maximum,
+        "minimum": np.minimum, "mul": np.multiply, "ne": np.not_equal, "neg": np.negative, "positive": np.positive,
+        "remainder": np.remainder, "signbit": np.signbit, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt,
+        "sub": np.subtract, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc,
+    },
+    extended=True,
+)  # fmt: skip
+references(
+    {
+        "bitwise_and": np.bitwise_and, "bitwise_not": np.invert, "bitwise_or": np.bitwise_or,
+        "bitwise_xor": np.bitwise_xor, "gcd": np.gcd, "lcm": np.lcm,
+    }
+)  # fmt: skip
+references({"nextafter": np.nextafter}, as_given=True)
+
+
+@reference("sign", "sgn", extended=True)
+def sign(x: Array) -> Any:
+    """-1, 0 or 1; of complex numbers the direction, ``z / |z|``."""
+    if x.dtype.kind == "b":
+        return x
+    if x.dtype.kind != "c":
+        return (x > 0) * x.dtype.type(1) - (x < 0) * x.dtype.type(1) + 0 * np.where(x == x, 0, x)
+    with np.errstate(all="ignore"):
+        return np.where(x == 0, 0, x / np.abs(x))
+
+
+# -- quotients --------------------------------------------------------------------------------------------------------
+@reference("floor_divide", as_given=True)
+def floor_divide(x: Array, y: Array) -> Any:
+    """The exact quotient rounded down, as Python has it."""
+    return np.floor_divide(x, y)
+
+
+@reference("trunc_divide", as_given=True)
+def trunc_divide(x: Array, y: Array) -> Any:
+    """The quotient cut towards 0: of floats the rounded one, of integers the exact one."""
+    if np.result_type(x, y).kind == "f":
+        return np.trunc(np.divide(x, y))
+    whole, rest = np.divmod(x, y)
+    return whole + ((whole < 0) & (rest != 0))
+
+
+@reference("reciprocal", extended=True)
+def reciprocal(x: Array) -> Any:
+    """``1 / x``."""
+    return np.divide(x.dtype.type(1), x)
+
+
+# -- powers -----------------------------------------------------------------------------------------------------------
+@reference("pow", extended=True)
+def power(x: Any, y: Any) -> Any:
+    """C's ``pow`` of floats; of integers by Python's exact ones, which then wrap."""
+    d = np.result_type(x, y)
+    if d.kind not in "iub":
+        return np.power(x, y)
+    x, y = np.broadcast_arrays(x, y)
+    out = np.empty(x.shape, object)
+    bits = 8 * d.itemsize
+    for at in np.ndindex(x.shape):
+        out[at] = _integer_power(int(x[at]), int(y[at]), bits)
+    return _wrapped(out, d)
+
+
+def _integer_power(base: int, exponent: int, bits: int) -> int:
+    if exponent >= 0:
+        return pow(base, exponent, 1 << bits)
+    return 1 if base == 1 or (base == -1 and exponent % 2 == 0) else -1 if base == -1 else 0
+
+
+def _wrapped(values: Array, d: np.dtype[Any]) -> Array:
+    """Whole numbers of any size in an integer dtype, by their lowest bits."""
+    if d.kind == "b":
+        return values.astype(bool)
+    unsigned = np.dtype(f"u{d.itemsize}")
+    lowest = np.bitwise_and(values, (1 << 8 * d.itemsize) - 1) if values.size else values
+    return np.asarray(lowest).astype(unsigned).view(d)
+
+
+@reference("square", extended=True)
+def square(x: Array) -> Any:
+    """``x * x``."""
+    return np.multiply(x, x)
+
+
+@reference("rsqrt", extended=True)
+def rsqrt(x: Array) -> Any:
+    """``1 / sqrt(x)``."""
+    return np.divide(x.dtype.type(1), np.sqrt(x))
+
+
+@reference("exp2", extended=True)
+def exp2(x: Array) -> Any:
+    """NumPy's of real numbers; of complex ones ``exp(x log 2)``."""
+    return np.exp(x * np.log(x.real.dtype.type(2))) if x.dtype.kind == "c" else np.exp2(x)
+
+
+@reference("ldexp", extended=True)
+def ldexp(x: Any, y: Any) -> Any:
+    """``x * 2**y``, also for a ``y`` that is not whole."""
+    return np.multiply(x, np.power(np.result_type(x, y).type(2), y))
+
+
+# -- bits -------------------------------------------------------------------------------------------------------------
+@reference("bitwise_left_shift")
+def left_shift(x: Any, y: Any) -> Any:
+    """``x * 2**y`` by its lowest bits; 0 where ``y`` is below 0 or not below the width."""
+    return _shifted(x, y, lambda value, by, width: value << by if 0 <= by < width else 0)
+
+
+@reference("bitwise_right_shift")
+def right_shift(x: Any, y: Any) -> Any:
+    """``x / 2**y`` rounded down; where ``y`` is below 0 or not below the width what is left then, 0 or -1."""
+    return _shifted(x, y, lambda value, by, width: value >> (by if 0 <= by < width else width))
+
+
+def _shifted(x: Any, y: Any, shift: Any) -> Array:
+    d = np.result_type(x, y)
+    x, y = np.broadcast_arrays(x, y)
+    out = np.empty(x.shape, object)
+    for at in np.ndindex(x.shape):
+        out[at] = shift(int(x[at]), int(y[at]), 8 * d.itemsize)
+    return _wrapped(out, d)
+
+
+# -- the larger, the smaller, between ---------------------------------------------------------------------------------
+references({"clamp_min": np.maximum, "clamp_max": np.minimum}, extended=True)
+
+
+@reference("lerp", extended=True)
+def lerp(start: Array, end: Array, weight: Any) -> Any:
+    """``start + weight * (end - start)``, which is the end exactly where the weight is 1."""
+    return np.where(np.equal(weight, 1), end, start + weight * (end - start))
+
+
+@reference("frac", extended=True)
+def frac(x: Array) -> Any:
+    """What is behind the point."""
+    return x - np.trunc(x)
+
+
+# -- degrees, sines ---------------------------------------------------------------------------------------------------
+@reference("deg2rad", extended=True)
+def deg2rad(x: Array) -> Any:
+    """Degrees as radians."""
+    return x * (_pi(x) / 180)
+
+
+@reference("rad2deg", extended=True)
+def rad2deg(x: Array) -> Any:
+    """Radians as degrees."""
+    return x * (180 / _pi(x))
+
+
+@reference("sinc", extended=True)
+def sinc(x: Array) -> Any:
+    """``sin(pi x) / (pi x)``, 1 at 0."""
+    angle = _pi(x) * np.where(x == 0, x.dtype.type(1), x)
+    return np.where(x == 0, x.dtype.type(1), np.sin(angle) / angle)
+
+
+def _pi(x: Array) -> Any:
+    # Four times the arc tangent of 1: ``np.pi`` has 53 bits only.
+    return 4 * np.arctan(x.real.dtype.type(1))
+
+
+# -- sums of exponentials, products with logarithms -------------------------------------------------------------------
+@reference("logaddexp", extended=True)
+def logaddexp(x: Array, y: Array) -> Any:
+    """NumPy's of real numbers; of complex ones the term with the larger modulus is taken out."""
+    if x.dtype.kind != "c":
+        return np.logaddexp(x, y)
+    high, low = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
+    return high + np.log1p(np.exp(low - high))
+
+
+references({"logaddexp2": np.logaddexp2}, extended=True)
+
+
+def _product(x: Any, y: Any, log: Any) -> Any:
+    zero = np.equal(x, 0) & ~np.isnan(y)
+    return np.where(zero, np.result_type(x, y).type(0), x * log(np.where(zero, y * 0 + 1, y)))
+
+
+@reference("xlogy", extended=True)
+def xlogy(x: Any, y: Any) -> Any:
+    """``x log(y)``, and 0 where x is 0 and y is a number."""
+    return _product(x, y, np.log)
+
+
+@reference("special_xlog1py", extended=True)
+def xlog1py(x: Any, y: Any) -> Any:
+    """``x log(1 + y)``, and 0 where x is 0 and y is a number."""
+    return _product(x, y, np.log1p)
+
+
+@reference("special_entr", extended=True)
+def entropy(x: Array) -> Any:
+    """``-x log(x)``: 0 at 0, -inf below."""
+    positive = np.where(x > 0, x, 1)
+    return np.where(x > 0, -positive * np.log(positive), np.where(x == 0, 0, np.where(x < 0, -np.inf, x)))
+
+
+# -- activations ------------------------------------------------------------------------------------------------------
+@reference("sigmoid", extended=True)
+def sigmoid(x: Array) -> Any:
+    """``1 / (1 + exp(-x))``."""
+    one = x.dtype.type(1)
+    return one / (one + np.exp(-x))
+
+
+@reference("log_sigmoid", extended=True)
+def log_sigmoid(x: Array) -> Any:
+    """``log(sigmoid(x))``, without overflow of the exponential."""
+    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
+
+
+@reference("silu", extended=True)
+def silu(x: Array) -> Any:
+    """``x sigmoid(x)``."""
+    return x * sigmoid(x)
+
+
+@reference("relu", extended=True)
+def relu(x: Array) -> Any:
+    """``max(x, 0)``."""
+    return np.where(x < 0, x.dtype.type(0), x)
+
+
+@reference("relu_backward", extended=True)
+def relu_backward(g: Array, out: Array) -> Any:
+    """``g`` where the output is not 0 or below."""
+    return np.where(out <= 0, np.result_type(g, out).type(0), g)
+
+
+@reference("sigmoid_backward", extended=True)
+def sigmoid_backward(g: Array, out: Array) -> Any:
+    """``g`` times the conjugate of ``s (1 - s)``."""
+    return g * np.conjugate(out * (1 - out))
+
+
+@reference("tanh_backward", extended=True)
+def tanh_backward(g: Array, out: Array) -> Any:
+    """``g`` times the conjugate of ``1 - t**2``."""
+    return g * np.conjugate(1 - out * out)
+
+
+@reference("silu_backward", extended=True)
+def silu_backward(g: Array, x: Array) -> Any:
+    """``g`` times the conjugate of ``s (1 + x (1 - s))``, s being the sigmoid of x."""
+    s = sigmoid(x)
+    return g * np.conjugate(s * (1 + x * (1 - s)))
