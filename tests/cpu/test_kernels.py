@@ -7,7 +7,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import candelabra as cd
 import pytest
+from candelabra.operator.record import OPERATORS
 from candelabra_cpu import elementwise, kernels, linalg_each
 
 
@@ -40,3 +42,13 @@ def test_the_table_is_made_without_scipy() -> None:
     """SciPy takes longer to import than all else, and waits for the first kernel that needs it."""
     code = "import sys, candelabra as cd; cd.ones(1); sys.exit('scipy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", kernels.ARITHMETIC)
+def test_bfloat16_beside_a_python_number_stays_bfloat16(name: str) -> None:
+    """NumPy would make float32 of the two: the payload's dtype is the tensor's, whichever operand is the number."""
+    x = cd.tensor([3.0, 5.0], dtype=cd.bfloat16)
+    record = OPERATORS[name]
+    calls = [(x, 1.25), (x, x)] if name == "fmod" else [(x, 1.25), (1.25, x), (x, x)]
+    for args in calls:
+        assert record.function(*args)._payload.dtype.name == "bfloat16", args

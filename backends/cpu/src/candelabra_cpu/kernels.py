@@ -15,9 +15,11 @@ import candelabra_arrayapi
 import numpy as np
 
 import candelabra_cpu
-from candelabra_cpu.quiet import quiet, quiet1, quiet2, quiet_into
+from candelabra_cpu.quiet import beside_numbers, quiet, quiet1, quiet2, quiet_into
 
 Kernel = Callable[..., Any]
+ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "trunc_divide", "remainder", "fmod", "pow")
+"""What takes a Python number for either operand and gives the dtype of the other."""
 
 
 def table() -> dict[str, Kernel]:
@@ -25,7 +27,7 @@ def table() -> dict[str, Kernel]:
     from candelabra_cpu.backend import TO_NUMPY
 
     base = candelabra_arrayapi.kernels(np, TO_NUMPY)
-    return {
+    kernels = {
         **{name: _quieted(kernel) for name, kernel in base.items()},
         **{
             name + "_": quiet_into(kernel)
@@ -34,6 +36,7 @@ def table() -> dict[str, Kernel]:
         },
         **joined(import_module(f"candelabra_cpu.{m.name}") for m in iter_modules(candelabra_cpu.__path__)),
     }
+    return kernels | {name: beside_numbers(kernels[name]) for name in ARITHMETIC}
 
 
 def joined(modules: Iterable[ModuleType]) -> dict[str, Kernel]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from candelabra.dtypes import dtype
+from candelabra.dtypes import bfloat16, dtype
 
 _context: Final = contextvars.copy_context()
 _context.run(np.seterr, all="ignore")
@@ -87,10 +87,22 @@ class ByDtype:
     def __init__(self, for_dtype: Callable[[dtype], Callable[..., Any]]) -> None:
         self.for_dtype = for_dtype
 
-    def __call__(self, x: Any, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> Any:
         from candelabra_cpu.backend import FROM_NUMPY
 
-        return self.for_dtype(FROM_NUMPY[x.dtype])(x, *args)
+        first = next(a for a in args if isinstance(a, ndarray))
+        return self.for_dtype(FROM_NUMPY[first.dtype])(*args)
+
+
+def beside_numbers(kernel: Callable[..., Any]) -> ByDtype:
+    """A kernel of two operands whose result is bfloat16 beside Python numbers too: NumPy makes it float32 there."""
+
+    def rounded(x: Any, y: Any) -> Any:
+        out = kernel(x, y)
+        return out if x.__class__ is y.__class__ else out.astype((x if y.__class__ is not ndarray else y).dtype)
+
+    chosen = getattr(kernel, "for_dtype", lambda d: kernel)
+    return ByDtype(lambda d: rounded if d is bfloat16 else chosen(d))
 
 
 def wrapped(*operands: Any) -> tuple[Any, ...]:
