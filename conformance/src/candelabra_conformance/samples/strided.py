@@ -1,0 +1,152 @@
+"""Views that only strides can show: diagonals, windows, parts of the storage, complex numbers as pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.sample import Sample, sample
+
+DIAGONALS = (
+    ((4, 4), 0, 0, 1),
+    ((3, 5), 1, 0, 1),
+    ((5, 3), -2, 0, 1),
+    ((3, 5), 1, 1, 0),
+    ((2, 3, 4), 0, 1, 2),
+    ((2, 3, 4), -1, 0, 2),
+    ((3, 2, 4, 3), 1, 3, 0),
+    ((3, 3), 5, 0, 1),
+)
+"""Shape, offset, first dim, second dim; the last one lies beyond the matrix and is empty."""
+SCARCE = (((0, 3), 0, 0, 1, "zero-size"), ((3, 0, 2), 0, 0, 2, "zero-size"), ((1, 1), 0, 0, 1, "length-1"))
+
+
+@inputs("diagonal")
+def diagonals(t: Maker) -> Iterator[Sample]:
+    """Main ones, above, below, of any two dims in either order."""
+    for shape, offset, dim1, dim2 in DIAGONALS:
+        yield sample(t(*shape), offset, dim1, dim2)
+    for shape, offset, dim1, dim2, kind in SCARCE:
+        yield sample(t(*shape), offset, dim1, dim2, kind=kind)
+    yield sample(t(129, 257), 17, 0, 1, kind="large")
+
+
+@inputs("diagonal_scatter")
+def diagonals_written(t: Maker) -> Iterator[Sample]:
+    """The same diagonals, to write to."""
+    for shape, offset, dim1, dim2, *kind in (*DIAGONALS, *SCARCE):
+        base = t(*shape)
+        src = t(*base.diagonal(offset, dim1, dim2).shape)
+        yield sample(base, src, offset, dim1, dim2, kind=kind[0] if kind else "ordinary")
+
+
+@mistakes("diagonal")
+def one_dim_twice(t: Maker) -> Iterator[Sample]:
+    """A diagonal is of two dims."""
+    yield sample(t(3, 3), 0, 1, 1)
+    yield sample(t(2, 3, 3), 1, 0, 0)
+
+
+@mistakes("diagonal_scatter")
+def another_length(t: Maker) -> Iterator[Sample]:
+    """As many values as the diagonal has, of two dims."""
+    yield sample(t(3, 3), t(4), 0, 0, 1, note="longer")
+    yield sample(t(3, 3), t(3), 1, 0, 1, note="longer")
+    yield sample(t(3, 3), t(3), 0, 1, 1, note="one dim twice")
+
+
+@inputs("unfold")
+def windows(t: Maker) -> Iterator[Sample]:
+    """Windows that overlap, touch, leave gaps; leave a rest; of any dim."""
+    yield sample(t(7), 0, 3, 1)
+    yield sample(t(8), 0, 3, 2)
+    yield sample(t(3, 8), 1, 2, 2)
+    yield sample(t(8, 3), 0, 2, 3)
+    yield sample(t(2, 7, 3), -2, 4, 3)
+    yield sample(t(2, 2, 2, 5), -1, 5, 1)
+    yield sample(t(3, 5), 1, 1, 1)
+    yield sample(t(3), 0, 0, 1, kind="zero-size", note="windows of nothing")
+    yield sample(t(0, 3), 1, 2, 1, kind="zero-size")
+    yield sample(t(), 0, 1, 1, kind="0-d")
+    yield sample(t(1, 3), 0, 1, 2, kind="length-1")
+    yield sample(t(1023), 0, 16, 5, kind="large", gradient=False)
+
+
+@mistakes("unfold")
+def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """Larger than the dim, of a negative size, no step ahead, a dim that is not there."""
+    yield sample(t(5), 0, 6, 1, note="too large")
+    yield sample(t(5), 0, -1, 1, note="negative size")
+    yield sample(t(5), 0, 2, 0, note="no step")
+    yield sample(t(5), 0, 2, -1, note="a step back")
+    yield sample(t(), 0, 2, 1, note="too large")
+    yield sample(t(5), 1, 2, 1, note="out of range")
+
+
+def contiguous_origin(*shape: int) -> tuple[tuple[int, ...], int]:
+    """What ``as_strided`` is told of its input's layout: C order, from the storage's start."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides)), 0
+
+
+@inputs("as_strided")
+def parts_of_the_storage(t: Maker) -> Iterator[Sample]:
+    """Strides, offsets, windows that overlap. They are absolute: every sample needs contiguous memory, and so none is
+    of the ordinary kind that is laid out in other ways."""
+    for shape, size, strides, offset in (
+        ((3, 4), (2, 2), (5, 2), 1),
+        ((12,), (3, 4), (1, 3), 0),
+        ((3, 4), (5, 4), (2, 1), 0),
+        ((2, 3, 4), (3, 2), (4, 1), 7),
+        ((7,), (3, 2), (0, 1), 2),
+        ((1023,), (100, 7), (9, 11), 5),
+    ):
+        yield sample(t(*shape), size, strides, offset, contiguous_origin(*shape), kind="large")
+    yield sample(t(5), (), (), 3, contiguous_origin(5), kind="0-d")
+    yield sample(t(3), (0, 2), (1, 1), 0, contiguous_origin(3), kind="zero-size")
+    yield sample(t(1), (1,), (1,), 0, contiguous_origin(1), kind="length-1")
+
+
+@inputs("view_as_real")
+def complex_as_pairs(t: Maker) -> Iterator[Sample]:
+    """Any shape in any layout."""
+    yield sample(t(3, 5))
+    yield sample(t(7))
+    yield sample(t(2, 3, 2))
+    yield sample(t(), kind="0-d")
+    yield sample(t(0, 3), kind="zero-size")
+    yield sample(t(1), kind="length-1")
+    yield sample(t(1023), kind="large")
+
+
+@special("view_as_real")
+def pairs_not_finite(t: Maker) -> Iterator[Sample]:
+    """Parts come out bit for bit."""
+    inf, nan = float("inf"), float("nan")
+    yield sample(t.array([complex(inf, nan), complex(-0.0, 1), complex(0, -0.0), complex(nan, -inf)]))
+
+
+@inputs("view_as_complex")
+def pairs_as_complex(t: Maker) -> Iterator[Sample]:
+    """A last dim of two. Pairs have to lie side by side: no sample is of the kind that is laid out in other ways. (Half
+    types have no complex type.)"""
+    if t.dtype.itemsize < 4:
+        return
+    for shape in ((3, 2), (2, 3, 2), (511, 2)):
+        yield sample(t(*shape), kind="large")
+    yield sample(t(2), kind="0-d")
+    yield sample(t(0, 2), kind="zero-size")
+    yield sample(t(1, 2), kind="length-1")
+
+
+@mistakes("view_as_complex")
+def no_pairs(t: Maker) -> Iterator[Sample]:
+    """The last dim has size 2, and there is one."""
+    if t.dtype.itemsize >= 4:
+        yield sample(t(3), note="three parts")
+        yield sample(t(2, 1), note="one part")
+        yield sample(t(), note="no dims")

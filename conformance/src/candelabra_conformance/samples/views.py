@@ -1,0 +1,246 @@
+"""Views: other shapes and orders over the same memory. Their dims are canonical: fronts resolve what users pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes
+from candelabra_conformance.samples.sample import Sample, sample
+
+
+@inputs("detach", "alias", "clone")
+def as_it_is(t: Maker) -> Iterator[Sample]:
+    """Any shape."""
+    yield sample(t(3, 5))
+    yield sample(t(7))
+    yield sample(t(2, 3, 1, 2))
+    yield sample(t(), kind="0-d")
+    yield sample(t(2, 0, 3), kind="zero-size")
+    yield sample(t(1, 1), kind="length-1")
+    yield sample(t(1023), kind="large")
+
+
+@inputs("permute")
+def in_another_order(t: Maker) -> Iterator[Sample]:
+    """Every permutation of three dims but the identity, and some of other ranks."""
+    yield sample(t(3, 5), (1, 0))
+    for dims in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
+        yield sample(t(2, 3, 4), dims)
+    yield sample(t(2, 3, 2, 5), (3, 0, 2, 1))
+    yield sample(t(), (), kind="0-d")
+    yield sample(t(2, 0, 3), (2, 0, 1), kind="zero-size")
+    yield sample(t(1, 3), (1, 0), kind="length-1")
+    yield sample(t(129, 65), (1, 0), kind="large")
+
+
+@inputs("transpose")
+def two_dims_swapped(t: Maker) -> Iterator[Sample]:
+    """Neighbours, dims apart, a dim with itself; counted from either end."""
+    yield sample(t(3, 5), 0, 1)
+    yield sample(t(2, 3, 4), 0, -1)
+    yield sample(t(2, 3, 4), -2, 2)
+    yield sample(t(2, 3, 4, 2), 1, 3)
+    yield sample(t(3, 5), 1, 1)
+    yield sample(t(7), -1, 0)
+    yield sample(t(), 0, -1, kind="0-d")
+    yield sample(t(2, 0), 1, 0, kind="zero-size")
+    yield sample(t(3, 1), 0, 1, kind="length-1")
+
+
+@mistakes("transpose")
+def dims_out_of_range(t: Maker) -> Iterator[Sample]:
+    """Dims that are not there, or no integers."""
+    yield sample(t(2, 3), 0, 2, note="out of range")
+    yield sample(t(2, 3), -3, 0, note="out of range")
+    yield sample(t(), 0, 1, note="out of range")
+    yield sample(t(2, 3), 0, None, note="no integer")
+
+
+@inputs("t")
+def matrices_turned(t: Maker) -> Iterator[Sample]:
+    """Matrices; vectors and numbers as they are."""
+    yield sample(t(3, 5))
+    yield sample(t(7))
+    yield sample(t(), kind="0-d")
+    yield sample(t(0, 3), kind="zero-size")
+    yield sample(t(1, 4), kind="length-1")
+
+
+@mistakes("t")
+def more_than_a_matrix(t: Maker) -> Iterator[Sample]:
+    """``t`` is of matrices."""
+    yield sample(t(2, 3, 4))
+    yield sample(t(1, 1, 2, 2))
+
+
+@inputs("expand")
+def repeated(t: Maker) -> Iterator[Sample]:
+    """Dims of size 1, new dims in front, both, neither; to no elements."""
+    yield sample(t(3, 1), (3, 4))
+    yield sample(t(3), (2, 3))
+    yield sample(t(2, 1, 3, 1), (2, 5, 3, 2))
+    yield sample(t(1, 3), (2, 4, 3))
+    yield sample(t(2, 3), (2, 3))
+    yield sample(t(), (2, 3), kind="0-d")
+    yield sample(t(), (), kind="0-d")
+    yield sample(t(2, 1), (2, 0), kind="zero-size")
+    yield sample(t(0, 1), (0, 3), kind="zero-size")
+    yield sample(t(1), (1,), kind="length-1")
+    yield sample(t(1), (1023,), kind="large")
+
+
+@mistakes("expand")
+def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """Only sizes of 1 expand, and no dim goes."""
+    yield sample(t(2, 3), (3, 3), note="not 1")
+    yield sample(t(2, 3), (3,), note="fewer dims")
+    yield sample(t(3), (3, 2), note="the last dim")
+    yield sample(t(2, 3), (2, 0), note="nothing of something")
+    yield sample(t(2), "3", note="no shape")
+
+
+@inputs("view")
+def another_shape(t: Maker) -> Iterator[Sample]:
+    """Ordinary samples split dims, which goes in any layout; the others join dims and need contiguous memory."""
+    yield sample(t(4, 6), (2, 2, 3, 2))
+    yield sample(t(12), (3, 4))
+    yield sample(t(3, 5), (3, 1, 5))
+    yield sample(t(2, 3), (2, 3))
+    yield sample(t(), (1, 1), kind="0-d")
+    yield sample(t(), (), kind="0-d")
+    yield sample(t(2, 0, 3), (0, 7), kind="zero-size")
+    yield sample(t(1), (), kind="length-1")
+    yield sample(t(1, 3, 1), (3,), kind="length-1")
+    yield sample(t(33, 6), (2, 99), kind="large", note="across dims")
+    yield sample(t(17, 3, 2), (102,), kind="large", note="flattened")
+
+
+@mistakes("view")
+def another_count(t: Maker) -> Iterator[Sample]:
+    """As many elements as there are."""
+    yield sample(t(2, 3), (4, 2), note="more elements")
+    yield sample(t(2, 3), (5,), note="fewer elements")
+    yield sample(t(2, 3), (), note="a number of six")
+    yield sample(t(2, 3), (2.0, 3), note="no integer")
+
+
+@inputs("unsqueeze")
+def one_dim_more(t: Maker) -> Iterator[Sample]:
+    """In front, between, behind."""
+    yield sample(t(3, 5), 0)
+    yield sample(t(3, 5), 1)
+    yield sample(t(3, 5), 2)
+    yield sample(t(2, 3, 4), 3)
+    yield sample(t(), 0, kind="0-d")
+    yield sample(t(2, 0), 1, kind="zero-size")
+    yield sample(t(1), 1, kind="length-1")
+
+
+@inputs("squeeze")
+def dims_less(t: Maker) -> Iterator[Sample]:
+    """One dim of size 1, several, none."""
+    yield sample(t(3, 1, 5), (1,))
+    yield sample(t(1, 3, 1, 2), (0, 2))
+    yield sample(t(1, 3), (0,))
+    yield sample(t(3, 1), (1,))
+    yield sample(t(2, 3), ())
+    yield sample(t(), (), kind="0-d")
+    yield sample(t(0, 1), (1,), kind="zero-size")
+    yield sample(t(1, 1), (0, 1), kind="length-1")
+
+
+INDICES = (
+    ((4, 5), (1,)),
+    ((4, 5), (slice(1, 3, 1),)),
+    ((4, 5), (slice(0, 4, 2), 2)),
+    ((4, 5), (slice(0, 4, 1), slice(1, 5, 3))),
+    ((3, 4, 5), (2, slice(0, 4, 1), 1)),
+    ((3, 4), (None, 1, None, slice(1, 4, 2))),
+    ((3, 2, 4, 2), (slice(1, 3, 1), 0, slice(0, 3, 2))),
+    ((7,), (slice(0, 7, 1),)),
+)
+"""Shapes and canonical indices: integers not negative, slices with start, stop and a positive step."""
+EMPTY = (((3, 4), (slice(2, 2, 1),)), ((0, 3), (slice(0, 0, 1), 1)), ((2, 0), (1,)))
+
+
+@inputs("basic_index")
+def by_integers_and_slices(t: Maker) -> Iterator[Sample]:
+    """One view for all of ints, slices, None."""
+    for shape, index in INDICES:
+        yield sample(t(*shape), index)
+    for shape, index in EMPTY:
+        yield sample(t(*shape), index, kind="zero-size")
+    yield sample(t(), (), kind="0-d")
+    yield sample(t(), (None,), kind="0-d")
+    yield sample(t(1, 3), (0,), kind="length-1")
+    yield sample(t(1023, 3), (slice(5, 1000, 7), 2), kind="large")
+
+
+@mistakes("basic_index")
+def out_of_bounds(t: Maker) -> Iterator[Sample]:
+    """Integers beyond the size; indices of a number."""
+    yield sample(t(2, 3), (2,))
+    yield sample(t(2, 3), (0, -4))
+    yield sample(t(0), (0,))
+    yield sample(t(), (0,))
+    yield sample(t(), (slice(0, 1, 1),))
+
+
+@inputs("basic_index_adjoint", "basic_index_scatter")
+def written_by_index(t: Maker) -> Iterator[Sample]:
+    """The same indices, to write to."""
+    for table, kind in ((INDICES, "ordinary"), (EMPTY, "zero-size")):
+        for shape, index in table:
+            base = t(*shape)
+            part = t(*base[index].shape)
+            first = part if t.operator == "basic_index_adjoint" else base
+            yield sample(first, shape if first is part else part, index, kind=kind)
+    first, second = (t(3), (2, 3)) if t.operator == "basic_index_adjoint" else (t(2, 3), t(3))
+    yield sample(first, second, (slice(0, 1, 1),), kind="length-1", note="broadcast", gradient=False)
+    number = t()
+    yield sample(number, () if t.operator == "basic_index_adjoint" else t(), (), kind="0-d")
+
+
+@inputs("copied")
+def copied_from(t: Maker) -> Iterator[Sample]:
+    """Of the same shape, or broadcast to it."""
+    yield sample(t(3, 5), t(3, 5))
+    yield sample(t(3, 5), t(5))
+    yield sample(t(2, 3, 4), t(3, 1))
+    yield sample(t(2, 3), t())
+    yield sample(t(), t(), kind="0-d")
+    yield sample(t(2, 0), t(2, 1), kind="zero-size")
+    yield sample(t(1), t(1), kind="length-1")
+    yield sample(t(33, 31), t(33, 1), kind="large")
+
+
+@mistakes("copied")
+def larger_source(t: Maker) -> Iterator[Sample]:
+    """What does not broadcast to the target."""
+    yield sample(t(2, 3), t(4))
+    yield sample(t(3), t(2, 3))
+    yield sample(t(), t(2))
+    yield sample(t(3), 1.0, note="a number")
+
+
+@inputs("filled")
+def filled_with(t: Maker) -> Iterator[Sample]:
+    """With a number of the dtype's kind, or a tensor without dims."""
+    number = True if t.is_bool else 3 if t.is_integer else 1.5 if t.is_floating else 1.5 - 2j
+    yield sample(t(3, 5), number)
+    yield sample(t(3, 5), t())
+    yield sample(t(2, 3, 2), 0)
+    yield sample(t(7), t())
+    yield sample(t(), number, kind="0-d")
+    yield sample(t(), t(), kind="0-d")
+    yield sample(t(0, 3), number, kind="zero-size")
+    yield sample(t(1), t(), kind="length-1")
+    yield sample(t(1023), number, kind="large")
+
+
+@mistakes("filled")
+def filled_with_many(t: Maker) -> Iterator[Sample]:
+    """One value, not several; no text."""
+    yield sample(t(2, 3), t(2), note="several")
+    yield sample(t(2, 3), "1", note="text")
