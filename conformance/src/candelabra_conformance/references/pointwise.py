@@ -6,31 +6,39 @@ Everything floating keeps 80-bit arguments. Integers come in the dtype that the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from candelabra_conformance.references.promoted import of_floats
 from candelabra_conformance.references.registry import reference, references
 
 Array = np.ndarray[Any, Any]
 
 references(
     {
-        "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "add": np.add, "angle": np.angle, "asin": np.arcsin,
-        "asinh": np.arcsinh, "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "ceil": np.ceil,
-        "conj_physical": np.conjugate, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh, "div": np.true_divide,
-        "eq": np.equal, "exp": np.exp, "expm1": np.expm1, "floor": np.floor, "fmax": np.fmax, "fmin": np.fmin,
-        "fmod": np.fmod, "ge": np.greater_equal, "gt": np.greater, "heaviside": np.heaviside, "hypot": np.hypot,
-        "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "isneginf": np.isneginf,
-        "isposinf": np.isposinf, "isreal": np.isreal, "le": np.less_equal, "log": np.log, "log10": np.log10,
-        "log1p": np.log1p, "log2": np.log2, "logical_and": np.logical_and, "logical_not": np.logical_not,
-        "logical_or": np.logical_or, "logical_xor": np.logical_xor, "lt": np.less, "maximum": np.maximum,
-        "minimum": np.minimum, "mul": np.multiply, "ne": np.not_equal, "neg": np.negative, "positive": np.positive,
-        "remainder": np.remainder, "signbit": np.signbit, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt,
-        "sub": np.subtract, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc,
+        "abs": np.abs, "add": np.add, "ceil": np.ceil, "clamp_max": np.minimum, "clamp_min": np.maximum,
+        "conj_physical": np.conjugate, "eq": np.equal, "floor": np.floor, "fmax": np.fmax, "fmin": np.fmin,
+        "fmod": np.fmod, "ge": np.greater_equal, "gt": np.greater, "hypot": np.hypot, "isfinite": np.isfinite,
+        "isinf": np.isinf, "isnan": np.isnan, "isneginf": lambda x: x == -np.inf, "isposinf": lambda x: x == np.inf,
+        "isreal": np.isreal, "le": np.less_equal, "logaddexp2": np.logaddexp2, "logical_and": np.logical_and,
+        "logical_not": np.logical_not, "logical_or": np.logical_or, "logical_xor": np.logical_xor, "lt": np.less,
+        "maximum": np.maximum, "minimum": np.minimum, "mul": np.multiply, "ne": np.not_equal, "neg": np.negative,
+        "positive": np.positive, "remainder": np.remainder, "signbit": lambda x: x < 0 if x.dtype.kind in "biu"
+        else np.signbit(x), "sub": np.subtract, "trunc": np.trunc,
     },
     extended=True,
 )  # fmt: skip
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "acos": np.arccos, "acosh": np.arccosh, "angle": np.angle, "asin": np.arcsin, "asinh": np.arcsinh,
+    "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "copysign": np.copysign, "cos": np.cos,
+    "cosh": np.cosh, "div": np.true_divide, "exp": np.exp, "expm1": np.expm1, "log": np.log,
+    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt,
+    "tan": np.tan, "tanh": np.tanh,
+}  # fmt: skip
+"""NumPy's functions of floats."""
+references({name: of_floats(function) for name, function in FUNCTIONS.items()}, extended=True)
 references(
     {
         "bitwise_and": np.bitwise_and, "bitwise_not": np.invert, "bitwise_or": np.bitwise_or,
@@ -38,6 +46,12 @@ references(
     }
 )  # fmt: skip
 references({"nextafter": np.nextafter}, as_given=True)
+
+
+@reference("heaviside", extended=True)
+def heaviside(x: Array, values: Array) -> Any:
+    """0 below 0 and at NaN, 1 above, ``values`` at 0."""
+    return np.where(x == 0, values, np.asarray(x > 0).astype(x.dtype))
 
 
 @reference("sign", "sgn", extended=True)
@@ -68,6 +82,7 @@ def trunc_divide(x: Array, y: Array) -> Any:
 
 
 @reference("reciprocal", extended=True)
+@of_floats
 def reciprocal(x: Array) -> Any:
     """``1 / x``."""
     return np.divide(x.dtype.type(1), x)
@@ -110,18 +125,21 @@ def square(x: Array) -> Any:
 
 
 @reference("rsqrt", extended=True)
+@of_floats
 def rsqrt(x: Array) -> Any:
     """``1 / sqrt(x)``."""
     return np.divide(x.dtype.type(1), np.sqrt(x))
 
 
 @reference("exp2", extended=True)
+@of_floats
 def exp2(x: Array) -> Any:
     """NumPy's of real numbers; of complex ones ``exp(x log 2)``."""
     return np.exp(x * np.log(x.real.dtype.type(2))) if x.dtype.kind == "c" else np.exp2(x)
 
 
 @reference("ldexp", extended=True)
+@of_floats
 def ldexp(x: Any, y: Any) -> Any:
     """``x * 2**y``, also for a ``y`` that is not whole."""
     return np.multiply(x, np.power(np.result_type(x, y).type(2), y))
@@ -149,10 +167,7 @@ def _shifted(x: Any, y: Any, shift: Any) -> Array:
     return _wrapped(out, d)
 
 
-# -- the larger, the smaller, between ---------------------------------------------------------------------------------
-references({"clamp_min": np.maximum, "clamp_max": np.minimum}, extended=True)
-
-
+# -- between ----------------------------------------------------------------------------------------------------------
 @reference("lerp", extended=True)
 def lerp(start: Array, end: Array, weight: Any) -> Any:
     """``start + weight * (end - start)``, which is the end exactly where the weight is 1."""
@@ -167,18 +182,21 @@ def frac(x: Array) -> Any:
 
 # -- degrees, sines ---------------------------------------------------------------------------------------------------
 @reference("deg2rad", extended=True)
+@of_floats
 def deg2rad(x: Array) -> Any:
     """Degrees as radians."""
     return x * (_pi(x) / 180)
 
 
 @reference("rad2deg", extended=True)
+@of_floats
 def rad2deg(x: Array) -> Any:
     """Radians as degrees."""
     return x * (180 / _pi(x))
 
 
 @reference("sinc", extended=True)
+@of_floats
 def sinc(x: Array) -> Any:
     """``sin(pi x) / (pi x)``, 1 at 0."""
     angle = _pi(x) * np.where(x == 0, x.dtype.type(1), x)
@@ -200,27 +218,27 @@ def logaddexp(x: Array, y: Array) -> Any:
     return high + np.log1p(np.exp(low - high))
 
 
-references({"logaddexp2": np.logaddexp2}, extended=True)
-
-
 def _product(x: Any, y: Any, log: Any) -> Any:
     zero = np.equal(x, 0) & ~np.isnan(y)
     return np.where(zero, np.result_type(x, y).type(0), x * log(np.where(zero, y * 0 + 1, y)))
 
 
 @reference("xlogy", extended=True)
+@of_floats
 def xlogy(x: Any, y: Any) -> Any:
     """``x log(y)``, and 0 where x is 0 and y is a number."""
     return _product(x, y, np.log)
 
 
 @reference("special_xlog1py", extended=True)
+@of_floats
 def xlog1py(x: Any, y: Any) -> Any:
     """``x log(1 + y)``, and 0 where x is 0 and y is a number."""
     return _product(x, y, np.log1p)
 
 
 @reference("special_entr", extended=True)
+@of_floats
 def entropy(x: Array) -> Any:
     """``-x log(x)``: 0 at 0, -inf below."""
     positive = np.where(x > 0, x, 1)
@@ -229,6 +247,7 @@ def entropy(x: Array) -> Any:
 
 # -- activations ------------------------------------------------------------------------------------------------------
 @reference("sigmoid", extended=True)
+@of_floats
 def sigmoid(x: Array) -> Any:
     """``1 / (1 + exp(-x))``."""
     one = x.dtype.type(1)
