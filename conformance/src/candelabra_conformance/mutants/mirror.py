@@ -25,10 +25,11 @@ DEVICES: Final = 2
 class Memory:
     """One allocation, shared by all payloads over it; counted until the last of them is gone."""
 
-    __slots__ = ("counted",)
+    __slots__ = ("counted", "size")
 
     def __init__(self, counted: dict[int, int], size: int) -> None:
         self.counted = counted
+        self.size = size
         counted[id(self)] = size
 
     def __del__(self) -> None:
@@ -162,7 +163,10 @@ class Mirror(Backend):
         return self.reference.layout(payload.inner)
 
     def restride(self, payload: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-        """The reference's, over the same memory."""
+        """The reference's, over the same memory. ValueError beyond its end: a mutant may not end the process."""
+        last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        if offset < 0 or (0 not in shape and last >= payload.memory.size // self.dtype_of(payload).itemsize):
+            raise ValueError(f"a view of {shape} with strides {strides} and offset {offset} reaches beyond its memory")
         return Image(self.reference.restride(payload.inner, shape, strides, offset), payload.index, payload.memory)
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:

@@ -3,19 +3,23 @@
 A kernel mutant is written as a function of ``right``, the correct kernel, and the call's arguments, with NumPy arrays
 for payloads::
 
-    @breaks("amax", fault="passes over NaN", caught_by="amax/special/*")
+    @breaks("amax", caught_by="amax/special/*")
     def amax_passes_over_nan(right, x, dim, keepdim):
+        "The greatest value is looked for among those that are no NaN."
         return right(np.where(np.isnan(x), -np.inf, x), dim, keepdim)
 
-What it changes in its arguments stays without effect on the device; faults of memory take ``@breaks_kernel``, whose
-functions see payloads, or ``@breaks_backend``, on a subclass of :class:`Mirror`.
+The mutant is called ``amax-passes-over-nan``, and its docstring says the fault. What it changes in its arguments stays
+without effect on the device; faults of memory take ``@breaks_kernel``, whose functions see payloads, or
+``@breaks_backend``, on a subclass of :class:`Mirror`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -30,7 +34,7 @@ Array = np.ndarray[Any, Any]
 HostKernel = Callable[..., Any]
 """``(right, *arguments) -> array or tuple of arrays``."""
 F = TypeVar("F", bound=Callable[..., Any])
-B = TypeVar("B", bound=type[Backend])
+B = TypeVar("B", bound=type[Mirror])
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Mutant:
 
     name: str
     fault: str
-    """What is wrong with it, a sentence without its subject."""
+    """What is wrong with it, a sentence."""
     make: Callable[[], Backend]
     """A fresh backend, whose device type is the mutant's name with ``_`` for ``-``."""
     operators: tuple[str, ...]
@@ -69,11 +73,13 @@ def listed(mutant: Mutant) -> Mutant:
     return mutant
 
 
-def _named(function: Callable[..., Any]) -> tuple[str, str]:
-    return function.__name__.replace("_", "-"), function.__module__.rpartition(".")[2]
+def _told(made: Any) -> tuple[str, str, str]:
+    """Name, fault and family of a mutant: the name, docstring and module of what it is made from."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", made.__name__).lower().replace("_", "-")
+    return name, made.__doc__.splitlines()[0], made.__module__.rpartition(".")[2]
 
 
-def breaks(*operators: str, fault: str, caught_by: str, only: str = "") -> Callable[[F], F]:
+def breaks(*operators: str, caught_by: str, only: str = "") -> Callable[[F], F]:
     """List a mutant whose kernels of these operators are a function of host arrays.
 
     ``only`` is the letters of NumPy's dtype kinds (``"f"``, ``"iu"``, bfloat16 counting as ``"f"``) for which the
@@ -82,7 +88,7 @@ def breaks(*operators: str, fault: str, caught_by: str, only: str = "") -> Calla
     """
 
     def mark(function: F) -> F:
-        name, family = _named(function)
+        name, fault, family = _told(function)
 
         def make() -> Backend:
             made = Mirror(name.replace("-", "_"))
@@ -97,12 +103,12 @@ def breaks(*operators: str, fault: str, caught_by: str, only: str = "") -> Calla
     return mark
 
 
-def breaks_kernel(*kernels: str, fault: str, caught_by: str) -> Callable[[F], F]:
+def breaks_kernel(*kernels: str, caught_by: str) -> Callable[[F], F]:
     """List a mutant whose kernels of these names (in-place ones end in ``_``) are ``function(mirror, right, *args)``,
     where arguments and result are payloads."""
 
     def mark(function: F) -> F:
-        name, family = _named(function)
+        name, fault, family = _told(function)
 
         def make() -> Backend:
             made = Mirror(name.replace("-", "_"))
@@ -117,14 +123,13 @@ def breaks_kernel(*kernels: str, fault: str, caught_by: str) -> Callable[[F], F]
     return mark
 
 
-def breaks_backend(name: str, *operators: str, fault: str, caught_by: str) -> Callable[[B], B]:
-    """List a mutant that is a subclass of a correct backend, made by calling it with the device type's name."""
+def breaks_backend(*operators: str, caught_by: str) -> Callable[[B], B]:
+    """List a mutant that is a subclass of :class:`Mirror`; its name follows from the class's."""
 
     def mark(cls: B) -> B:
-        def make() -> Backend:
-            return cls(name.replace("-", "_"))
-
-        listed(Mutant(name, fault, make, operators, tuple(caught_by.split()), _named(cls)[1]))
+        name, fault, family = _told(cls)
+        make = partial(cls, name.replace("-", "_"))
+        listed(Mutant(name, fault, make, operators, tuple(caught_by.split()), family))
         return cls
 
     return mark
@@ -169,7 +174,7 @@ def array_of(made: Mirror, image: Image) -> Array:
 
 def payload_of(made: Mirror, array: Array, index: int) -> Image:
     """A payload of an array's content."""
-    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    content: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     image: Image = made.from_host(index, memoryview(content), array.shape, FROM_HOST[array.dtype])
     return image
 

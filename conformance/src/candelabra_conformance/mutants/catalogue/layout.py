@@ -1,0 +1,213 @@
+"""Faults of layout: strides, offsets, broadcasting, overlap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from candelabra.backend import Kernel
+from candelabra.layout import contiguous_strides
+
+from candelabra_conformance.mutants.mirror import Image, Mirror
+from candelabra_conformance.mutants.mutant import Array, array_of, breaks, breaks_backend, breaks_kernel, payload_of
+from candelabra_conformance.mutants.storage import as_if_contiguous, each_image, overwrite, read_as, seen, whole
+
+Layout = tuple[tuple[int, ...], int]
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+@breaks_kernel("sub", "exp", "amax", caught_by="*/value/*/transposed")
+def ignores_strides(made: Mirror, right: Kernel, *args: Any) -> Any:
+    """Inputs are read as if they lay in C order behind their offset."""
+    return right(*each_image(args, lambda image: as_if_contiguous(made, image)))
+
+
+@breaks_kernel("mul", "neg", "sum", caught_by="*/value/*/offset")
+def drops_the_offset(made: Mirror, right: Kernel, *args: Any) -> Any:
+    """Inputs are read from the start of their storage."""
+    return right(*each_image(args, lambda image: read_as(made, image, offset=0)))
+
+
+@breaks_kernel("add", "sqrt", "cumsum", caught_by="*/value/*/step")
+def takes_every_element_for_its_neighbour(made: Mirror, right: Kernel, *args: Any) -> Any:
+    """The step of the last dim is taken for 1."""
+
+    def wrong(image: Image) -> Image:
+        strides, _ = made.reference.layout(image.inner)
+        return read_as(made, image, strides=(*strides[:-1], 1)) if strides and strides[-1] else image
+
+    return right(*each_image(args, wrong))
+
+
+@breaks_kernel("matmul", caught_by="matmul/value/*/transposed")
+def forgets_the_transposition(made: Mirror, right: Kernel, x: Image, y: Image) -> Any:
+    """A transposed matrix is handed to the product as if it were not."""
+
+    def wrong(image: Image) -> Image:
+        strides, _ = made.reference.layout(image.inner)
+        turned = len(strides) >= 2 and strides[-2] == 1 and strides[-1] > 1
+        return as_if_contiguous(made, image) if turned else image
+
+    return right(wrong(x), wrong(y))
+
+
+@breaks_kernel("div", "maximum", caught_by="*/value/*/broadcast")
+def reads_on_where_the_stride_is_0(made: Mirror, right: Kernel, *args: Any) -> Any:
+    """A dim of stride 0 is walked with a stride of 1."""
+
+    def wrong(image: Image) -> Image:
+        strides, _ = made.reference.layout(image.inner)
+        return read_as(made, image, strides=tuple(step or 1 for step in strides)) if 0 in strides else image
+
+    return right(*each_image(args, wrong))
+
+
+@breaks_kernel("atan2", "sub", caught_by="*/value/*/broadcast")
+def allocates_results_of_stride_0(made: Mirror, right: Kernel, *args: Any) -> Any:
+    """The result gets the first input's strides, its zeros too: elements overwrite one another."""
+    out = right(*args)
+    first = args[0]
+    if not isinstance(first, Image) or first.shape != out.shape:
+        return out
+    array = array_of(made, out)
+    for dim, step in enumerate(made.reference.layout(first.inner)[0]):
+        if step == 0 and array.shape[dim] > 1:
+            array = np.broadcast_to(np.take(array, [-1], axis=dim), array.shape)
+    return payload_of(made, array, out.index)
+
+
+@breaks("add", "where", caught_by="*/value/*")
+def repeats_the_wrong_dim(right: Kernel, *args: Any) -> Any:
+    """An operand that is broadcast along its last dim is repeated as a whole instead."""
+    shape = np.broadcast_shapes(*(a.shape for a in args if isinstance(a, np.ndarray)))
+
+    def wrong(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.size > 1 and value.shape[-1] == 1 and value.shape != shape:
+            return np.resize(value, shape)
+        return value
+
+    return right(*(wrong(a) for a in args))
+
+
+@breaks("mul", caught_by="mul/value/*")
+def aligns_shapes_at_the_left(right: Kernel, x: Any, y: Any) -> Any:
+    """An operand of fewer dims is repeated along the last dims instead of the first."""
+
+    def wrong(value: Any, other: Any) -> Any:
+        if not (isinstance(value, np.ndarray) and isinstance(other, np.ndarray) and 0 < value.ndim < other.ndim):
+            return value
+        if value.shape != other.shape[other.ndim - value.ndim :]:
+            return value
+        return np.repeat(value.reshape(-1), other.size // max(value.size, 1)).reshape(other.shape)
+
+    return right(wrong(x, y), wrong(y, x))
+
+
+# -- views ------------------------------------------------------------------------------------------------------------
+@breaks_backend("basic_index", "diagonal", "select", "narrow", caught_by="basic_index/value/* */aliasing/*")
+class StartsViewsOneElementLate(Mirror):
+    """A view with an offset begins one element after it."""
+
+    def restride(self, payload: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+        """One too far, where there is room."""
+        last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        size = payload.memory.size // self.dtype_of(payload).itemsize
+        return super().restride(payload, shape, strides, offset + 1 if offset > 0 and last + 1 < size else offset)
+
+
+@breaks_backend("permute", "transpose", "basic_index", "expand", "view", caught_by="*/value/*/* */aliasing/*")
+class ReportsContiguousStrides(Mirror):
+    """``layout`` says that every payload lies in C order."""
+
+    def layout(self, payload: Any) -> Layout:
+        """What would be right of a fresh payload."""
+        return contiguous_strides(payload.shape), super().layout(payload)[1]
+
+
+@breaks_backend("permute", "transpose", "basic_index", "expand", caught_by="*/value/*/offset */aliasing/*")
+class ReportsNoOffset(Mirror):
+    """``layout`` says that every payload begins where its storage does."""
+
+    def layout(self, payload: Any) -> Layout:
+        """The offset is left out."""
+        return super().layout(payload)[0], 0
+
+
+@breaks_backend("expand", caught_by="expand/value/* expand/aliasing/*")
+class RestridesZeroAsOne(Mirror):
+    """A view of stride 0 walks on."""
+
+    def restride(self, payload: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+        """Within the storage, since reading beyond it could end the process."""
+        steps = tuple(step or 1 for step in strides)
+        last = offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
+        fits = last < payload.memory.size // self.dtype_of(payload).itemsize
+        return super().restride(payload, shape, steps if fits else strides, offset)
+
+
+@breaks_backend(caught_by="device/copy* device/roundtrip* device/aliasing*")
+class ReadsOutInStorageOrder(Mirror):
+    """``to_host`` gives the bytes in the order in which they lie."""
+
+    def to_host(self, payload: Any) -> memoryview:
+        """Strides are not looked at."""
+        return super().to_host(as_if_contiguous(self, payload))
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+def _one_by_one(made: Mirror, target: Image, source: Any, step: Any) -> None:
+    """``target[i] = step(target[i], source[i])`` in order, each write seen by later reads."""
+    flat = whole(made, target)
+    storage = array_of(made, flat)
+    into = seen(storage, target.shape, *made.reference.layout(target.inner))
+    if isinstance(source, Image) and source.memory is target.memory:
+        given: Array = np.broadcast_to(seen(storage, source.shape, *made.reference.layout(source.inner)), into.shape)
+    else:
+        given = np.broadcast_to(array_of(made, source) if isinstance(source, Image) else source, into.shape)
+    for place in np.ndindex(into.shape):
+        into[place] = step(into[place], given[place])
+    overwrite(made, flat, storage)
+
+
+@breaks_kernel("add_", "mul_", caught_by="*/inplace/*/aliased")
+def reads_what_it_has_just_written(made: Mirror, right: Kernel, x: Image, y: Any) -> Any:
+    """An in-place operation on overlapping memory sees its own results."""
+    if not isinstance(y, Image) or y.memory is not x.memory or not x.shape:
+        return right(x, y)
+    # Which of the two it is shows in 1 + 2: the correct kernel of the same dtype decides.
+    copy = payload_of(made, array_of(made, y), y.index)
+    if y.shape == x.shape and made.layout(x) == made.layout(y):
+        return right(x, copy)
+    _one_by_one(made, x, y, lambda a, b: a + b if right.__name__ == "add" else a * b)
+    return x
+
+
+@breaks_backend("copied", caught_by="copied/*/*/aliased device/copy*")
+class CopiesFrontToBack(Mirror):
+    """A copy within one memory overwrites what it has yet to read."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.table["copied_"] = self.copy_
+
+    def copy_(self, destination: Any, source: Any) -> Any:
+        """Element by element, in order."""
+        if isinstance(source, Image) and source.memory is destination.memory and source.shape == destination.shape:
+            _one_by_one(self, destination, source, lambda _, b: b)
+            return destination
+        given = array_of(self, source) if isinstance(source, Image) else source
+        overwrite(self, destination, np.broadcast_to(given, destination.shape))
+        return destination
+
+
+@breaks_kernel("exp_", "neg_", "sub_", caught_by="*/inplace/*/*")
+def writes_in_c_order(made: Mirror, right: Kernel, x: Image, *rest: Any) -> Any:
+    """An in-place result is written behind the offset without regard to strides."""
+    before = array_of(made, whole(made, x))
+    right(x, *rest)
+    result = array_of(made, x).reshape(-1)
+    start = made.reference.layout(x.inner)[1]
+    after = before.copy()
+    after[start : start + result.size] = result[: max(before.size - start, 0)]
+    overwrite(made, whole(made, x), after)
+    return x
