@@ -1,0 +1,57 @@
+"""A badge with the level that a device has reached: an SVG that needs no service, no font of its own and no script."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from candelabra_conformance.model import LEVELS, Run
+
+_COLOURS: Final = {-1: "#6e7781", 0: "#b35900", 1: "#8a6d00", 2: "#4d7a00", 3: "#1a7f37"}
+"""Behind white text, each with a contrast of at least 4.5 to 1 (WCAG 2.2, 1.4.3)."""
+_RED: Final = "#cf222e"
+_PADDING: Final = 7.0
+_SVG: Final = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="20" role="img" aria-label="{alt}">
+<title>{alt}</title>
+<clipPath id="r"><rect width="{width:g}" height="20" rx="3"/></clipPath>
+<g clip-path="url(#r)"><rect width="{split:g}" height="20" fill="#424a53"/>\
+<rect x="{split:g}" width="{rest:g}" height="20" fill="{colour}"/></g>
+<g fill="#fff" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11" text-anchor="middle">
+<text x="{left:g}" y="14" textLength="{left_text:g}">{label}</text>
+<text x="{right:g}" y="14" textLength="{right_text:g}">{message}</text>
+</g>
+</svg>
+"""
+
+
+def to_badge(run: Run) -> str:
+    """The SVG for `run`: the device's type, and the level reached or that the run is red."""
+    device = run.subject.device.split(":")[0]
+    reached = f"level {run.level}" if run.level in LEVELS else "no level yet"
+    message = reached if run.green else f"{reached}, failing"
+    return svg(f"candelabra on {device}", message, _COLOURS[run.level] if run.green else _RED)
+
+
+def svg(label: str, message: str, colour: str) -> str:
+    """A badge of two fields, `message` on `colour`. The texts are stretched to the widths that were computed for them,
+    so that it looks the same whichever font the reader has."""
+    left, right = _width(label), _width(message)
+    split, width = left + 2 * _PADDING, left + right + 4 * _PADDING
+    return _SVG.format(
+        width=width,
+        split=split,
+        rest=width - split,
+        left=split / 2,
+        right=split + (width - split) / 2,
+        left_text=left,
+        right_text=right,
+        colour=escape(colour),
+        alt=escape(f"{label}: {message}"),
+        label=escape(label),
+        message=escape(message),
+    )
+
+
+def _width(text: str) -> float:
+    """About how wide `text` is in 11 px Verdana: three classes of letters are near enough, it is stretched anyway."""
+    return round(sum(4.0 if letter in "ijltfrI:.,' " else 10.0 if letter in "mwMW" else 7.0 for letter in text), 1)

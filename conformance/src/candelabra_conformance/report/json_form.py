@@ -1,0 +1,259 @@
+"""A run as JSON: what is kept, compared and published. The form is described in ``run.schema.json`` beside this file.
+
+A result is one row on a line of its own, so that 50,000 of them stay small and line-based tools work; trailing columns
+that have nothing to say are left out. Rows are sorted by case: the order in which workers finished is no information.
+JSON has no infinities and no not-a-number: an error of that size is the text "inf" or "nan". What is beyond ASCII is
+escaped, so that every text that Python can hold, also half a surrogate pair, survives.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from candelabra_conformance.model import LEVELS, VERDICTS, Case, Result, Run, Subject
+from candelabra_conformance.report import tally
+
+SCHEMA: Final = 1
+"""The version of the form. It is raised when a reader of the old form would misread the new one."""
+KIND: Final = "candelabra-conformance"
+COLUMNS: Final = (
+    "operator",
+    "property",
+    "dtype",
+    "layout",
+    "level",
+    "verdict",
+    "route",
+    "seconds",
+    "ulp",
+    "message",
+    "blocked_by",
+    "reproducer",
+)
+_REQUIRED: Final = COLUMNS.index("verdict") + 1
+_NOTHING: Final = {"route": "", "seconds": 0, "ulp": None, "message": "", "blocked_by": "", "reproducer": ""}
+_TEXTS: Final = (
+    "device",
+    "description",
+    "backend",
+    "backend_version",
+    "reference",
+    "core",
+    "suite",
+    "python",
+    "platform",
+)
+_NON_FINITE: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+class ReportError(ValueError):
+    """A file that is no report of a run, or one that this version cannot read. The message names the place."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the form, as published with the package."""
+    text = resources.files(__package__).joinpath("run.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+# Writing
+
+
+def to_json(run: Run) -> str:
+    """The run as JSON text, ASCII only, a result a line. The same run gives the same text.
+
+    Options that JSON knows come back as they were, other values of theirs as text.
+    """
+    head = {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "subject": {name: getattr(run.subject, name) for name in _TEXTS} | {"facts": dict(run.subject.facts)},
+        "started": run.started,
+        "seconds": _number(run.seconds),
+        "level": run.level,
+        "counts": tally.counts(run.results),
+        "options": _plain(run.options),
+        "next_kernels": [[kernel, list(unlocked)] for kernel, unlocked in run.next_kernels],
+        "stale": list(run.stale),
+        "columns": COLUMNS,
+    }
+    lines = [f"{json.dumps(name)}: {_dumps(value)}" for name, value in head.items()]
+    rows = ",\n".join(_dumps(_row(result)) for result in sorted(run.results, key=lambda result: result.case))
+    return "{\n" + ",\n".join(lines) + ',\n"results": [\n' + rows + ("\n" if rows else "") + "]\n}\n"
+
+
+def write_json(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write the run to `path`, whole or not at all: a reader never sees half a file."""
+    target = Path(path)
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_text(to_json(run), encoding="ascii", newline="\n")
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _row(result: Result) -> list[Any]:
+    case = result.case
+    row: list[Any] = [case.operator, case.property, case.dtype, case.layout, case.level, result.verdict]
+    row += [result.route, _number(result.seconds), _number(result.ulp)]
+    row += [result.message, result.blocked_by, result.reproducer]
+    while len(row) > _REQUIRED and row[-1] == _NOTHING[COLUMNS[len(row) - 1]]:
+        row.pop()
+    return row
+
+
+def _number(value: float | None) -> float | str | None:
+    return str(float(value)) if value is not None and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> Any:
+    """`value` in what JSON knows: mappings with text keys, lists, numbers, text, truth values, null."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(entry) for entry in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return str(value)
+
+
+# Reading
+
+
+def read_json(path: str | os.PathLike[str]) -> Run:
+    """The run in the file at `path`. Raises ``ReportError``, which names file and place, and ``OSError``."""
+    try:
+        return from_json(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ReportError(f"{os.fspath(path)}: not a report: not UTF-8 text ({error.reason})") from error
+    except ReportError as error:
+        raise ReportError(f"{os.fspath(path)}: {error}") from error
+
+
+def from_json(text: str) -> Run:
+    """The run that ``to_json`` made `text` of. Keys that are not known are passed over: a later release may add some.
+
+    Raises ``ReportError`` for text of another kind or of a newer schema, naming the place.
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ReportError(f"not JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise ReportError(f"not a report: expected an object whose kind is {KIND!r}")
+    version = _get(data, "schema", int, "")
+    if version > SCHEMA:
+        raise ReportError(f"schema {version} is newer than what this version reads ({SCHEMA}); install a newer suite")
+    if version < 1:
+        raise ReportError(f"schema: expected a version from 1 to {SCHEMA}, got {version}")
+    columns = _texts(data, "columns")
+    missing = [name for name in COLUMNS[:_REQUIRED] if name not in columns]
+    if missing:
+        raise ReportError(f"columns: {', '.join(missing)} missing")
+    rows = _get(data, "results", list, "")
+    return Run(
+        subject=_subject(_get(data, "subject", dict, "")),
+        results=tuple(_result(row, columns, f"results[{at}]") for at, row in enumerate(rows)),
+        started=_get(data, "started", str, ""),
+        seconds=_float(data.get("seconds"), "seconds"),
+        options=_get(data, "options", dict, ""),
+        next_kernels=tuple(
+            _kernel(row, f"next_kernels[{at}]") for at, row in enumerate(_get(data, "next_kernels", list, ""))
+        ),
+        stale=tuple(_texts(data, "stale")),
+    )
+
+
+_KIND_NAMES: Final[dict[type, str]] = {str: "a text", int: "an integer", list: "a list", dict: "an object"}
+
+
+def _is(value: Any, kind: type, place: str) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ReportError(f"{place}: expected {_KIND_NAMES[kind]}, got {value!r:.80}")
+    return value
+
+
+def _get(data: Mapping[str, Any], name: str, kind: type, place: str) -> Any:
+    place = f"{place}.{name}" if place else name
+    if name not in data:
+        raise ReportError(f"{place}: missing")
+    return _is(data[name], kind, place)
+
+
+def _texts(data: Mapping[str, Any], name: str) -> list[str]:
+    return [_is(text, str, f"{name}[{at}]") for at, text in enumerate(_get(data, name, list, ""))]
+
+
+def _float(value: Any, place: str) -> float:
+    if isinstance(value, str) and value in _NON_FINITE:
+        return _NON_FINITE[value]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ReportError(f'{place}: expected a number, "inf" or "nan", got {value!r:.80}')
+    return value
+
+
+def _subject(data: Mapping[str, Any]) -> Subject:
+    facts = _get(data, "facts", dict, "subject")
+    checked = {name: _is(fact, str, f"subject.facts.{name}") for name, fact in facts.items()}
+    return Subject(**{name: _get(data, name, str, "subject") for name in _TEXTS}, facts=checked)
+
+
+def _kernel(row: Any, place: str) -> tuple[str, tuple[str, ...]]:
+    if not isinstance(row, list) or len(row) != 2:
+        raise ReportError(f"{place}: expected [operator, [operators that it unlocks]], got {row!r:.80}")
+    unlocked = [_is(name, str, f"{place}[1][{at}]") for at, name in enumerate(_is(row[1], list, f"{place}[1]"))]
+    return _is(row[0], str, f"{place}[0]"), tuple(unlocked)
+
+
+def _one_of(known: Mapping[Any, Any], kind: type) -> Callable[[Any, str], Any]:
+    def check(value: Any, place: str) -> Any:
+        if _is(value, kind, place) not in known:
+            raise ReportError(f"{place}: expected one of {', '.join(map(str, known))}, got {value!r:.80}")
+        return value
+
+    return check
+
+
+def _text(value: Any, place: str) -> Any:
+    return _is(value, str, place)
+
+
+def _optional_float(value: Any, place: str) -> float | None:
+    return None if value is None else _float(value, place)
+
+
+_CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
+    **dict.fromkeys(COLUMNS, _text),
+    "level": _one_of(LEVELS, int),
+    "verdict": _one_of(VERDICTS, str),
+    "seconds": _float,
+    "ulp": _optional_float,
+}
+
+
+def _result(row: Any, columns: list[str], place: str) -> Result:
+    if not isinstance(row, list) or len(row) > len(columns):
+        raise ReportError(f"{place}: expected a list of at most {len(columns)} columns, got {row!r:.80}")
+    given = {**_NOTHING, **dict(zip(columns, row))}
+    for name in COLUMNS:
+        if name not in given:
+            raise ReportError(f"{place}.{name}: missing")
+    fields = {name: _CHECKS[name](given[name], f"{place}.{name}") for name in COLUMNS}
+    case = Case(*(fields.pop(name) for name in COLUMNS[:5]))
+    return Result(case, **fields)

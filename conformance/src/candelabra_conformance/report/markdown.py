@@ -1,0 +1,169 @@
+"""A run as Markdown: the summary that a page of continuous integration shows, as a comment or a job's summary.
+
+The tables are GitHub's (GFM); all text of the run is escaped, so that no message can break them. The sections that grow
+with the number of cases are cut, and say how much was left out: a summary over 1 MiB is refused by GitHub.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from candelabra_conformance.model import LEVELS, VERDICTS, Result, Run
+from candelabra_conformance.report import tally
+
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
+_LONGEST: Final = 4000
+"""Characters of one message or program; the whole is in the JSON."""
+
+
+def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
+    """The summary of `run`, with the first `failures` failures and the `errors` largest errors in full."""
+    sections = [
+        _head(run),
+        _verdicts(run),
+        _failures(run, failures),
+        _blockers(run),
+        _kernels(run),
+        _routes(run),
+        _errors(run, errors),
+        _stale(run),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+# Pieces that other reports in Markdown use too
+
+
+def escape(text: str) -> str:
+    """`text` on one line, as itself: nothing in it is markup, a link or the end of a cell."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """`text` as code inside a line or a cell of a table."""
+    shown = " ".join(text.split()).replace("|", "\\|")
+    longest = max((len(run) for run in re.findall("`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {shown} {fence}" if longest else f"`{shown}`"
+
+
+def block(text: str, language: str = "") -> str:
+    """`text` as a block of code, fenced by more backticks than stand in it."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}\n… {len(text) - _LONGEST} more characters"
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], right: int = 0) -> str:
+    """A table of cells that are Markdown already. Those from the column `right` on stand on the right, for 0 none."""
+    rule = ["---:" if right and at >= right else "---" for at in range(len(head))]
+    lines = [head, rule, *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def folded(title: str, text: str) -> str:
+    """`text` behind a title that opens it. `title` is HTML."""
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+# Sections
+
+
+def _head(run: Run) -> str:
+    subject = run.subject
+    verdict = "conforms" if run.green else "does not conform"
+    lines = [
+        f"## {'✅' if run.green else '❌'} {escape(subject.device)} {verdict}: level {tally.level_text(run.level)}",
+        f"{escape(subject.description)} — {escape(subject.backend)} {escape(subject.backend_version)} on candelabra "
+        f"{escape(subject.core)}, suite {escape(subject.suite)}, held against {escape(subject.reference)}; "
+        f"Python {escape(subject.python)}, {escape(subject.platform)}",
+        f"{len(run.results)} cases in {tally.seconds_text(run.seconds)}, started {escape(run.started)}",
+    ]
+    return "\n\n".join(lines)
+
+
+def _verdicts(run: Run) -> str:
+    shown = [verdict for verdict in VERDICTS if any(result.verdict == verdict for result in run.results)]
+    by_level = {f"{level}: {escape(LEVELS[level])}": found for level, found in tally.counts_by_level(run).items()}
+    by_property = tally.counts_by(run.results, lambda result: result.case.property)
+    parts = ["### Verdicts", _counts("level", by_level | {"**all**": tally.counts(run.results)}, shown)]
+    named = {code(name): found for name, found in by_property.items()}
+    return "\n\n".join([*parts, _counts("property", named, shown)])
+
+
+def _counts(name: str, groups: dict[str, dict[str, int]], shown: list[str]) -> str:
+    rows = [[group, *(found.get(verdict, "") for verdict in shown)] for group, found in groups.items()]
+    return table([name, *shown], rows, right=1)
+
+
+def _failures(run: Run, limit: int) -> str:
+    red = tally.failures(run)
+    if not red:
+        return ""
+    shown = [_failure(result) for result in red[:limit]]
+    rest = [f"… and {len(red) - limit} more: see the JSON or the HTML report."] if len(red) > limit else []
+    return "\n\n".join([f"### {len(red)} failures", *shown, *rest])
+
+
+def _failure(result: Result) -> str:
+    facts = [f"**{result.verdict}**", code(result.case.id), f"level {result.case.level}"]
+    facts += [escape(result.route)] if result.route else []
+    facts += [f"{tally.ulp_text(result.ulp)} ULP"] if result.ulp is not None else []
+    parts = [", ".join(facts), block(result.message)] if result.message else [", ".join(facts)]
+    if result.reproducer:
+        parts.append(folded("reproducer", block(result.reproducer, "python")))
+    return "\n\n".join(parts)
+
+
+def _blockers(run: Run) -> str:
+    found = tally.blockers(run)
+    if not found:
+        return ""
+    rows = [[code(name), count] for name, count in found[:20]]
+    rest = f"\n\n… and {len(found) - 20} more." if len(found) > 20 else ""
+    return "### What blocks other cases\n\n" + table(["blocked by", "cases"], rows, right=1) + rest
+
+
+def _kernels(run: Run) -> str:
+    if not run.next_kernels:
+        return ""
+    rows = [
+        [code(kernel), len(unlocked), ", ".join(map(code, unlocked[:8])) + (" …" if len(unlocked) > 8 else "")]
+        for kernel, unlocked in run.next_kernels[:10]
+    ]
+    return "### Kernels to write next\n\n" + table(["kernel", "unlocks", "operators"], rows)
+
+
+def _routes(run: Run) -> str:
+    rows = [[escape(route), cases, operators] for route, (cases, operators) in tally.routes(run).items()]
+    return "### Routes\n\n" + table(["route", "cases", "operators"], rows, right=1) if rows else ""
+
+
+def _errors(run: Run, limit: int) -> str:
+    worst = tally.worst_ulps(run)
+    if not worst:
+        return ""
+    rows = [[code(r.case.operator), code(r.case.dtype), tally.ulp_text(r.ulp), code(r.case.id)] for r in worst[:limit]]
+    parts = ["### Largest errors", table(["operator", "dtype", "ULP", "case"], rows)]
+    if len(worst) > limit:
+        parts.append(folded(f"all {len(worst)} pairs of operator and dtype", _error_matrix(worst)))
+    return "\n\n".join(parts)
+
+
+def _error_matrix(worst: list[Result]) -> str:
+    dtypes = sorted({result.case.dtype for result in worst}, key=tally.dtype_order)
+    cells = {(result.case.operator, result.case.dtype): tally.ulp_text(result.ulp) for result in worst}
+    operators = sorted({operator for operator, _ in cells}, key=tally.operator_order)
+    rows = [[code(operator), *(cells.get((operator, dtype), "") for dtype in dtypes)] for operator in operators]
+    return table(["operator", *(dtype or "any" for dtype in dtypes)], rows, right=1)
+
+
+def _stale(run: Run) -> str:
+    if not run.stale:
+        return ""
+    lines = [f"- {code(pattern)}" for pattern in run.stale]
+    return "### Expected failures that match nothing any more, or have expired\n\n" + "\n".join(lines)
