@@ -188,3 +188,20 @@ def test_functions_keep_the_dtype(name: str, dtype: str) -> None:
     from candelabra_cpu.backend import TO_NUMPY
 
     assert getattr(cd.ones(3, dtype=BY_NAME[dtype]), name)()._payload.dtype == TO_NUMPY[BY_NAME[dtype]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "text"),
+    [
+        ((3, 4), cd.float32, "a last dimension of size 2"),
+        ((3, 1), cd.float64, "a last dimension of size 2"),
+        ((3, 4), cd.float16, "only supported for float and double tensors, but got candelabra.float16"),
+        ((), cd.float32, "must have one or more dimensions"),
+        ((2, 3), cd.float32, "a last dimension with stride 1"),
+    ],
+)
+def test_only_pairs_side_by_side_are_complex_numbers(shape: tuple[int, ...], dtype: Any, text: str) -> None:
+    """NumPy would read four floats as two complex numbers, of which one was then dropped, and four halves as one."""
+    x = cd.ones(shape, dtype=dtype)
+    with pytest.raises(RuntimeError, match=text):
+        cd.view_as_complex(x.t() if shape == (2, 3) else x)

@@ -77,7 +77,9 @@ def view_as_real(x: Any) -> Any:
 
 
 def view_as_complex(x: Any) -> Any:
-    """Pairs along the last axis as complex numbers."""
+    """Pairs along the last axis as complex numbers. ValueError where there are no pairs."""
+    if x.shape[-1:] != (2,) or x.itemsize < 4:  # NumPy would make one number of four halves, two of four floats
+        raise ValueError(f"view_as_complex: expected pairs of float32 or float64, got {x.dtype} of shape {x.shape}")
     return x.view(np.result_type(x.dtype, np.complex64))[..., 0]
 
 

@@ -174,7 +174,21 @@ def _complex_of(d: Any) -> Any:
     return d.to_complex()
 
 
-@operator(by(lambda input: shape_of(input)[:-1]), view=True, result=_complex_of, accepts="real floating")
+@by
+def _paired(input: Tensor) -> Ints:
+    shape = shape_of(input)
+    if input.dtype.itemsize < 4:
+        raise RuntimeError(f"view_as_complex is only supported for float and double tensors, but got {input.dtype}")
+    if not shape:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if input._layout()[0][-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    return shape[:-1]
+
+
+@operator(_paired, view=True, result=_complex_of, accepts="real floating")
 def view_as_complex(input: Tensor) -> Tensor:
     """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
     ...
