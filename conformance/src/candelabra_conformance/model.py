@@ -66,6 +66,10 @@ class Result:
     seconds: float = 0.0
     blocked_by: str = ""
     """The id of the case, or the name of the operator, that has to work first."""
+    uses: tuple[str, ...] = ()
+    """Of a failure: the operators that were called on the way to it."""
+    missing: tuple[str, ...] = ()
+    """The operators for which the device had no kernel: they fell back, or nobody served them."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Run:
         reached = -1
         for level in sorted(LEVELS):
             at = [r for r in self.results if r.case.level == level]
-            if not at or any(r.verdict in BAD | {BLOCKED} for r in at):
+            if not at or any(r.verdict in BAD | {BLOCKED, UNSUPPORTED} for r in at):
                 break
             reached = level
         return reached

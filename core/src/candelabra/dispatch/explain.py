@@ -110,9 +110,9 @@ def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: A
     record, inplace = _record(operator)
     if record is None:
         return _front(operator, args, kwargs)
-    canonical = _arguments(record.form("inplace" if inplace else "function"), args, kwargs)
-    compute = common_dtype(record, canonical) if _has_tensors(canonical) else None
-    return follow(record, key_of(record, canonical), inplace, compute)
+    given = canonical(record.form("inplace" if inplace else "function"), args, kwargs)
+    compute = common_dtype(record, given) if _has_tensors(given) else None
+    return follow(record, key_of(record, given), inplace, compute)
 
 
 def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: bool) -> Explanation:
@@ -201,7 +201,7 @@ class _Caught(dict[int, Any]):
         return lambda *args: args
 
 
-def _arguments(entry: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def canonical(entry: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The canonical, positional arguments that an entry computes: the entry itself, over a table that catches them."""
     assert isinstance(entry, FunctionType)
     twin = FunctionType(entry.__code__, {**entry.__globals__, "table": _Caught()}, entry.__name__, entry.__defaults__)

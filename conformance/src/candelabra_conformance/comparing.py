@@ -1,0 +1,89 @@
+"""Holding values against an answer: which elements are further away than they may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from candelabra.dtypes import dtype
+
+from candelabra_conformance.tolerance import bound, rounded, unit_in_last_place, wide
+from candelabra_conformance.transport import Array
+
+
+def error_in_ulp(got: Array, want: Array, d: dtype) -> float:
+    """The largest distance of finite values, in units in the last place of the dtype. 0 for integers and no values."""
+    if not (d.is_floating_point or d.is_complex) or got.shape != want.shape or not got.size:
+        return 0.0
+    given = wide(got)
+    with np.errstate(all="ignore"):
+        apart = np.abs(given - want) / unit_in_last_place(want, d)
+        finite = np.isfinite(apart) & np.isfinite(given) & np.isfinite(rounded(want, d))
+    return float(np.max(apart, initial=0.0, where=finite))
+
+
+def wrong(got: Array, want: Array, spread: Array | float, length: int, d: dtype, exact: bool = False) -> Array:
+    """True where a value is not what it has to be. Shapes are equal.
+
+    Integers and bools are equal or wrong; so are floats of an operator that is ``exact``. Others lie within
+    :func:`~candelabra_conformance.tolerance.bound`. NaN meets NaN, an infinity the same one, unless the answer itself
+    jumps there when the inputs move by one eps.
+    """
+    if not (d.is_floating_point or d.is_complex):
+        return np.asarray(got != want)
+    given = wide(got)
+    nearest = wide(rounded(want, d))
+    with np.errstate(all="ignore"):
+        alike = (given == nearest) | (_is_nan(given) & _is_nan(nearest))
+        if exact:
+            return np.asarray(~alike)
+        apart = np.abs(given - want)
+        allowed = bound(want, spread, length, d)
+        # A NaN or an infinity on one side only is an error whatever the bound, but where the bound is infinite too.
+        near = np.where(np.isfinite(apart), apart <= allowed, np.isinf(allowed) & ~np.isinf(np.abs(want)))
+        near |= _near_overflow(given, want, allowed, d)
+    return np.asarray(~(alike | near))
+
+
+def _is_nan(values: Array) -> Array:
+    return np.asarray(np.isnan(values))
+
+
+def _near_overflow(given: Array, want: Array, allowed: Array, d: dtype) -> Array:
+    """Where the permitted values lie on both sides of the largest finite number."""
+    if d.is_complex:
+        return np.zeros(np.shape(want), bool)
+    low, high = rounded(want - allowed, d), rounded(want + allowed, d)
+    return np.asarray((np.isinf(given) | np.isinf(rounded(want, d))) & ((given == wide(low)) | (given == wide(high))))
+
+
+def described(got: Array, want: Array, bad: Array, d: dtype, spread: Array | float, length: int) -> str:
+    """In words: how many elements are wrong, and the worst of them with its index."""
+    count = int(bad.sum())
+    index = _worst(got, want, bad)
+    place = f" at {list(index)}" if index else ""
+    text = f"{count} of {bad.size} elements wrong; worst{place}: got {_shown(got[index], d)}, expected "
+    text += _shown(rounded(want, d)[index], d)
+    if d.is_floating_point or d.is_complex:
+        with np.errstate(all="ignore"):
+            units = float(np.abs(wide(got)[index] - want[index]) / unit_in_last_place(want, d)[index])
+            allowed = float(bound(want, spread, length, d)[index] / unit_in_last_place(want, d)[index])
+        text += f" ({units:.3g} ULP away, {allowed:.3g} allowed)" if np.isfinite(units) else ""
+    return text
+
+
+def _worst(got: Array, want: Array, bad: Array) -> tuple[int, ...]:
+    if not bad.ndim:
+        return ()
+    with np.errstate(all="ignore"):
+        apart = np.abs(wide(got).astype(np.complex128) - want.astype(np.complex128)) / (np.abs(want) + 1e-300)
+        apart = np.where(bad, np.where(np.isnan(apart), np.inf, apart), -1.0)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), bad.shape))
+
+
+def _shown(value: Any, d: dtype) -> str:
+    if d.is_complex:
+        return repr(complex(value))
+    if d.is_floating_point:
+        return repr(float(value))
+    return str(value)

@@ -1,0 +1,103 @@
+"""What a check is given: the device, the oracle, and the samples of the operator that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import candelabra as cd
+from candelabra.device import Instance, open_device
+from candelabra.dtypes import ALL, dtype
+from candelabra.operator.accepts import refusal
+from candelabra.operator.record import Operator
+from candelabra.plugins import registry
+
+from candelabra_conformance.layouts import MEMORY, fitted
+from candelabra_conformance.oracle import Oracle
+from candelabra_conformance.samples.gather import gathered
+from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample
+
+MAIN: Final = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "complex64", "bool")
+"""The dtypes of which the first that a device computes in and an operator takes stands for all, where one must."""
+
+
+class Failure(Exception):
+    """A check that did not hold. ``sample`` and ``layout`` say on what; the reproducer is made of them."""
+
+    def __init__(self, message: str, sample: Sample | None = None, layout: str = "", **details: Any) -> None:
+        super().__init__(message)
+        self.sample = sample
+        self.layout = layout
+        self.details = details
+
+
+class NotApplicable(Exception):
+    """There is nothing to check; the text says why."""
+
+
+class Context:
+    """One device under test. Not shared by threads: each worker has its own."""
+
+    def __init__(self, device: str) -> None:
+        self.instance: Final[Instance] = open_device(device)
+        self.reference: Final[Instance] = open_device(registry.reference_device())
+        self.oracle: Final = Oracle(self.reference, self.instance)
+        self._samples: dict[Any, list[Sample]] = {}
+        self._operator = ""
+
+    @property
+    def is_reference(self) -> bool:
+        return self.instance.backend is self.reference.backend
+
+    @property
+    def device(self) -> cd.device:
+        return self.instance.device
+
+    # -- dtypes -------------------------------------------------------------------------------------------------------
+    def computes(self, d: dtype) -> bool:
+        """Whether the backend claims to compute in a dtype (integers and bools: to hold it is to compute in it)."""
+        can = self.instance.backend.capabilities
+        return d in can.arithmetic or (d in can.storage and not d.is_floating_point and not d.is_complex)
+
+    def dtypes(self, op: Operator[..., Any]) -> list[dtype]:
+        """Those that the operator takes and the device claims."""
+        return [d for d in ALL if self.computes(d) and refusal(op, d) is None]
+
+    def main_dtypes(self, op: Operator[..., Any], *, count: int = 1) -> list[dtype]:
+        """The first of the usual dtypes that the operator takes and has samples for."""
+        able = {d.name: d for d in self.dtypes(op)}
+        found = [able[name] for name in MAIN if name in able and self.samples(op, able[name])]
+        return found[:count]
+
+    # -- samples ------------------------------------------------------------------------------------------------------
+    def samples(self, op: Operator[..., Any], d: dtype, what: str = "inputs") -> list[Sample]:
+        """The operator's samples in a dtype: its ``"inputs"``, ``"special"`` ones or ``"mistakes"``, all made at once."""
+        self._only(op)
+        key = (what, d.name)
+        if key not in self._samples:
+            self._samples[key] = list(gathered(op, d, what))
+        return self._samples[key]
+
+    def laid_out(self, op: Operator[..., Any], d: dtype, layout: str) -> list[Sample]:
+        """The samples that a layout is about: ordinary ones fitted to it, or those of the kind of that name."""
+        self._only(op)
+        key = ("layout", d.name, layout)
+        if key not in self._samples:
+            every = self.samples(op, d)
+            if layout in MEMORY:
+                ordinary = (s for s in every if s.kind == ORDINARY)
+                self._samples[key] = [f for s in ordinary if (f := fitted(s, layout)) is not None]
+            else:
+                self._samples[key] = [s for s in every if s.kind == layout]
+        return self._samples[key]
+
+    def layouts(self, op: Operator[..., Any], d: dtype) -> Iterator[str]:
+        """The layouts and kinds that the operator has samples for."""
+        for layout in (*MEMORY, *KINDS[1:]):
+            if self.laid_out(op, d, layout):
+                yield layout
+
+    def _only(self, op: Operator[..., Any]) -> None:
+        if op.name != self._operator:
+            self._samples.clear()
+            self._operator = op.name

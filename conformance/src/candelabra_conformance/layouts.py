@@ -1,0 +1,135 @@
+"""Memory layouts: the same values, lying in memory in different ways.
+
+Each layout is made of views on the device, of a tensor that holds more than the values: what lies around them is a guard
+that nobody may write to (:func:`guards`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from candelabra import Tensor
+
+from candelabra_conformance.samples.sample import Sample, mapped
+from candelabra_conformance.transport import Array, to_device
+
+CONTIGUOUS, TRANSPOSED, OFFSET, STEP, BROADCAST, ALIASED = (
+    "contiguous",
+    "transposed",
+    "offset",
+    "step",
+    "broadcast",
+    "aliased",
+)
+GUARD: Final = 3
+"""Elements around an offset slice. Their value is 1, which any operator takes."""
+
+
+def _contiguous(array: Array, device: Any) -> Tensor:
+    return to_device(array, device)
+
+
+def _transposed(array: Array, device: Any) -> Tensor:
+    """The first and the last dimension are the other way round in memory."""
+    return to_device(np.ascontiguousarray(array.swapaxes(0, -1)), device).transpose(0, -1)
+
+
+def _offset(array: Array, device: Any) -> Tensor:
+    """A slice of a longer first dimension: contiguous, but it starts later and ends before its storage does."""
+    base = np.ones((array.shape[0] + 2 * GUARD, *array.shape[1:]), array.dtype)
+    base[GUARD:-GUARD] = array
+    return to_device(base, device)[GUARD:-GUARD]
+
+
+def _step(array: Array, device: Any) -> Tensor:
+    """Every second element of a last dimension of twice the length."""
+    base = np.ones((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+    base[..., 1::2] = array
+    return to_device(base, device)[..., 1::2]
+
+
+def _broadcast(array: Array, device: Any) -> Tensor:
+    """One row that the first dimension repeats with stride 0: the array must be like that (:func:`repeated`)."""
+    return to_device(array[:1], device).expand(array.shape)
+
+
+PLACE: Final[dict[str, Callable[[Array, Any], Tensor]]] = {
+    CONTIGUOUS: _contiguous,
+    TRANSPOSED: _transposed,
+    OFFSET: _offset,
+    STEP: _step,
+    BROADCAST: _broadcast,
+    ALIASED: _contiguous,
+}
+USES: Final[dict[str, str]] = {
+    TRANSPOSED: "transpose", OFFSET: "basic_index", STEP: "basic_index", BROADCAST: "expand",
+}  # fmt: skip
+"""The operator that each layout is made with: what it lacks, the layout lacks too."""
+MEMORY: Final = tuple(PLACE)
+"""All layouts of memory, the plain one first."""
+
+
+def place(array: Array, layout: str, device: Any) -> Tensor:
+    """The array on the device, laid out so. Arrays with too few dimensions for a layout are contiguous, as are the kinds
+    of samples that are no layout of memory."""
+    least = {TRANSPOSED: 2, OFFSET: 1, STEP: 1, BROADCAST: 1}.get(layout, 0)
+    if array.ndim < least or (layout == BROADCAST and array.shape[0] == 0):
+        return to_device(array, device)
+    return PLACE.get(layout, _contiguous)(array, device)
+
+
+def fitted(found: Sample, layout: str) -> Sample | None:
+    """The sample with the values that a layout can hold; None where the layout is nothing new for it.
+
+    ``broadcast`` repeats the first row of every array that has more dimensions than belong together; ``aliased`` gives
+    one array for all tensors of equal shape and dtype, which :func:`placed` makes one tensor.
+    """
+    arrays = [a for a in _flat(found.args)]
+    if layout == TRANSPOSED:
+        return found if any(a.ndim > 1 for a in arrays) else None
+    if layout in (OFFSET, STEP):
+        return found if any(a.ndim for a in arrays) else None
+    if layout == BROADCAST:
+        able = [a for a in arrays if a.ndim > found.core and a.shape[0] > 1 and a.dtype.kind in "fcV"]
+        if not able:
+            return None
+        return _replaced(found, lambda a: repeated(a) if any(a is b for b in able) else a)
+    if layout == ALIASED:
+        first = next((a for a in arrays), None)
+        twins = [a for a in arrays if first is not None and a.shape == first.shape and a.dtype == first.dtype]
+        if len(twins) < 2 or found.core or first is None:
+            return None
+        chosen = twins[0]
+        return _replaced(found, lambda a: chosen if any(a is b for b in twins) else a)
+    return found
+
+
+def repeated(array: Array) -> Array:
+    """The first row in place of every row."""
+    return np.broadcast_to(array[:1], array.shape)
+
+
+def placed(value: Any, layout: str, device: Any) -> Any:
+    """Arguments with every array placed on the device; the same array twice is the same tensor twice."""
+    made: dict[int, Tensor] = {}
+
+    def one(array: Array) -> Tensor:
+        if id(array) not in made:
+            made[id(array)] = place(array, layout, device)
+        return made[id(array)]
+
+    return mapped(value, one)
+
+
+def _replaced(found: Sample, function: Callable[[Array], Array]) -> Sample:
+    from dataclasses import replace
+
+    return replace(found, args=mapped(found.args, function), kwargs=mapped(dict(found.kwargs), function))
+
+
+def _flat(value: Any) -> list[Array]:
+    from candelabra_conformance.samples.sample import arrays
+
+    return list(arrays(value))

@@ -1,0 +1,121 @@
+"""Values as Python source: bit for bit, as short as that allows, with nothing to import but ``candelabra as cd``.
+
+``repr`` of a Python float is the shortest decimal that reads back as the same number, and float64 holds every number of
+the narrower dtypes, so decimals are exact. Of NaN only that it is one is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from base64 import b85encode
+from typing import Any, Final
+
+import numpy as np
+from candelabra.device import Instance
+from candelabra.device import device as Device
+from candelabra.dtypes import dtype
+
+from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.samples.sample import HERE
+
+Array = np.ndarray[Any, Any]
+LIMIT: Final = 96
+"""Arrays with more elements are written packed: their bytes compressed, in base 85."""
+IMPORTS: Final[dict[str, str]] = {
+    "inf": "from math import inf", "nan": "from math import nan", "unpack": "from struct import unpack",
+    "decompress": "from zlib import decompress", "b85decode": "from base64 import b85decode",
+    "OPERATORS": "from candelabra.operator.record import OPERATORS",
+}  # fmt: skip
+"""Names that the texts of this module use, and where a program has them from."""
+CODES: Final[dict[str, str]] = {"bool": "?", "float16": "e", "bfloat16": "f", "float32": "f", "float64": "d"}
+"""``struct``'s letter of a dtype; bfloat16 goes as float32, which holds it."""
+
+
+def number(value: Any) -> str:
+    """One Python number."""
+    if isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, complex):
+        return f"complex({number(value.real)}, {number(value.imag)})"
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else repr(value)
+    return repr(int(value))
+
+
+def host_list(array: Array) -> Any:
+    """The elements as nested lists of Python numbers."""
+    return (array.astype(np.float64) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array).tolist()
+
+
+def nested(value: Any) -> str:
+    """Nested lists of numbers."""
+    return f"[{', '.join(nested(v) for v in value)}]" if isinstance(value, list) else number(value)
+
+
+def flat_list(array: Array) -> str:
+    """The elements in C order: a list, a repetition, or packed bytes."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.size > 1 and (flat.view(f"V{flat.itemsize}") == flat[:1].view(f"V{flat.itemsize}")).all():
+        return f"[{number(host_list(flat[:1])[0])}] * {flat.size}"
+    return nested(host_list(flat)) if flat.size <= LIMIT else packed(flat)
+
+
+def packed(flat: Array) -> str:
+    """A flat array as an expression that unpacks it."""
+    if flat.dtype.kind == "c":
+        parts = packed(flat.view(flat.real.dtype))
+        return f"[complex(*pair) for pair in zip(*[iter({parts})] * 2)]"
+    name = device_dtype(flat.dtype).name
+    code = CODES.get(name) or {1: "b", 2: "h", 4: "i", 8: "q"}[flat.itemsize]
+    code = code.upper() if flat.dtype.kind == "u" else code
+    held = flat.astype(np.float32) if name == "bfloat16" else flat
+    data = b85encode(zlib.compress(struct.pack(f"<{flat.size}{code}", *held.tolist()), 9)).decode()
+    return f'unpack("<{flat.size}{code}", decompress(b85decode("{data}")))'
+
+
+def tensor(array: Array) -> str:
+    """A contiguous tensor on ``device``, a variable of the program."""
+    placed = f"dtype=cd.{device_dtype(array.dtype).name}, device=device)"
+    uniform = array.size > 8 and array.ndim and flat_list(array).endswith(f"] * {array.size}")
+    if array.size <= LIMIT and not uniform and (array.size or array.ndim < 2):
+        return f"cd.tensor({nested(host_list(array))}, {placed}"
+    text = f"cd.tensor({flat_list(array)}, {placed}"
+    return text if array.ndim == 1 else f"{text}.reshape({tuple(array.shape)})"
+
+
+def plain(value: Any) -> str:
+    """What may stand among an operator's arguments and is no array."""
+    if value is HERE or isinstance(value, Instance):
+        return "device"
+    if isinstance(value, dtype):
+        return f"cd.{value.name}"
+    if isinstance(value, Device):
+        return f"cd.device({str(value)!r})"
+    if isinstance(value, (bool, int, float, complex)):
+        return number(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(map(plain, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(plain, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k!r}: {plain(v)}' for k, v in value.items())}}}"
+    if isinstance(value, slice):
+        return f"slice({plain(value.start)}, {plain(value.stop)}, {plain(value.step)})"
+    if value is None or value is Ellipsis or isinstance(value, str):
+        return "..." if value is Ellipsis else repr(value)
+    raise TypeError(f"reproducer(): a {type(value).__name__} cannot be written as Python source: {value!r}")
+
+
+def imports(text: str) -> list[str]:
+    """The import statements of what a program's text names."""
+    import io
+    import tokenize
+
+    names = {t.string for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type == tokenize.NAME}
+    lines = sorted({line for name, line in IMPORTS.items() if name in names})
+    merged = "from math import inf, nan"
+    if {"inf", "nan"} <= names:
+        lines = sorted([line for line in lines if not line.startswith("from math")] + [merged])
+    return lines

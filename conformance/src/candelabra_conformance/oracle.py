@@ -1,0 +1,212 @@
+"""What the answer is: the reference device in the widest precision; for the reference itself, NumPy, SciPy or a formula.
+
+An :class:`Answer` holds exact-as-can-be values, how far they move when the inputs move by one eps (see
+:mod:`candelabra_conformance.tolerance`), and the dtypes and shapes that are due.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from candelabra import Tensor
+from candelabra.device import Instance
+from candelabra.dispatch.explain import canonical
+from candelabra.dtypes import dtype
+from candelabra.operator.record import Operator
+
+from candelabra_conformance.calling import at, called, determined, tensors
+from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.references import registry as references
+from candelabra_conformance.samples.sample import Sample, arrays, mapped
+from candelabra_conformance.tolerance import eps, representable, wide
+from candelabra_conformance.transport import Array, to_device, to_host
+
+PERTURBATIONS: Final = 3
+"""So many directions in which the inputs are moved to see how far the answer moves."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Per output: the values, how far each moves, the dtype that is due. ``length``: inputs per output, for sums."""
+
+    want: tuple[Array, ...]
+    spread: tuple[Array, ...]
+    dtypes: tuple[dtype, ...]
+    length: int
+
+
+class NoAnswer(Exception):
+    """There is nothing to hold the operator against."""
+
+
+class Oracle:
+    """Answers for one operator after the other; those of the latest are kept."""
+
+    def __init__(self, reference: Instance, subject: Instance) -> None:
+        references.load()
+        self.reference = reference
+        self.itself: Final = reference is subject
+        self._kept: dict[Any, Any] = {}
+        self._operator = ""
+
+    def answer(self, op: Operator[..., Any], found: Sample) -> Answer:
+        """The answer for a sample, its arrays being in the dtype that is asked about."""
+        return self._remembered(op, ("answer", _identity(found)), found, lambda: self._answer(op, found))
+
+    def own(self, op: Operator[..., Any], found: Sample) -> tuple[Array, ...]:
+        """The answer in the sample's own dtype: of operators whose meaning depends on it (``nextafter``)."""
+        return self._remembered(op, ("own", _identity(found)), found, lambda: self._values(op, found))
+
+    def exact(self, op: Operator[..., Any], output: int, samples: list[Sample]) -> bool:
+        """Whether every value of an output is a number of its dtype, over samples in one dtype: then no error is due.
+
+        Moves, comparisons, roundings to integers, extremes are found to be such; sums and functions are not.
+        """
+        return bool(self._remembered(op, ("exact", output), None, lambda: self._exact(op, output, samples)))
+
+    # -- how ----------------------------------------------------------------------------------------------------------
+    def _remembered(self, op: Operator[..., Any], key: Any, anchor: Any, make: Any) -> Any:
+        if op.name != self._operator:
+            self._kept.clear()
+            self._operator = op.name
+        if key not in self._kept:
+            self._kept[key] = (make(), anchor)  # the anchor keeps the identity in the key alive
+        return self._kept[key][0]
+
+    def _answer(self, op: Operator[..., Any], found: Sample) -> Answer:
+        widened = with_arrays(found, wide)
+        want = self._values(op, widened)
+        d = floating_of(found)
+        spread = [np.zeros(w.shape) for w in want]
+        if d is not None and not op.random:
+            for seed in range(PERTURBATIONS):
+                moved = self._values(op, perturbed(widened, eps(d), seed))
+                spread = [np.maximum(s, _distance(m, w)) for s, m, w in zip(spread, moved, want, strict=True)]
+        due = self._dtypes(op, found, want)
+        elements = sum(a.size for a in arrays((found.args, dict(found.kwargs))))
+        length = max(1, elements // max(1, max((w.size for w in want), default=1)))
+        return Answer(want, tuple(spread), due, length)
+
+    def _values(self, op: Operator[..., Any], found: Sample) -> tuple[Array, ...]:
+        if not self.itself:
+            args, kwargs = mapped((found.args, dict(found.kwargs)), self._placed)
+            return determined(found, called(op, args, kwargs, self.reference), self.reference)
+        function = references.REFERENCES.get(op.name)
+        if function is None:
+            raise NoAnswer(
+                f"operator {op.name!r} has no reference: add a NumPy or SciPy function to "
+                "candelabra_conformance/references, or the plugin that brings the operator brings one"
+            )
+        given = self.canonical(op, found)
+        if op.name in references.EXTENDED:
+            given = tuple(mapped(a, _longest) if isinstance(a, (np.ndarray, list, tuple)) else a for a in given)
+        with np.errstate(all="ignore"):
+            result = function(*given)
+        several = result if isinstance(result, (tuple, list)) else (result,)
+        values = tuple(np.asarray(r) for r in several)
+        if found.of is None:
+            return values
+        moved = [to_device(wide(v), self.reference) for v in values]
+        built = op.schema.result(*moved) if op.schema.result is not None else moved[0]
+        return tuple(to_host(t) for t in tensors(found.of(built)))
+
+    def canonical(self, op: Operator[..., Any], found: Sample) -> tuple[Any, ...]:
+        """The sample's arguments by position, as the record declares them, arrays for tensors."""
+        args, kwargs = mapped((found.args, dict(found.kwargs)), self._placed)
+        device = self.reference.device
+        with device:
+            given = canonical(op.form("function"), at(args, device), at(kwargs, device))
+        return tuple(_hosted(a) for a in given)
+
+    def _placed(self, array: Array) -> Tensor:
+        return to_device(array, self.reference)
+
+    def _dtypes(self, op: Operator[..., Any], found: Sample, want: tuple[Array, ...]) -> tuple[dtype, ...]:
+        args, kwargs = mapped((found.args, dict(found.kwargs)), self._placed)
+        result = tensors(called(op, args, kwargs, self.reference))
+        if found.of is not None:
+            inner = floating_of(found)
+            return tuple(narrowed(device_dtype(w.dtype), inner) for w in want)
+        return tuple(t.dtype for t in result)
+
+    def _exact(self, op: Operator[..., Any], output: int, samples: list[Sample]) -> bool:
+        seen = False
+        for found in samples:
+            answer = self.answer(op, found)
+            d = answer.dtypes[output]
+            if d.is_floating_point or d.is_complex:
+                values = answer.want[output]
+                seen |= bool(np.any(values != np.round(values)))
+                if not representable(values, d):
+                    return False
+        return seen
+
+
+def with_arrays(found: Sample, function: Any) -> Sample:
+    """The sample with ``function`` applied to each array."""
+    return replace(found, args=mapped(found.args, function), kwargs=mapped(dict(found.kwargs), function))
+
+
+def floating_of(found: Sample) -> dtype | None:
+    """The dtype of the sample's first floating or complex array."""
+    for array in arrays((found.args, dict(found.kwargs))):
+        if array.dtype.kind not in "biu":
+            return device_dtype(array.dtype)
+    return None
+
+
+def narrowed(d: dtype, inner: dtype | None) -> dtype:
+    """A wide dtype in the precision of another."""
+    if inner is None or not (d.is_floating_point or d.is_complex):
+        return d
+    real = inner.to_real() if inner.is_complex else inner
+    return real.to_complex() if d.is_complex else real
+
+
+def perturbed(found: Sample, step: float, seed: int) -> Sample:
+    """Every floating value moved by one step, up or down at random; equal arrays move alike."""
+    random = np.random.Generator(np.random.Philox(seed))
+    made: dict[int, Array] = {}
+
+    def move(array: Array) -> Array:
+        if array.dtype.kind in "biu":
+            return array
+        if id(array) not in made:
+            signs = random.choice((-1.0, 1.0), array.shape)
+            moved: Array = np.asarray(array * (1 + step * signs))
+            made[id(array)] = moved
+        return made[id(array)]
+
+    return with_arrays(found, move)
+
+
+def _distance(moved: Array, want: Array) -> Array:
+    """How far apart; 0 where both are the same special value, infinite where only one is."""
+    if moved.shape != want.shape:
+        return np.zeros(want.shape)
+    if want.dtype.kind in "biu":
+        return np.where(moved == want, 0.0, np.inf)
+    with np.errstate(all="ignore"):
+        apart = np.abs(moved - want)
+    same = (moved == want) | (np.isnan(moved) & np.isnan(want))
+    distance: Array = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart)).astype(np.float64)
+    return distance
+
+
+def _longest(array: Array) -> Array:
+    kinds = {"f": np.longdouble, "c": np.clongdouble}
+    return array.astype(kinds[array.dtype.kind]) if array.dtype.kind in kinds else array
+
+
+def _hosted(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return to_host(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) or v is None for v in value):
+        return type(value)(_hosted(v) for v in value)
+    return value
+
+
+def _identity(found: Sample) -> Any:
+    return id(found)

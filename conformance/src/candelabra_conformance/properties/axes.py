@@ -1,0 +1,79 @@
+"""Where properties are tried: dtypes and layouts of an operator, with the level at which each is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from candelabra.dtypes import dtype
+from candelabra.operator.record import Operator
+
+from candelabra_conformance.context import MAIN, Context
+from candelabra_conformance.layouts import CONTIGUOUS, MEMORY
+from candelabra_conformance.properties.registry import Axes, Axis
+
+USUAL: Final = frozenset({"float32", "int64", "bool"})
+"""What inference is made of; the other dtypes belong to level 3."""
+
+
+def usual(context: Context, d: dtype) -> bool:
+    """Whether a dtype belongs to the lower levels: one of :data:`USUAL`, or the device's first floating dtype."""
+    first = next((n for n in MAIN[:4] if any(k.name == n and context.computes(k) for k in _all())), "")
+    return d.name in USUAL or d.name == first
+
+
+def _all() -> tuple[dtype, ...]:
+    from candelabra.dtypes import ALL
+
+    return tuple(ALL)
+
+
+def everywhere(level: int) -> Axes:
+    """Every dtype on every layout; what is unusual at level 3."""
+
+    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+        for d in context.dtypes(op):
+            for layout in context.layouts(op, d):
+                yield Axis(d, layout, level if usual(context, d) else 3)
+
+    return axes
+
+
+def some(
+    level: int,
+    *,
+    dtypes: int = 1,
+    layouts: tuple[str, ...] = (CONTIGUOUS,),
+    floating: bool = False,
+    when: Callable[[Operator[..., Any]], bool] = lambda op: True,
+) -> Axes:
+    """The first few dtypes (all of them: 0) on the named layouts that the operator has samples for."""
+
+    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+        if not when(op):
+            return
+        able = context.dtypes(op) if not dtypes else context.main_dtypes(op, count=99)
+        if floating:
+            able = [d for d in able if d.is_floating_point or d.is_complex]
+        for d in able[: dtypes or None]:
+            for layout in layouts:
+                if context.laid_out(op, d, layout):
+                    yield Axis(d, layout, level if usual(context, d) else 3)
+
+    return axes
+
+
+def main_on_all_layouts(level: int, when: Callable[[Operator[..., Any]], bool], floating: bool = False) -> Axes:
+    """The first dtype on every layout of memory, every other dtype on contiguous memory."""
+
+    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+        if not when(op):
+            return
+        able = [d for d in context.dtypes(op) if not floating or d.is_floating_point or d.is_complex]
+        main = [d for d in context.main_dtypes(op, count=99) if d in able][:1]
+        for d in able:
+            for layout in MEMORY if d in main else (CONTIGUOUS,):
+                if context.laid_out(op, d, layout):
+                    yield Axis(d, layout, level if usual(context, d) else 3)
+
+    return axes

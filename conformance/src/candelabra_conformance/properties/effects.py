@@ -1,0 +1,139 @@
+"""Effects: inputs stay as they are, results share memory where the record says view and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from candelabra import Tensor
+from candelabra.dtypes import dtype
+from candelabra.operator.record import Operator
+
+from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, OFFSET, STEP, TRANSPOSED, placed
+from candelabra_conformance.properties.axes import some
+from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.samples.sample import Sample
+from candelabra_conformance.transport import Array, to_device, to_host
+
+
+def given_tensors(value: Any) -> list[Tensor]:
+    """The tensors among arguments, each once."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        found: list[Tensor] = []
+        for part in value:
+            found += [t for t in given_tensors(part) if not any(t is f for f in found)]
+        return found
+    return []
+
+
+def storage(tensor: Tensor) -> Array:
+    """What lies in the whole memory that a tensor is a view of, its surroundings too; of others the values."""
+    while hasattr(tensor, "_base"):
+        tensor = tensor._base
+    return to_host(tensor)
+
+
+def same(a: Array, b: Array) -> bool:
+    """Whether all bits are equal."""
+    return a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+@operator_property("inputs", some(1, dtypes=2, layouts=MEMORY))
+def inputs(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """No input changes, neither its values nor its version nor what lies around it in memory."""
+    for found in context.laid_out(op, d, layout):
+        args, kwargs = _arguments(context, found, layout)
+        given = given_tensors([args, kwargs])
+        before = [storage(t) for t in given]
+        versions = [t._version[0] for t in given]
+        for tensor in tensors(called(op, args, kwargs, context.instance)):
+            to_host(tensor)  # asynchronous work is done before anybody looks
+        for tensor, values, version in zip(given, before, versions, strict=True):
+            if not same(storage(tensor), values):
+                raise Failure("an input was written to", found, layout)
+            if tensor._version[0] != version:
+                raise Failure("an input's version counter moved", found, layout)
+    return None
+
+
+@operator_property("aliasing", some(1, dtypes=2, layouts=(CONTIGUOUS, TRANSPOSED, OFFSET, STEP)))
+def aliasing(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """Writing into a result changes an input where the record says view, and only there; versions follow."""
+    for found in context.laid_out(op, d, layout):
+        args, kwargs = _arguments(context, found, layout)
+        given = given_tensors([args, kwargs])
+        made = tensors(called(op, args, kwargs, context.instance))
+        for tensor in made:
+            if tensor.numel() and not _overlapping(tensor):
+                _write_into(context, op, found, layout, tensor, given, made)
+    return None
+
+
+def _write_into(
+    context: Context,
+    op: Operator[..., Any],
+    found: Sample,
+    layout: str,
+    tensor: Tensor,
+    given: list[Tensor],
+    made: tuple[Tensor, ...],
+) -> None:
+    before = [storage(t) for t in given]
+    others = [to_host(t) for t in made if t is not tensor]
+    version = tensor._version[0]
+    marked = _marked(to_host(tensor))
+    tensor.copy_(to_device(marked, context.instance))
+    if not same(to_host(tensor), marked):
+        raise Failure("writing into the result does not change it", found, layout)
+    changed = [not same(storage(t), values) for t, values in zip(given, before, strict=True)]
+    bumped = [t._version[0] != version for t in given if t._version is tensor._version]
+    if op.view and given and not any(changed):
+        raise Failure("a view: writing into it does not write into its source", found, layout)
+    if op.view and not all(bumped):
+        raise Failure("a view: writing into it leaves its source's version where it was", found, layout)
+    if op.view and given and not any(t._version is tensor._version for t in given):
+        raise Failure("a view: it has a version counter of its own", found, layout)
+    if not op.view and any(changed):
+        raise Failure("the result shares memory with an input", found, layout)
+    kept = [to_host(t) for t in made if t is not tensor]
+    if not op.view and not all(same(a, b) for a, b in zip(others, kept, strict=True)):
+        raise Failure("two results share memory", found, layout)
+
+
+def _arguments(context: Context, found: Sample, layout: str) -> tuple[Any, Any]:
+    return placed(found.args, layout, context.instance), placed(dict(found.kwargs), layout, context.instance)
+
+
+def _marked(values: Array) -> Array:
+    """Other values than these, everywhere."""
+    if values.dtype.kind == "b":
+        return ~values
+    if values.dtype.kind in "iu":
+        return values ^ values.dtype.type(1)
+    flipped = np.where(np.asarray(values == values.dtype.type(3)), values.dtype.type(5), values.dtype.type(3))
+    return np.asarray(flipped, dtype=values.dtype)
+
+
+def _overlapping(tensor: Tensor) -> bool:
+    """Whether elements share memory (stride 0, windows): such a view cannot be written to."""
+    if not tensor._instance.backend.capabilities.strided:
+        return getattr(tensor, "_replay", None) is not None and _expanded(tensor)
+    strides = tensor.stride()
+    steps = sorted((s, n) for s, n in zip(strides, tensor.shape, strict=True) if n > 1)
+    reach = 0
+    for step, size in steps:
+        if step <= reach:
+            return True
+        reach += step * (size - 1)
+    return False
+
+
+def _expanded(tensor: Tensor) -> bool:
+    replay = tensor._replay
+    return replay is not None and replay[0].name in ("expand", "as_strided", "unfold")

@@ -1,0 +1,176 @@
+"""In-place and ``out=`` forms: the functional form and then a write, with its history, and nothing else touched."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from candelabra import Tensor, autograd
+from candelabra.device import Instance
+from candelabra.dtypes import can_cast, dtype
+from candelabra.operator.promotion import real_part
+from candelabra.operator.record import Operator
+
+from candelabra_conformance.calling import called
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.layouts import CONTIGUOUS, OFFSET, STEP, TRANSPOSED, place, placed
+from candelabra_conformance.oracle import with_arrays
+from candelabra_conformance.properties.axes import main_on_all_layouts, some
+from candelabra_conformance.properties.effects import same, storage
+from candelabra_conformance.properties.gradients import (
+    _compare,
+    cotangents,
+    first_derivatives,
+    has_gradient,
+    leaves_of,
+)
+from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.properties.value import agree
+from candelabra_conformance.samples.sample import LARGE, Sample
+from candelabra_conformance.tolerance import eps, wide
+from candelabra_conformance.transport import Array, to_device, to_host
+
+WRITABLE = (CONTIGUOUS, TRANSPOSED, OFFSET, STEP)
+
+
+def has_inplace(op: Operator[..., Any]) -> bool:
+    """Whether there is a form that writes into the first argument."""
+    return op.inplace
+
+
+@operator_property("inplace", main_on_all_layouts(2, has_inplace))
+def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """The target holds what the function returns, is the tensor that was given, and its version moves.
+
+    What lies around a target that is a slice stays as it was.
+    """
+    worst = None
+    for found in context.laid_out(op, d, layout):
+        args = placed(found.args, layout, context.instance)
+        if not _fits(op, context, found, d) or not isinstance(args[0], Tensor) or layout not in WRITABLE:
+            continue
+        target = args[0]
+        apart = [place(to_host(a), layout, context.instance) if a is target else a for a in args[1:]]
+        around = storage(target)
+        version = target._version[0]
+        kwargs = placed(dict(found.kwargs), layout, context.instance)
+        back = called(op, [target, *apart], kwargs, context.instance, op.form("inplace"))
+        if back is not target:
+            raise Failure("in place: the result is not the tensor that was given", found, layout)
+        if target._version[0] == version:
+            raise Failure("in place: the version counter did not move", found, layout)
+        got = to_host(target)
+        worst = max(worst or 0.0, agree(context, op, d, found, layout, (got,)))
+        _around(target, around, got, found, layout)
+    return worst
+
+
+def _around(target: Tensor, before: Array, got: Array, found: Sample, layout: str) -> None:
+    """Hold that a write changed as many elements of the storage as it has, at most, and none beside them."""
+    if not hasattr(target, "_base"):
+        return
+    after = storage(target)
+    fresh = to_device(before, target._instance)
+    twin = _same_view(fresh, target, layout)
+    twin.copy_(to_device(got, target._instance))
+    if not same(after, to_host(fresh)):
+        raise Failure("in place: something beside the target was written to", found, layout)
+
+
+def _same_view(base: Tensor, view: Tensor, layout: str) -> Tensor:
+    from candelabra_conformance.layouts import GUARD
+
+    if layout == TRANSPOSED:
+        return base.transpose(0, -1)
+    return base[GUARD:-GUARD] if layout == OFFSET else base[..., 1::2]
+
+
+def _fits(op: Operator[..., Any], context: Context, found: Sample, d: dtype) -> bool:
+    """Whether the result can be written into the first argument: its shape, and a dtype that casts to its own."""
+    first = found.args[0] if found.args else None
+    if not isinstance(first, np.ndarray) or found.of is not None:
+        return False
+    answer = context.oracle.answer(op, found)
+    if op.results[0] is real_part and d.is_complex:
+        return False
+    return len(answer.want) == 1 and answer.want[0].shape == first.shape and can_cast(answer.dtypes[0], d)
+
+
+@operator_property(
+    "inplace-gradient",
+    some(
+        2,
+        dtypes=2,
+        layouts=(CONTIGUOUS, TRANSPOSED, STEP),
+        floating=True,
+        when=lambda op: has_inplace(op) and has_gradient(op),
+    ),
+)
+def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """Differentiating through the in-place form gives what differentiating through the function gives."""
+    worst = None
+    for found in context.laid_out(op, d, layout):
+        if not found.gradient or found.kind == LARGE or not _fits(op, context, found, d) or not _first_is_leaf(op, found):
+            continue
+        if context.oracle.answer(op, found).dtypes[0] is not d:
+            continue
+        got = _through_inplace(op, found, layout, context.instance)
+        widened = with_arrays(found, wide)
+        want = first_derivatives(op, widened, CONTIGUOUS, context.reference)
+        size = max((float(np.max(np.abs(w), initial=0.0)) for w in want), default=0.0)
+        spread = [np.full(w.shape, 4 * eps(d) * size) for w in want]
+        worst = max(worst or 0.0, _compare(found, layout, d, got, want, spread))
+    return worst
+
+
+def _first_is_leaf(op: Operator[..., Any], found: Sample) -> bool:
+    from candelabra_conformance.properties.gradients import differentiable_places
+
+    return op.schema.parameters[0].name in differentiable_places(op, found)
+
+
+def _through_inplace(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+    args, kwargs, leaves = leaves_of(op, found, layout, instance)
+    source = args[0]
+    target = source * 1  # an operator's result: leaves cannot be written to
+    rest = [target if a is source else a for a in args[1:]]
+    called(op, [target, *rest], kwargs, instance, op.form("inplace"))
+    grads = autograd.grad([target], leaves, cotangents([target], op.name, instance), allow_unused=True)
+    return tuple(to_host(g) if g is not None else np.zeros(leaf.shape) for g, leaf in zip(grads, leaves, strict=True))
+
+
+@operator_property("out", some(2, dtypes=2, when=lambda op: op.out))
+def out(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """``out=`` receives the values: fitting, without elements (then it is resized), and not contiguous."""
+    for found in context.laid_out(op, d, layout):
+        answer = context.oracle.answer(op, found)
+        if len(answer.want) > 1 or found.of is not None or not op.out:
+            continue
+        shape, due = answer.want[0].shape, answer.dtypes[0]
+        for given in _targets(shape, due, context.instance):
+            args, kwargs = placed([found.args, dict(found.kwargs)], layout, context.instance)
+            version = given._version[0]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)
+                warnings.filterwarnings("default", message="operator .* has no kernel")
+                back = called(op, args, {**kwargs, "out": given}, context.instance)
+            if back is not given:
+                raise Failure("out=: the result is not the tensor that was given", found, layout)
+            if given._version[0] == version:
+                raise Failure("out=: the version counter did not move", found, layout)
+            agree(context, op, d, found, layout, (to_host(given),))
+    return None
+
+
+def _targets(shape: tuple[int, ...], d: dtype, instance: Instance) -> list[Tensor]:
+    from candelabra_conformance.numpy_dtypes import host_dtype
+
+    blank = np.ones(shape, host_dtype(d))
+    return [
+        to_device(blank, instance),
+        to_device(np.ones((0,), host_dtype(d)), instance),
+        place(blank, TRANSPOSED, instance),
+    ]
+
+

@@ -1,0 +1,239 @@
+"""Derivatives: first and second, on the device against the reference in float64; of the reference against differences.
+
+A device without float64 has its gradients checked all the same: what it computes in float32 is held against the oracle
+with a bound that follows from how far the gradient moves when the inputs do.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from candelabra import Tensor, autograd
+from candelabra.device import Instance
+from candelabra.dtypes import dtype
+from candelabra.operator.record import Operator
+from candelabra.operator.schema import DIFFERENTIABLE
+
+from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.comparing import described, error_in_ulp, wrong
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.layouts import CONTIGUOUS, STEP, TRANSPOSED, placed
+from candelabra_conformance.oracle import PERTURBATIONS, perturbed, with_arrays
+from candelabra_conformance.properties.axes import main_on_all_layouts, some
+from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.samples.sample import LARGE, Sample
+from candelabra_conformance.tolerance import eps, wide
+from candelabra_conformance.transport import Array, to_device, to_host
+
+LAYOUTS_TWICE: Final = (CONTIGUOUS, TRANSPOSED, STEP)
+
+
+def has_gradient(op: Operator[..., Any]) -> bool:
+    """Whether a result carries a gradient: by rules of its own or those of its body."""
+    differentiable = op.differentiable or (op.body is not None and op.not_differentiable is None)
+    return differentiable and bool(op.schema.differentiable)
+
+
+@operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True))
+def gradient(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """The vector-Jacobian product with fixed cotangents, for every input that may ask for one."""
+    return _hold(context, op, d, layout, first_derivatives)
+
+
+@operator_property("gradient2", some(2, dtypes=3, layouts=LAYOUTS_TWICE, floating=True, when=has_gradient))
+def gradient2(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """The derivative of the vector-Jacobian product, by the inputs and by the cotangents."""
+    return _hold(context, op, d, layout, second_derivatives)
+
+
+Derivatives = Callable[[Operator[..., Any], Sample, str, Instance], tuple[Array, ...]]
+
+
+def _hold(context: Context, op: Operator[..., Any], d: dtype, layout: str, derivatives: Derivatives) -> float | None:
+    worst = None
+    for found in context.laid_out(op, d, layout):
+        if not found.gradient or found.kind == LARGE or not differentiable_places(op, found):
+            continue
+        got = derivatives(op, found, layout, context.instance)
+        if context.is_reference and d.itemsize == (16 if d.is_complex else 8):
+            _against_differences(op, found, layout, context.instance, twice=derivatives is second_derivatives)
+        want, spread = _wanted(context, op, found, layout, derivatives, d)
+        worst = max(worst or 0.0, _compare(found, layout, d, got, want, spread))
+    return worst
+
+
+def _wanted(
+    context: Context, op: Operator[..., Any], found: Sample, layout: str, derivatives: Derivatives, d: dtype
+) -> tuple[tuple[Array, ...], list[Array]]:
+    """The reference's derivatives in the widest precision, and how far they move. Layouts don't matter to it."""
+    key = (derivatives.__name__, id(found))
+
+    def make() -> tuple[tuple[Array, ...], list[Array]]:
+        widened = with_arrays(found, wide)
+        want = derivatives(op, widened, CONTIGUOUS, context.reference)
+        spread = [np.zeros(w.shape) for w in want]
+        for seed in range(PERTURBATIONS):
+            moved = derivatives(op, perturbed(widened, eps(d), seed), CONTIGUOUS, context.reference)
+            with np.errstate(all="ignore"):
+                spread = [
+                    np.maximum(s, np.nan_to_num(np.abs(m - w), nan=np.inf)) for s, m, w in zip(spread, moved, want)
+                ]
+        return want, spread
+
+    found_answer: tuple[tuple[Array, ...], list[Array]] = context.oracle._remembered(op, key, found, make)
+    return found_answer
+
+
+def _compare(
+    found: Sample, layout: str, d: dtype, got: tuple[Array, ...], want: tuple[Array, ...], spread: list[Array]
+) -> float:
+    if len(got) != len(want):
+        raise Failure(f"{len(got)} gradients, {len(want)} are due", found, layout)
+    worst = 0.0
+    for place, (values, truth, moved) in enumerate(zip(got, want, spread, strict=True)):
+        if values.shape != truth.shape:
+            raise Failure(
+                f"gradient {place} has shape {list(values.shape)}, {list(truth.shape)} is due", found, layout
+            )
+        due = d.to_real() if d.is_complex and values.dtype.kind == "f" else d
+        # A gradient sums over what was broadcast, and its terms are as large as its largest neighbour.
+        size = np.max(np.abs(truth), initial=0.0, where=np.isfinite(truth))
+        allowed = moved + eps(due) * size
+        bad = wrong(values, truth, allowed, values.size, due)
+        if bad.any():
+            words = described(values, truth, bad, due, allowed, values.size)
+            raise Failure(f"gradient {place}: {words}", found, layout, expected=truth, got=values, dtype=due)
+        worst = max(worst, error_in_ulp(values, np.where(np.abs(truth) < size, size, truth), due))
+    return worst
+
+
+# -- derivatives of a sample ------------------------------------------------------------------------------------------
+def differentiable_places(op: Operator[..., Any], found: Sample) -> list[str]:
+    """The parameters whose arrays may ask for a gradient."""
+    names = [p.name for p in op.schema.parameters]
+    given = {**dict(zip(names, found.args)), **dict(found.kwargs)}
+    return [
+        p.name
+        for p in op.schema.parameters
+        if p.kind in DIFFERENTIABLE and p.name not in found.constant and _floats(given.get(p.name))
+    ]
+
+
+def _floats(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_floats(v) for v in value)
+    return isinstance(value, np.ndarray) and value.dtype.kind not in "biu"
+
+
+def leaves_of(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Any, Any, list[Tensor]]:
+    """The arguments on the device, and the leaves among them: the tensors that ask for a gradient."""
+    names = [p.name for p in op.schema.parameters]
+    chosen = differentiable_places(op, found)
+    args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
+    leaves: list[Tensor] = []
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(leaf(v) for v in value)
+        if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+            if not value.requires_grad:
+                value = value.detach()
+                value.requires_grad_()
+            if not any(value is known for known in leaves):
+                leaves.append(value)
+        return value
+
+    args = [leaf(a) if name in chosen else a for name, a in zip(names, args)]
+    kwargs = {name: leaf(v) if name in chosen else v for name, v in kwargs.items()}
+    return args, kwargs, leaves
+
+
+def _outputs(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
+    args, kwargs, leaves = leaves_of(op, found, layout, instance)
+    if found.call is None:
+        made = called(op, args, kwargs, instance)
+        made = made if found.of is None else found.of(made)
+    else:
+        made = called(op, args, kwargs, instance, lambda *a, **k: found.call(op.function, *a, **k))  # type: ignore[misc]
+    return [t for t in tensors(made) if t.requires_grad], leaves
+
+
+def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Tensor]:
+    """Fixed cotangents in the outputs' dtypes, the same values in every precision up to float16's."""
+    random = np.random.Generator(np.random.Philox(zlib.crc32(seed.encode())))
+    made = []
+    for out in outputs:
+        shape = tuple(out.shape)
+        values = np.round(random.uniform(0.5, 1.5, shape) * random.choice((-1, 1), shape) * 64) / 64
+        if out.is_complex():
+            values = values + 1j * np.round(random.uniform(-1.5, 1.5, shape) * 64) / 64
+        from candelabra_conformance.numpy_dtypes import host_dtype
+
+        made.append(to_device(np.asarray(values).astype(host_dtype(out.dtype)), instance))
+    return made
+
+
+def first_derivatives(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+    """The gradients of the leaves; zeros where an output does not depend on one."""
+    outputs, leaves = _outputs(op, found, layout, instance)
+    if not outputs:
+        return ()
+    grads = autograd.grad(outputs, leaves, cotangents(outputs, op.name, instance), allow_unused=True)
+    return tuple(_on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
+
+
+def second_derivatives(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+    """The gradients of the gradients, by the leaves and by the cotangents."""
+    outputs, leaves = _outputs(op, found, layout, instance)
+    if not outputs:
+        return ()
+    given = [c.requires_grad_() for c in cotangents(outputs, op.name, instance)]
+    grads = autograd.grad(outputs, leaves, given, create_graph=True, allow_unused=True)
+    again = [g for g in grads if g is not None and g.requires_grad]
+    if not again:
+        return ()
+    by = [*leaves, *given]
+    twice = autograd.grad(again, by, cotangents(again, op.name + " twice", instance), allow_unused=True)
+    return tuple(_on_host(g, leaf) for g, leaf in zip(twice, by, strict=True))
+
+
+def _on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
+    if gradient is None:
+        return np.zeros(tuple(leaf.shape), to_host(leaf).dtype)
+    if gradient.dtype is not leaf.dtype or gradient.device != leaf.device:
+        raise Failure(
+            f"a gradient is {gradient.dtype.name} on {gradient.device}, its leaf {leaf.dtype.name} on {leaf.device}"
+        )
+    return to_host(gradient)
+
+
+def _against_differences(
+    op: Operator[..., Any], found: Sample, layout: str, instance: Instance, *, twice: bool
+) -> None:
+    """Finite differences along a random direction (Tesi and others' fast mode; Griewank and Walther 2008, ch. 1)."""
+    args, kwargs, leaves = leaves_of(op, found, layout, instance)
+    if not leaves or not sum(leaf.numel() for leaf in leaves):
+        return
+
+    def rebuilt(value: Any, given: dict[int, Tensor]) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(rebuilt(v, given) for v in value)
+        return given.get(id(value), value)
+
+    def call(*values: Tensor) -> Any:
+        given = {id(leaf): value for leaf, value in zip(leaves, values, strict=True)}
+        function = op.function if found.call is None else lambda *a, **k: found.call(op.function, *a, **k)  # type: ignore[misc]
+        made = called(op, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance, function)
+        made = found.of(made) if found.of is not None and found.call is None else made
+        return tuple(t for t in tensors(made) if t.requires_grad)
+
+    if not call(*leaves):
+        return
+    check = autograd.gradgradcheck if twice else autograd.gradcheck
+    try:
+        check(call, leaves, fast_mode=True)
+    except Exception as error:
+        raise Failure(f"finite differences disagree: {error}", found, layout) from error

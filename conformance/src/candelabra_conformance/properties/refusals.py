@@ -1,0 +1,103 @@
+"""Errors: what the reference refuses, the device refuses with the same class and words; what is not claimed, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+from candelabra.dtypes import ALL, dtype
+from candelabra.errors import UnsupportedDType, UnsupportedOperator
+from candelabra.operator.accepts import refusal
+from candelabra.operator.record import Operator
+
+from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.layouts import CONTIGUOUS, placed
+from candelabra_conformance.properties.axes import some
+from candelabra_conformance.properties.registry import Axis, operator_property
+from candelabra_conformance.properties.value import agree, results
+from candelabra_conformance.samples.gather import gathered
+from candelabra_conformance.samples.sample import Sample
+from candelabra_conformance.transport import to_host
+
+
+def outcome(op: Operator[..., Any], found: Sample, instance: Any) -> tuple[type, str] | None:
+    """Class and text of what a call raises, waiting for it; the device's name is written ``DEVICE``. None: nothing."""
+    try:
+        args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
+        for tensor in tensors(called(op, args, kwargs, instance)):
+            to_host(tensor)
+        instance.backend.synchronize(instance.index)
+    except Exception as error:
+        text = str(error)
+        for name in (str(instance.device), instance.device.type):
+            text = text.replace(f"'{name}'", "'DEVICE'").replace(f" {name} ", " DEVICE ").replace(name, "DEVICE")
+        return type(error), text
+    return None
+
+
+@operator_property("errors", some(3, dtypes=2))
+def errors(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """Every mistake raises what the reference raises, class and text; and the device works on."""
+    for found in context.samples(op, d, "mistakes"):
+        want = outcome(op, found, context.reference)
+        if want is None:
+            raise Failure(f"the reference raises nothing for this mistake{_note(found)}", found, layout)
+        got = want if context.is_reference else outcome(op, found, context.instance)
+        if got is None:
+            raise Failure(f"nothing is raised, {want[0].__name__}: {want[1]!r} is due{_note(found)}", found, layout)
+        if got != want:
+            raise Failure(
+                f"{got[0].__name__}: {got[1]!r} is raised, {want[0].__name__}: {want[1]!r} is due{_note(found)}",
+                found, layout,
+            )  # fmt: skip
+    good = context.laid_out(op, d, CONTIGUOUS)[0]
+    agree(context, op, d, good, CONTIGUOUS, results(context, op, good, CONTIGUOUS))
+    return None
+
+
+def _note(found: Sample) -> str:
+    return f" ({found.note})" if found.note else ""
+
+
+def _unclaimed(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+    from candelabra_conformance.context import MAIN
+
+    first = next((d for name in MAIN for d in ALL if d.name == name and context.computes(d)), None)
+    for d in ALL:
+        if (not context.computes(d) or refusal(op, d) is not None) and d is not first:
+            yield Axis(d, "", 3)
+
+
+@operator_property("unclaimed", _unclaimed)
+def unclaimed(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """A dtype that the record refuses or the backend does not claim is refused with the typed error, or right.
+
+    Right means by a fallback or by promotion: never a wrong number.
+    """
+    samples = _samples_somehow(context, op, d)
+    for found in samples[:2]:
+        try:
+            got = results(context, op, found, CONTIGUOUS)
+        except (UnsupportedDType, UnsupportedOperator):
+            continue
+        except (NotImplementedError, RuntimeError, TypeError, ValueError):
+            if refusal(op, d) is None:
+                raise
+            continue
+        if refusal(op, d) is None:
+            agree(context, op, d, found, CONTIGUOUS, got)
+        elif op.schema.named("dtype") is None:
+            raise Failure(f"{d.name} is not among what the operator takes, but a result came", found, CONTIGUOUS)
+    return None
+
+
+def _samples_somehow(context: Context, op: Operator[..., Any], d: dtype) -> list[Sample]:
+    """The samples in a dtype that the record refuses, as far as they can be made: as if it did not."""
+    try:
+        return context.samples(op, d) or list(gathered(op, d, "inputs"))
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
+        return []
+
+

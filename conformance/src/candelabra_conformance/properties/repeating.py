@@ -1,0 +1,65 @@
+"""The same call again: from run to run, from thread to thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+from candelabra.dtypes import dtype
+from candelabra.operator.record import Operator
+
+from candelabra_conformance.context import Context, Failure, NotApplicable
+from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED
+from candelabra_conformance.properties.axes import some
+from candelabra_conformance.properties.effects import same
+from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.properties.value import results
+from candelabra_conformance.samples.sample import LARGE, Sample
+from candelabra_conformance.transport import Array
+
+RUNS: Final = 4
+THREADS: Final = 4
+
+
+@operator_property("determinism", some(3, dtypes=2, layouts=(CONTIGUOUS, TRANSPOSED, LARGE)))
+def determinism(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """Several runs give the same bits, unless the backend says that the operator is not deterministic."""
+    if op.name in context.instance.backend.capabilities.nondeterministic:
+        raise NotApplicable("the backend declares the operator non-deterministic")
+    for found in context.laid_out(op, d, layout):
+        first = results(context, op, found, layout)
+        for _ in range(RUNS):
+            _agree(first, results(context, op, found, layout), found, layout, "another run")
+    return None
+
+
+def _agree(first: tuple[Array, ...], again: tuple[Array, ...], found: Sample, layout: str, who: str) -> None:
+    for a, b in zip(first, again, strict=True):
+        if not same(a, b):
+            raise Failure(f"{who} gives other bits", found, layout)
+
+
+@operator_property("threads", some(3, dtypes=1))
+def threads(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """Several threads that call the operator at once each get what one alone gets."""
+    samples = context.laid_out(op, d, layout)
+    alone = [results(context, op, found, layout) for found in samples]
+    problems: list[BaseException] = []
+    start = threading.Barrier(THREADS)
+
+    def work() -> None:
+        try:
+            start.wait()
+            for found, expected in zip(samples, alone, strict=True):
+                _agree(expected, results(context, op, found, layout), found, layout, "a thread beside others")
+        except BaseException as error:
+            problems.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(THREADS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if problems:
+        raise problems[0]
+    return None

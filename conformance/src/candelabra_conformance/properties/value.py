@@ -1,0 +1,120 @@
+"""Values: what comes out, on ordinary inputs and on special ones; and its dtype, shape and device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from candelabra.dtypes import dtype
+from candelabra.operator.record import Operator
+
+from candelabra_conformance.calling import called, determined, tensors
+from candelabra_conformance.comparing import described, error_in_ulp, wrong
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.layouts import CONTIGUOUS, placed
+from candelabra_conformance.properties.axes import everywhere, some
+from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample
+from candelabra_conformance.tolerance import rounded, wide
+from candelabra_conformance.transport import Array
+
+
+@operator_property("value", everywhere(1))
+def value(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """Every output agrees with the oracle within the derived bound."""
+    worst = None
+    for found in context.laid_out(op, d, layout):
+        got = results(context, op, found, layout)
+        worst = max(worst or 0.0, agree(context, op, d, found, layout, got))
+    return worst
+
+
+def results(context: Context, op: Operator[..., Any], found: Sample, layout: str) -> tuple[Array, ...]:
+    """What the device computes of a sample, on the host."""
+    args = placed(found.args, layout, context.instance)
+    kwargs = placed(dict(found.kwargs), layout, context.instance)
+    return determined(found, called(op, args, kwargs, context.instance), context.reference)
+
+
+def agree(
+    context: Context, op: Operator[..., Any], d: dtype, found: Sample, layout: str, got: tuple[Array, ...]
+) -> float:
+    """Hold values against the answer; the largest error in ULP."""
+    answer = context.oracle.answer(op, found)
+    if len(got) != len(answer.want):
+        raise Failure(f"{len(got)} results, {len(answer.want)} are due", found, layout)
+    ordinary = [s for s in context.samples(op, d) if s.kind == ORDINARY]
+    worst = 0.0
+    for place, (values, want) in enumerate(zip(got, answer.want, strict=True)):
+        if values.shape != want.shape:
+            raise Failure(f"result of shape {list(values.shape)}, {list(want.shape)} is due", found, layout)
+        due = answer.dtypes[place]
+        exact = op.random or context.oracle.exact(op, place, ordinary)
+        bad = wrong(values, want, answer.spread[place], answer.length, due, exact)
+        if bad.any():
+            own = context.oracle.own(op, found)[place] if not context.is_reference else want
+            if not _as_own(values, own, due, exact):
+                words = described(values, want, bad, due, answer.spread[place], answer.length)
+                name = f"{op.schema.outputs[place]}: " if len(answer.want) > 1 and found.of is None else ""
+                raise Failure(name + words, found, layout, expected=want, got=values, dtype=due)
+        worst = max(worst, error_in_ulp(values, want, due))
+    return worst
+
+
+def _as_own(values: Array, own: Array, due: dtype, exact: bool) -> bool:
+    """Whether the values are those of the reference in the same dtype: the operator's meaning depends on the dtype."""
+    return values.shape == own.shape and not wrong(values, wide(own), 0.0, 1, due, exact).any()
+
+
+@operator_property("special", some(3, dtypes=0, layouts=(CONTIGUOUS,)))
+def special(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """NaN, infinities, signed zeros, subnormals and extremes come out as the oracle says, zeros with their sign."""
+    worst = None
+    for found in context.samples(op, d, "special"):
+        got = results(context, op, found, CONTIGUOUS)
+        worst = max(worst or 0.0, agree(context, op, d, found, CONTIGUOUS, got))
+        answer = context.oracle.answer(op, found)
+        for place, values in enumerate(got):
+            _same_zeros(values, answer.want[place], answer.dtypes[place], found)
+    return worst
+
+
+def _same_zeros(values: Array, want: Array, d: dtype, found: Sample) -> None:
+    if not d.is_floating_point or values.shape != want.shape:
+        return
+    nearest = wide(rounded(want, d))
+    zeros = (wide(values) == 0) & (nearest == 0) & (want == 0)
+    other = zeros & (np.signbit(wide(values)) != np.signbit(nearest))
+    if other.any():
+        index = tuple(int(i) for i in np.argwhere(other)[0])
+        raise Failure(f"the zero at {list(index)} has the other sign: got {float(values[index])!r}", found)
+
+
+@operator_property("result", some(1, dtypes=0, layouts=(CONTIGUOUS, *KINDS[1:])))
+def result(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """Dtype, shape and device of every output are the record's, also without dimensions and without elements."""
+    for found in context.laid_out(op, d, layout):
+        args = placed(found.args, layout, context.instance)
+        kwargs = placed(dict(found.kwargs), layout, context.instance)
+        made = called(op, args, kwargs, context.instance)
+        answer = context.oracle.answer(op, found)
+        if type(made).__name__ != (op.schema.result.__name__ if op.schema.result else "Tensor"):
+            raise Failure(f"the result is a {type(made).__name__}", found, layout)
+        for place, tensor in enumerate(tensors(made)):
+            held = context.instance.backend.dtype_of(tensor._payload)
+            if held is not tensor.dtype:
+                raise Failure(f"the payload's dtype is {held.name}, the tensor's {tensor.dtype.name}", found, layout)
+            if tensor.device != context.device:
+                raise Failure(f"the result is on {tensor.device}, not on {context.device}", found, layout)
+            if not isinstance(tensor._payload.shape, tuple):
+                raise Failure(f"the payload's shape is {tensor._payload.shape!r}, not a tuple", found, layout)
+            if found.of is None:
+                _expect(tensor, answer.dtypes[place], answer.want[place].shape, found, layout)
+    return None
+
+
+def _expect(tensor: Any, d: dtype, shape: tuple[int, ...], found: Sample, layout: str) -> None:
+    if tensor.dtype is not d:
+        raise Failure(f"the result is {tensor.dtype.name}, {d.name} is due", found, layout)
+    if tuple(tensor._payload.shape) != tuple(shape):
+        raise Failure(f"the result has shape {list(tensor._payload.shape)}, {list(shape)} is due", found, layout)

@@ -1,0 +1,39 @@
+"""A failure in words and as a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.model import Case
+from candelabra_conformance.samples.sample import Sample
+
+
+def described_sample(found: Sample | None, layout: str) -> str:
+    """A sample in a line: tensors by dtype and shape, the rest by value."""
+    if found is None:
+        return ""
+    words = [_described(a) for a in found.args]
+    words += [f"{name}={_described(v)}" for name, v in found.kwargs.items()]
+    about = [w for w in (found.note, layout if layout != "contiguous" else "") if w]
+    return f"({', '.join(words)})" + (f" [{', '.join(about)}]" if about else "")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{list(value.shape)}"
+    if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
+        return "[" + ", ".join(_described(v) for v in value) + "]"
+    text = repr(value)
+    return text if len(text) < 40 else text[:37] + "..."
+
+
+def reproduced(context: Context, case: Case, failure: BaseException | None) -> str:
+    """A stand-alone program that shows the failure; empty where the failure is about no sample."""
+    if not isinstance(failure, Failure) or failure.sample is None:
+        return ""
+    from candelabra_conformance.reproducer import of_failure
+
+    return of_failure(context, case, failure)

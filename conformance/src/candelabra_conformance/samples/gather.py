@@ -1,0 +1,72 @@
+"""All samples of an operator in a dtype: its family's, those of plugins, and those that follow from its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final
+
+from candelabra.dtypes import dtype
+from candelabra.operator.record import Operator
+from candelabra.plugins import contributions
+
+from candelabra_conformance.samples import registry
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import DOMAINS, Generator
+from candelabra_conformance.samples.sample import Sample
+
+TABLES: Final[dict[str, dict[str, list[Generator]]]] = {
+    "inputs": registry.INPUTS,
+    "mistakes": registry.MISTAKES,
+    "special": registry.SPECIAL,
+}
+
+
+def gathered(op: Operator[..., Any], d: dtype, what: str) -> Iterator[Sample]:
+    """Every sample of a sort (a key of :data:`TABLES`). Each generator has a maker of its own: its neighbours' draws
+    don't change its values."""
+    registry.load()
+    generators = [*TABLES[what].get(op.name, ()), *brought().get(op.name, {}).get(what, ())]
+    for generator in generators:
+        yield from generator(maker(op, d))
+    if what != "inputs" or not generators:
+        yield from of_record(what)(op, maker(op, d))
+
+
+def maker(op: Operator[..., Any], d: dtype) -> Maker:
+    """A maker for the operator, in its domain."""
+    return Maker(op.name, d, *DOMAINS.get(op.name, ()))
+
+
+def of_record(what: str) -> Callable[[Operator[..., Any], Maker], Iterator[Sample]]:
+    """What is computed from a record alone."""
+    if what == "inputs":
+        from candelabra_conformance.samples.pointwise import samples_of_record
+
+        return samples_of_record
+    if what == "mistakes":
+        from candelabra_conformance.samples.mistakes_of_record import mistakes_of_record
+
+        return mistakes_of_record
+    from candelabra_conformance.samples.special_values import special_of_record
+
+    return special_of_record
+
+
+@cache
+def brought() -> dict[str, dict[str, list[Generator]]]:
+    """What plugins bring by ``candelabra_samples``: ``{operator: {"inputs": [generator, …], …}}``, a single generator
+    standing for its inputs."""
+    found: dict[str, dict[str, list[Generator]]] = {}
+    for operator, given in contributions.samples().found.items():
+        table = found.setdefault(operator, {})
+        for part in given:
+            sorts = part if isinstance(part, dict) else {"inputs": part}
+            for sort, generators in sorts.items():
+                if sort not in TABLES:
+                    raise ValueError(
+                        f"candelabra_samples() gives {operator!r} samples called {sort!r}; there are "
+                        f"{', '.join(TABLES)}"
+                    )
+                table.setdefault(sort, []).extend(generators if isinstance(generators, list) else [generators])
+    return found

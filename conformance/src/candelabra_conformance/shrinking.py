@@ -1,0 +1,89 @@
+"""Smaller arrays that still fail: halves along the dimensions, greedily, while a predicate holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from candelabra_conformance.samples.sample import arrays, mapped
+
+Array = np.ndarray[Any, Any]
+Cut = dict[tuple[int, int], slice]
+"""What to keep: by (number of the array, dimension)."""
+
+
+def shrunk(args: Any, still_fails: Callable[[Any], bool], tries: int = 200) -> Any:
+    """``args`` with arrays cut down as far as ``still_fails(args)`` stays true; at most ``tries`` calls of it.
+
+    Tried are halves of every dimension: all dimensions of one size together (operands that broadcast, or are
+    contracted), then each alone. A predicate that raises has not failed in the way that is looked for. Views of an
+    array that came twice are one array again.
+    """
+    left = tries
+    progress = True
+    while progress and left > 0:
+        progress = False
+        for cut in _cuts(list(_distinct(args))):
+            if left <= 0:
+                break
+            left -= 1
+            smaller = _applied(args, cut)
+            if _holds(still_fails, smaller):
+                args, progress = smaller, True
+                break
+    return args
+
+
+def _holds(predicate: Callable[[Any], bool], args: Any) -> bool:
+    try:
+        return bool(predicate(args))
+    except Exception:
+        return False
+
+
+def _distinct(args: Any) -> Iterator[Array]:
+    seen: set[int] = set()
+    for array in arrays(args):
+        if id(array) not in seen:
+            seen.add(id(array))
+            yield array
+
+
+def _cuts(found: list[Array]) -> Iterator[Cut]:
+    """Which halves may be kept, the largest saving first."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    for number, array in enumerate(found):
+        for dim, size in enumerate(array.shape):
+            if size > 1:
+                places.setdefault(size, []).append((number, dim))
+    for size in sorted(places, reverse=True):
+        together = places[size]
+        groups = [together] if len(together) > 1 else []
+        groups += [[p for p in together if p[1] - found[p[0]].ndim == d] for d in _from_the_right(found, together)]
+        groups += [[place] for place in together]
+        half = size // 2
+        for group in groups:
+            for part in (slice(0, half), slice(half, size), slice(0, size - 1) if size > 2 else slice(0, half)):
+                yield dict.fromkeys(group, part)
+
+
+def _from_the_right(found: list[Array], together: list[tuple[int, int]]) -> list[int]:
+    """Dimensions counted from the right, as broadcasting aligns them, that several arrays have in this size."""
+    counted = [dim - found[number].ndim for number, dim in together]
+    return sorted({d for d in counted if 1 < counted.count(d) < len(counted)})
+
+
+def _applied(args: Any, cut: Cut) -> Any:
+    numbers = {id(array): number for number, array in enumerate(_distinct(args))}
+    made: dict[int, Array] = {}
+
+    def one(array: Array) -> Array:
+        if id(array) not in made:
+            number = numbers[id(array)]
+            index = tuple(cut.get((number, dim), slice(None)) for dim in range(array.ndim))
+            made[id(array)] = np.ascontiguousarray(array[index]).reshape(array[index].shape)
+        return made[id(array)]
+
+    return mapped(args, one)

@@ -1,0 +1,217 @@
+"""The suite: which cases there are for a device, and what becomes of one."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import candelabra as cd
+from candelabra.dispatch import fallback as falling_back
+from candelabra.dispatch.explain import explain_key
+from candelabra.dispatch.layers import Layer
+from candelabra.dtypes import BY_NAME, dtype
+from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
+from candelabra.operator.record import OPERATORS, Operator
+
+from candelabra_conformance.context import Context, Failure, NotApplicable
+from candelabra_conformance.model import DEVICE, FAILED, PASSED, SKIPPED, UNSUPPORTED, Case, Result
+from candelabra_conformance.properties import registry as properties
+from candelabra_conformance.reporting_failure import reproduced
+
+SAMPLES: Final = "samples"
+"""The property of having something to be tried on. It comes first: no operator passes for want of a sample."""
+ROUTES: Final = {"strided": "native", "cross-device": "native", "layer": "native", "promotion": "native"}
+
+
+def plan(
+    context: Context,
+    *,
+    level: int = 3,
+    operators: Iterable[str] | None = None,
+    patterns: Iterable[str] = (),
+    huge: bool = False,
+) -> list[Case]:
+    """Every case for a device, level 0 first, then by operator. ``patterns`` (``softmax/*``) keep only ids that match.
+
+    ``huge`` adds the cases on more than 2**31 bytes.
+    """
+    properties.load()
+    wanted = list(patterns)
+    names = sorted(OPERATORS) if operators is None else list(operators)
+    if wanted and operators is None:
+        heads = [p.split("/")[0] for p in wanted]
+        names = [n for n in names if any(fnmatch.fnmatchcase(n, head) for head in heads)]
+    cases = list(_of_device(context, huge)) if operators is None or DEVICE in names else []
+    for name in names:
+        if name != DEVICE:
+            cases += _of_operator(context, OPERATORS[name])
+    cases = [c for c in cases if c.level <= level]
+    if wanted:
+        cases = [c for c in cases if any(fnmatch.fnmatchcase(c.id, pattern) for pattern in wanted)]
+    return sorted(cases, key=lambda c: (c.level != 0, c.operator != DEVICE, c.operator))
+
+
+def _of_device(context: Context, huge: bool) -> Iterator[Case]:
+    for found in properties.OF_DEVICES.values():
+        if found.name != "huge" or huge:
+            for d, layout, level in found.axes(context):
+                yield Case(DEVICE, found.name, d.name if d else "", layout, level)
+
+
+def _of_operator(context: Context, op: Operator[..., Any]) -> Iterator[Case]:
+    """The operator's cases; where a generator fails, only the one that says so."""
+    try:
+        cases = [
+            Case(op.name, found.name, d.name if d else "", layout, level)
+            for found in properties.OF_OPERATORS.values()
+            for d, layout, level in found.axes(context, op)
+        ]
+    except Exception:
+        cases = []
+    yield Case(op.name, SAMPLES, "", "", 1)
+    yield from cases
+
+
+# -- one case ---------------------------------------------------------------------------------------------------------
+def run_case(context: Context, case: Case, *, forbid_fallback: bool = False) -> Result:
+    """Run a case here and now. Whatever it raises is a verdict."""
+    properties.load()
+    fell_back = dict(falling_back.counts)
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        verdict, message, ulp, failure = _outcome(context, case)
+    seconds = time.perf_counter() - started
+    missing = _missing(context, fell_back)
+    if forbid_fallback and missing and verdict == PASSED:
+        verdict, message = FAILED, f"a fallback is forbidden here, and {', '.join(missing)} fell back"
+    uses: tuple[str, ...] = ()
+    if verdict in (FAILED, UNSUPPORTED):
+        uses = _uses(context, case)
+        missing = missing or _unserved(failure)
+    return Result(
+        case,
+        verdict,
+        route=_route(context, case, missing),
+        message=message,
+        reproducer=reproduced(context, case, failure) if verdict == FAILED else "",
+        ulp=ulp,
+        seconds=seconds,
+        uses=uses,
+        missing=missing,
+    )
+
+
+def _outcome(context: Context, case: Case) -> tuple[str, str, float | None, BaseException | None]:
+    try:
+        return PASSED, "", _checked(context, case), None
+    except NotApplicable as reason:
+        return SKIPPED, str(reason), None, None
+    except Failure as failure:
+        return FAILED, _with_sample(failure), None, failure
+    except (UnsupportedOperator, UnsupportedDType) as error:
+        return UNSUPPORTED, str(error), None, error
+    except Exception as error:
+        return FAILED, f"{type(error).__name__}: {error}\n{_frames(error)}", None, error
+
+
+def _checked(context: Context, case: Case) -> float | None:
+    """Make the check of a case."""
+    d = BY_NAME[case.dtype] if case.dtype else None
+    if case.operator == DEVICE:
+        return properties.OF_DEVICES[case.property].check(context, d, case.layout)
+    op = OPERATORS[case.operator]
+    if case.property == SAMPLES:
+        return has_samples(context, op)
+    return properties.OF_OPERATORS[case.property].check(context, op, d, case.layout)
+
+
+def has_samples(context: Context, op: Operator[..., Any]) -> None:
+    """Hold that there is something to try the operator on, in every dtype that it takes, and a mistake to be refused."""
+    taken = context.dtypes(op)
+    empty = [d.name for d in taken if not context.samples(op, d)]
+    if empty:
+        raise Failure(
+            f"operator {op.name!r} has no samples in {', '.join(empty)}: add a generator to "
+            "candelabra_conformance/samples, or to what the plugin gives as candelabra_samples()"
+        )
+    for found in properties.OF_OPERATORS.values():
+        list(found.axes(context, op))  # what a generator or an axis raises is this case's failure
+
+
+def _with_sample(failure: Failure) -> str:
+    from candelabra_conformance.reporting_failure import described_sample
+
+    words = described_sample(failure.sample, failure.layout)
+    return f"{failure}{f', for {words}' if words else ''}"
+
+
+def _frames(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    notes = "".join(f"  {note}\n" for note in getattr(error, "__notes__", ()))
+    return notes + "".join(f"  {f.filename.rpartition('/src/')[2]}:{f.lineno} in {f.name}\n" for f in frames)
+
+
+# -- how it was served ------------------------------------------------------------------------------------------------
+def _missing(context: Context, before: dict[tuple[str, str], int]) -> tuple[str, ...]:
+    name = str(context.device)
+    now = falling_back.counts
+    return tuple(sorted(op for (device, op), n in now.items() if device == name and n != before.get((device, op), 0)))
+
+
+def _unserved(failure: BaseException | None) -> tuple[str, ...]:
+    """The operator that an error names as the one without a kernel."""
+    words = str(failure).split("'") if isinstance(failure, UnsupportedOperator) else []
+    return (words[1],) if len(words) > 1 else ()
+
+
+def _route(context: Context, case: Case, missing: tuple[str, ...]) -> str:
+    if case.operator == DEVICE or case.property == SAMPLES or not case.dtype:
+        return ""
+    if case.operator in missing:
+        return "fallback"
+    op = OPERATORS[case.operator]
+    grad = case.property.startswith(("gradient", "inplace-gradient"))
+    try:
+        route = explain_key(op, context.instance, BY_NAME[case.dtype], grad).route
+    except Exception:
+        return "unsupported"
+    return ROUTES.get(route, route)
+
+
+def _uses(context: Context, case: Case) -> tuple[str, ...]:
+    """The operators that are called on the way to a failure: the case once more, with somebody looking on."""
+    seen: dict[str, None] = {}
+
+    def look(op: Operator[..., Any], next: Callable[..., Any], *args: Any) -> Any:
+        seen[op.name] = None
+        return _resumed(layer, next, args)
+
+    layer = Layer("conformance uses", look)
+    try:
+        with layer, warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)
+            _outcome(context, case)
+    finally:
+        layer.remove()
+    return tuple(name for name in seen if name != case.operator)
+
+
+def _resumed(layer: Layer, next: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Go on below the layer with the layer on again, so that it sees the operators of a composite's body too."""
+    with layer:
+        return next(*args)
+
+
+def main_dtype(context: Context, op: Operator[..., Any]) -> dtype | None:
+    """The dtype that stands for an operator where one must."""
+    return next(iter(context.main_dtypes(op)), None)
+
+
+def subject_device(name: str) -> cd.device:
+    """The device of that name, with its index."""
+    return cd.device(name if ":" in name else f"{name}:0")

@@ -1,0 +1,43 @@
+"""Between NumPy arrays and tensors of any device, by the contract's two copies and nothing else.
+
+A suite that moved its data with operators could not tell a broken copy from a broken operator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from candelabra import Tensor
+from candelabra.device import Instance, open_device
+from candelabra.tensor import wrap
+
+from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
+
+Array = np.ndarray[Any, Any]
+
+
+def to_device(array: Array, device: Any) -> Tensor:
+    """A contiguous tensor with the array's values. ``device`` is a name, a device or a live instance."""
+    instance = device if isinstance(device, Instance) else open_device(device)
+    d = device_dtype(array.dtype)
+    keys = instance.keys_for(d)
+    held = np.ascontiguousarray(array)
+    data = memoryview(held.reshape(-1).view(np.uint8))
+    return wrap(instance.backend.from_host(instance.index, data, tuple(array.shape), d), keys)
+
+
+def to_host(tensor: Tensor) -> Array:
+    """The values as an array of the tensor's dtype, synchronised."""
+    tensor._fresh()
+    backend = tensor._instance.backend
+    return payload_to_host(backend, tensor._payload, tuple(tensor._payload.shape), tensor.dtype)
+
+
+def payload_to_host(backend: Any, payload: Any, shape: tuple[int, ...], d: Any) -> Array:
+    """The content of a backend's own array."""
+    data = np.frombuffer(backend.to_host(payload), dtype=np.uint8).copy()
+    expected = int(np.prod(shape, dtype=np.int64)) * host_dtype(d).itemsize
+    if data.size != expected:
+        raise AssertionError(f"to_host() gave {data.size} bytes, {expected} are due for {d.name}{list(shape)}")
+    return data.view(host_dtype(d)).reshape(shape)
