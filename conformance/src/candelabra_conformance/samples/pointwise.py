@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra.operator.record import Operator
-from candelabra.operator.schema import MASK, OPERAND, TENSOR, Parameter
+from candelabra.operator.schema import MASK, OPERAND, REQUIRED, TENSOR, Parameter
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import DOMAINS, domain
@@ -122,18 +122,23 @@ CONSTANT: Final[dict[str, tuple[str, ...]]] = {
 """Parameters by which nobody derives: the rule raises, or the values are where the function jumps."""
 
 
-def plainly_pointwise(op: Operator[..., Any]) -> bool:
-    """Whether the samples of an operator follow from its record: element by element, of tensors and numbers only."""
-    kinds = {p.kind for p in op.schema.parameters}
-    return bool(getattr(op.rule, "pointwise", False)) and kinds <= {TENSOR, OPERAND} and not op.random
+def follows_from_record(op: Operator[..., Any]) -> bool:
+    """Whether the samples of an operator follow from its record: element by element, and nothing but tensors is due."""
+    parameters = op.schema.parameters
+    due = {p.kind for p in parameters if p.default is REQUIRED and not p.keyword_only}
+    tensors = {p.kind for p in op.schema.tensors}
+    return bool(getattr(op.rule, "pointwise", False)) and not op.random and due == tensors <= {TENSOR, OPERAND, MASK}
 
 
 def samples_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
     """Ordinary calls of a pointwise operator, in the dtype of ``t``; numbers in place of tensors are in the note.
 
-    Parameters that are no tensors keep their defaults.
+    Parameters that are no tensors keep their defaults. None of an operator of which :func:`follows_from_record` does
+    not hold.
     """
-    parameters = [p for p in op.schema.parameters if p.kind in (TENSOR, OPERAND, MASK) and not p.keyword_only]
+    if not follows_from_record(op):
+        return
+    parameters = op.schema.tensors
     constant = CONSTANT.get(op.name, ())
     for kind, shapes in shapes_for(len(parameters)):
         values = [tensor_for(op, p, t, *shapes[i % 2]) for i, p in enumerate(parameters)]

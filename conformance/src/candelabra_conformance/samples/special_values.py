@@ -1,0 +1,173 @@
+"""Samples on special values: signed zeros, subnormals, extremes, infinities and NaN, the ends of integers.
+
+They follow from the record of any pointwise operator: all values for one tensor, all pairs for two. What neither
+IEEE 754, C nor PyTorch's documentation defines is left out, and the tables here say what that is and why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from candelabra.operator.record import Operator
+from candelabra.operator.schema import OPERAND, TENSOR
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.pointwise import POLYNOMIALS, QUOTIENTS, follows_from_record
+from candelabra_conformance.samples.sample import Sample, sample
+
+Array = np.ndarray[Any, Any]
+
+ORDINARY: Final = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.0, 3.0)
+"""Floating values that every function of real numbers has an opinion on."""
+HALVES: Final = (-0.5, 1.5, -1.5, 2.5, 3.5)
+"""What is rounded to even."""
+ANGLES: Final = tuple(k * math.pi / 4 for k in (1, 2, 3, 4, 8, -2, -4))
+"""Where sines and cosines are 0, 1 or alike, up to the rounding of pi."""
+DEGREES: Final = (-1, 0, 1, 2.5, 5)
+"""Of polynomials: below 0, not whole. Large ones would take as many steps."""
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+def floats(t: Maker) -> Array:
+    """The special values of a floating dtype, for operators of two tensors too."""
+    limits = _limits(t)
+    odd = 2.0 ** (limits.nmant + 1) - 1  # the largest odd number: half of it is no number of the dtype
+    extremes = (limits.smallest_subnormal, limits.tiny, limits.eps, 1 + float(limits.eps), odd, limits.max, limits.min)
+    return np.array([*ORDINARY, *[float(e) for e in extremes], math.inf, -math.inf, math.nan]).astype(t.numpy)
+
+
+def _limits(t: Maker) -> Any:
+    finfo: Any = ml_dtypes.finfo  # NumPy's does not know bfloat16
+    return finfo(t.numpy)
+
+
+def more_floats(t: Maker) -> Array:
+    """Of one tensor also ties, angles and large arguments."""
+    largest = float(_limits(t).max)
+    large = [v for v in (1e4, -1e4, 1e8, -1e8) if abs(v) < largest]
+    return np.concatenate([floats(t), np.array([*HALVES, *ANGLES, *large]).astype(t.numpy)])
+
+
+def integers(t: Maker) -> Array:
+    """The ends of an integer dtype, small numbers, and two patterns of alternating bits."""
+    limits = np.iinfo(t.numpy)
+    ones = (1 << limits.bits) // 3  # 0101…01
+    patterns = np.array([ones, ones << 1], f"u{t.numpy.itemsize}").view(t.numpy)
+    few = [v for v in (0, 1, -1, 2, 7) if v >= limits.min]
+    ends = (limits.min, limits.min + 1, limits.max - 1, limits.max)
+    return np.concatenate([np.array([*few, *ends], t.numpy), patterns])
+
+
+def complexes(t: Maker, parts: tuple[float, ...]) -> Array:
+    """Every pair of parts."""
+    real, imaginary = np.meshgrid(parts, parts, indexing="ij")
+    out = np.empty(real.size, np.complex128)
+    out.real, out.imag = real.ravel(), imaginary.ravel()  # not a sum: 1j * inf has a NaN
+    return out.astype(t.numpy)
+
+
+# -- where there is no answer -----------------------------------------------------------------------------------------
+COMPONENTWISE: Final = frozenset({
+    "abs", "add", "angle", "conj_physical", "eq", "isfinite", "isinf", "isnan", "isreal", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "ne", "neg", "positive", "sub",
+})  # fmt: skip
+"""Complex operators that look at each part by itself, or by C99's Annex G alone: infinite and NaN parts are defined.
+Of products and quotients they are not: Annex G leaves which infinity open, and implementations differ."""
+PARTS: Final = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.0)
+"""Of complex numbers elsewhere: both sides of every branch cut, and the branch points."""
+NOT_FINITE: Final = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan)
+
+Undefined = Callable[..., Any]
+"""``(arrays) -> where they have no defined result``."""
+
+
+def _opposite_zeros(x: Array, y: Array) -> Any:
+    return (x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y))
+
+
+def _least(x: Array) -> Any:
+    return x == np.iinfo(x.dtype).min if x.dtype.kind == "i" else np.zeros(x.shape, bool)
+
+
+def _no_quotient(x: Array, y: Array) -> Any:
+    return (y == 0) | (_least(x) & (y == x.dtype.type(-1) if x.dtype.kind == "i" else False))
+
+
+def _large(x: Array, y: Array) -> Any:
+    # By Python's numbers: the difference to the limit would wrap.
+    limit = math.isqrt(int(np.iinfo(x.dtype).max))
+    return np.array([abs(int(a)) > limit or abs(int(b)) > limit for a, b in zip(x, y, strict=True)], bool)
+
+
+def _zeta(s: Array, q: Array) -> Any:
+    wide_s, wide_q = s.astype(np.float64), q.astype(np.float64)
+    return ~(np.isfinite(wide_s) & np.isfinite(wide_q) & (wide_q > 1e-3) & (wide_q < 1e6) & (wide_s < 50))
+
+
+NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max"), ("f", _opposite_zeros, "IEEE 754 lets either zero be the larger")),
+    **dict.fromkeys(QUOTIENTS, ("biu", _no_quotient, "division by 0 raises; the least number by -1 overflows")),
+    "gcd": ("iu", lambda x, y: _least(x) | _least(y), "the magnitude of the least number overflows"),
+    "lcm": ("iu", _large, "the product overflows on the way"),
+    "ldexp": ("biuf", lambda x, y: np.abs(y.astype(float)) > 10, "2**other may overflow where the product would not"),
+    "special_zeta": ("biuf", _zeta, "the continuation to the left of 0 is PyTorch's own, and so are the limits"),
+    "igamma": ("f", lambda a, x: ~(np.isfinite(a) & np.isfinite(x)) | (a > 1e6), "implementations differ at infinity"),
+    "igammac": ("f", lambda a, x: ~(np.isfinite(a) & np.isfinite(x)) | (a > 1e6), "implementations differ at infinity"),
+    "special_airy_ai": ("biuf", lambda x: x < -1e3, "no digit is right where the phase is not known"),
+    "special_airy_ai_slope": ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "as of Airy's function"),
+    **{name: ("c", lambda x: x == 0, "which of the infinities a complex 1 / 0 is, is open") for name in (
+        "reciprocal", "rsqrt", "log2", "log10",
+    )},
+    "div": ("c", lambda x, y: y == 0, "which of the infinities a complex 1 / 0 is, is open"),
+    "pow": ("c", lambda x, y: x == 0, "powers of a complex 0 differ between implementations"),
+    "logaddexp": ("c", lambda x, y: np.exp(x) + np.exp(y) == 0, "the logarithm of a complex 0"),
+}  # fmt: skip
+"""``{operator: (kinds of dtype, where there is no answer, why)}``; what is left out there."""
+
+
+def special_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
+    """Calls of a pointwise operator on the special values of the dtype of ``t``; none of other operators.
+
+    One sample holds all values, or all pairs of them; parameters that are no tensors keep their defaults.
+    """
+    parameters = [p for p in op.schema.parameters if p.kind in (TENSOR, OPERAND)]
+    if not follows_from_record(op) or len(parameters) < len(op.schema.tensors):
+        return
+    given = _grid(op, t, len(parameters))
+    kinds, undefined, _ = NO_ANSWER.get(op.name, ("", None, ""))
+    if undefined is not None and ("f" if t.is_floating else t.numpy.kind) in kinds:
+        with np.errstate(all="ignore"):
+            kept = ~np.asarray(undefined(*given), bool)
+        given = [g[kept] for g in given]
+    if given[0].size:
+        yield sample(*given, gradient=False, note="special values")
+
+
+def _grid(op: Operator[..., Any], t: Maker, tensors: int) -> list[Array]:
+    """The values of each tensor, in one dim, so that every pair occurs; a third tensor has a few."""
+    first = _values(op, t, tensors)
+    if op.name in POLYNOMIALS:
+        first = t.array(ORDINARY if t.dtype.is_signed and not t.is_bool else (0, 1, 3))
+    second = t.array([d for d in DEGREES if d >= 0 or t.dtype.is_signed]) if op.name in POLYNOMIALS else first
+    if tensors == 1:
+        return [first]
+    grid = [g.ravel() for g in np.meshgrid(first, second, indexing="ij")]
+    if tensors == 2:
+        return grid
+    # Of three tensors: sums of infinities depend on the order, so numbers that are exact in every dtype.
+    exact = t.array((0, 1, 2, 0.5, -2.5) if t.is_floating or t.is_complex else (0, 1, 2))
+    return [g.ravel() for g in np.meshgrid(*[exact] * tensors, indexing="ij")]
+
+
+def _values(op: Operator[..., Any], t: Maker, tensors: int) -> Array:
+    if t.is_bool:
+        return np.array([False, True])
+    if t.is_integer:
+        return integers(t)
+    if t.is_complex:
+        return complexes(t, NOT_FINITE if op.name in COMPONENTWISE else PARTS)
+    return more_floats(t) if tensors == 1 else floats(t)
