@@ -51,9 +51,10 @@ def test_module_of_an_installed_type() -> None:
     assert not cd.lantern.is_bf16_supported()
     assert cd.ones(2).lantern(1).device == cd.device("lantern:1")
     assert cd.lantern.is_initialized()
-    assert set(cd.lantern.memory_stats(1)) == {"allocated"}
-    with pytest.raises(NotImplementedError, match="backend 'lantern' has no streams"):
-        cd.lantern.Stream()
+    assert cd.lantern.memory_stats(1)["allocated"] == cd.lantern.memory_allocated(1)
+    assert cd.lantern.Stream(1).query()
+    with pytest.raises(NotImplementedError, match="backend 'cpu' has no streams"):
+        cd.cpu.Stream()
     with pytest.raises(ValueError, match="Expected a lantern device, but got: cpu"):
         cd.lantern.synchronize("cpu")
     with pytest.raises(DeviceUnavailable, match=r"'lantern:5' does not exist: backend 'lantern' offers 2 device\(s\)"):
@@ -152,7 +153,7 @@ class Dark(LanternBackend):
     name = "dark"
 
     def __init__(self) -> None:
-        self.queues = []
+        super().__init__(devices=0)
 
 
 def test_a_type_without_devices_says_so() -> None:

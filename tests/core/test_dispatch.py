@@ -154,7 +154,7 @@ def test_late_kernel_ends_a_fallback() -> None:
     import numpy as np
 
     undo = cd.register_kernel(
-        "lantern", "cumsum", backend.queued("cumsum", lambda a, dim, dtype: np.cumsum(a, dim) * 2)
+        "lantern", "cumsum", backend.serving("cumsum", lambda a, dim, dtype: np.cumsum(a, dim) * 2)
     )  # type: ignore[attr-defined]
     assert x.cumsum(0).tolist() == [2, 4, 6]
     undo()

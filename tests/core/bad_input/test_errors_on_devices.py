@@ -81,10 +81,14 @@ ROWS = {
 @pytest.mark.parametrize("device", ["cpu", "lantern:1", "ember"])
 @pytest.mark.parametrize("name", ROWS)
 def test_a_failed_kernel_is_explained_by_the_operator(name: str, device: str) -> None:
-    """Class and text are those of the operator, whichever kernel failed and however."""
+    """Class and text are those of the operator, whichever kernel failed and however.
+
+    What depends on values an asynchronous device finds out late: when somebody looks, its name before the text.
+    """
     row = ROWS[name]
-    with cd.fallback("allow"), pytest.raises(row.error, match=row.text):
-        row.call(Given(device))
+    text = row.text if device == "cpu" else row.text.replace("^", r"^(.* failed: )?")
+    with cd.fallback("allow"), pytest.raises(row.error, match=text):
+        row.call(Given(device)).tolist()
 
 
 @pytest.mark.parametrize("driver", ["gelsd", "gelss"])

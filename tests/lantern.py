@@ -1,0 +1,76 @@
+"""Two device types as unlike NumPy as a test can make them, so that the core leans on nothing but the contract.
+
+``lantern`` has two asynchronous devices, holds no 64-bit floats, and has only the kernels that every array library can
+give, less a few. ``ember`` has arrays that never change and no strides. Both are the fake accelerator of
+``candelabra_conformance``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import candelabra_arrayapi
+import numpy as np
+from candelabra.backend import Kernel
+from candelabra.dtypes import ALL
+from candelabra.operator.record import OPERATORS
+from candelabra_conformance.fake import FakeAccelerator
+
+NUMPY = {d: np.dtype(d.name) for d in ALL if d.name != "bfloat16"}
+UNHELD = ("float64", "complex128", "bfloat16")
+MISSING = ("cumsum", "cumprod", "sinh", "cosh", "argmin", "expm1", "atan2")
+"""Operators that these devices have no kernel for, so that they fall back."""
+
+
+def portable() -> dict[str, Kernel]:
+    """The kernels that are written over any array library, here NumPy."""
+    table = candelabra_arrayapi.kernels(np, NUMPY)
+    return {name: silent(kernel) for name, kernel in table.items() if name in OPERATORS}
+
+
+def silent(kernel: Kernel) -> Kernel:
+    """The kernel without NumPy's warnings, which no device gives."""
+
+    def run(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = kernel(*args)
+        return result if isinstance(result, tuple) else np.asarray(result)
+
+    return run
+
+
+def put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
+    """``index_put`` into a copy."""
+    out = x.copy()
+    where = tuple(slice(None) if i is None else i for i in indices)
+    if accumulate:
+        np.add.at(out, where, values)
+    else:
+        out[where] = values
+    return out
+
+
+class LanternBackend(FakeAccelerator):
+    """Two devices with strided arrays that can be written to."""
+
+    name = "lantern"
+
+    def __init__(self, devices: int = 2, immutable: bool = False, kernels: Mapping[str, Kernel] | None = None) -> None:
+        super().__init__(
+            type(self).name,
+            devices,
+            missing_dtypes=UNHELD,
+            missing_kernels=MISSING,
+            immutable=immutable,
+            dlpack=None,
+            facts={"wick": "short"},
+            kernels=portable() if kernels is None else kernels,
+        )
+
+
+class EmberBackend(LanternBackend):
+    """One device whose arrays never change and have no strides: every view is an array of its own."""
+
+    name = "ember"
+
+    def __init__(self) -> None:
+        super().__init__(1, immutable=True, kernels={**portable(), "index_put": put})
