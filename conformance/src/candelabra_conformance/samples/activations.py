@@ -1,0 +1,76 @@
+"""Activations with parameters of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.sample import Sample, sample
+
+SHAPES = (
+    ((3, 5), "ordinary"),
+    ((2, 3, 4), "ordinary"),
+    ((17,), "ordinary"),
+    ((), "0-d"),
+    ((0, 3), "zero-size"),
+    ((1,), "length-1"),
+    ((1023,), "large"),
+)
+SETTINGS: dict[str, tuple[tuple[float | str, ...], ...]] = {
+    "gelu": ((), ("none",), ("tanh",)),
+    "softplus": ((), (1.0, 20.0), (2.5, 1.0), (0.5, 0.25)),
+    "leaky_relu": ((), (0.2,), (-0.5,), (0.0,)),
+    "elu": ((), (1.5,), (1.0, 1.25, 1.0), (0.7, 1.5, 2.0)),
+    "hardtanh": ((), (-0.7, 1.3), (0.0, 6.0), (-3.0, -1.0)),
+}
+"""Arguments behind the input."""
+
+
+@inputs(*SETTINGS)
+def activated(t: Maker) -> Iterator[Sample]:
+    """Every setting in every shape; whole limits where the dtype is whole."""
+    for setting in SETTINGS[t.operator]:
+        if t.is_integer:
+            setting = tuple(int(value) for value in setting if not isinstance(value, str))
+            if t.dtype.name.startswith("u"):
+                setting = tuple(abs(value) for value in setting[:1]) + tuple(abs(v) + 5 for v in setting[1:])
+                if not setting:
+                    continue  # the least value of the defaults, -1, is none of an unsigned dtype
+        for shape, kind in SHAPES:
+            yield sample(t(*shape), *setting, kind=kind)
+
+
+@inputs("gelu_backward")
+def gelu_backwards(t: Maker) -> Iterator[Sample]:
+    """Both forms."""
+    for approximate in ("none", "tanh"):
+        for shape, kind in SHAPES:
+            yield sample(t(*shape), t(*shape), approximate, kind=kind)
+        yield sample(t(3, 5), t(5), approximate, note="broadcast")
+
+
+@mistakes(*SETTINGS)
+def no_tensor(t: Maker) -> Iterator[Sample]:
+    """A number is no tensor."""
+    yield sample(1.5)
+    yield sample(None)
+
+
+@mistakes("gelu_backward")
+def unfit(t: Maker) -> Iterator[Sample]:
+    """Shapes that do not broadcast."""
+    yield sample(t(2, 3), t(4), "none")
+    yield sample(t(2, 3), t(4), "tanh")
+
+
+@special(*SETTINGS)
+def far_out(t: Maker) -> Iterator[Sample]:
+    """Far arguments neither overflow on the way nor lose the limit; NaN stays. (0 * inf: gelu of -inf is left out.)"""
+    if not t.is_floating:
+        return
+    values = [float("nan"), float("inf"), 50.0, -50.0, 1e4, -1e4, 0.0, -0.0, 2.0**-14]
+    if t.operator != "gelu":
+        values.append(-float("inf"))
+    for setting in SETTINGS[t.operator][:2]:
+        yield sample(t.array(values), *setting)

@@ -1,0 +1,139 @@
+"""Pointwise operators that take more than tensors: masks, factors, a number of decimals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from candelabra_conformance.samples.maker import Array, Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.sample import Sample, sample
+
+PRODUCTS = ("addcmul", "addcdiv")
+
+
+def number(t: Maker) -> Any:
+    """A Python number of the dtype's own kind."""
+    return True if t.is_bool else 3 if t.is_integer else 1.25 if t.is_floating else 1.25 - 0.5j
+
+
+@inputs("round")
+def rounded(t: Maker) -> Iterator[Sample]:
+    """To whole numbers, to decimals, to tens."""
+    yield sample(t(3, 5))
+    yield sample(t(17), decimals=0)
+    if t.is_floating:
+        yield sample(t(2, 3, 4), decimals=1)
+        yield sample(t(7, low=-20.0, high=20.0), decimals=2)
+        yield sample(t(7, low=-300.0, high=300.0), decimals=-1)
+        yield sample(t(), decimals=1, kind="0-d")
+    yield sample(t(), kind="0-d")
+    yield sample(t(0, 3), decimals=0, kind="zero-size")
+    yield sample(t(1), kind="length-1")
+    yield sample(t(1023), kind="large")
+
+
+@special("round")
+def halves(t: Maker) -> Iterator[Sample]:
+    """Halves go to the even neighbour, and what is not finite stays."""
+    if t.is_floating:
+        inf, nan = float("inf"), float("nan")
+        yield sample(t.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.0, -0.0, inf, -inf, nan, 3.49, -3.51]))
+    if t.is_integer:
+        limits = np.iinfo(t.numpy)
+        yield sample(np.array([limits.min, limits.max, 0], t.numpy))
+
+
+@inputs("where")
+def chosen(t: Maker) -> Iterator[Sample]:
+    """All three broadcast; numbers on either side."""
+    yield sample(t.mask(3, 5), t(3, 5), t(3, 5))
+    yield sample(t.mask(5), t(3, 5), t(3, 1))
+    yield sample(t.mask(2, 3, 1), t(4), t(3, 4))
+    yield sample(t.mask(3, 5), t(3, 5), number(t))
+    yield sample(t.mask(3, 5), number(t), t(5))
+    yield sample(t.mask(17), t(17), t())
+    yield sample(np.array(True), t(), t(), kind="0-d")
+    yield sample(np.array(False), t(), number(t), kind="0-d")
+    yield sample(t.mask(0, 3), t(0, 3), t(3), kind="zero-size")
+    yield sample(np.array([True]), t(1), t(1), kind="length-1")
+    yield sample(t.mask(1023), t(1023), t(1023), kind="large")
+
+
+@inputs("masked_fill")
+def filled_where(t: Maker) -> Iterator[Sample]:
+    """A number or a tensor without dims; masks that broadcast."""
+    yield sample(t(3, 5), t.mask(3, 5), number(t))
+    yield sample(t(3, 5), t.mask(5), t())
+    yield sample(t(2, 3, 4), t.mask(3, 1), 0)
+    yield sample(t(17), t.mask(17), t())
+    yield sample(t(), np.array(True), t(), kind="0-d")
+    yield sample(t(), np.array(False), number(t), kind="0-d")
+    yield sample(t(0, 3), t.mask(0, 3), number(t), kind="zero-size")
+    yield sample(t(1), np.array([True]), t(), kind="length-1")
+    yield sample(t(1023), t.mask(1023), number(t), kind="large")
+
+
+@mistakes("where", "masked_fill")
+def masks(t: Maker) -> Iterator[Sample]:
+    """A mask is a bool tensor that broadcasts."""
+    for mask, note in ((t.mask(4), "shapes"), (t.index(0, 1, 0), "integers"), (True, "a bool"), (None, "nothing")):
+        if t.operator == "where":
+            yield sample(mask, t(2, 3), t(2, 3), note=note)
+        else:
+            yield sample(t(2, 3), mask, number(t), note=note)
+
+
+@special("where", "masked_fill")
+def not_finite(t: Maker) -> Iterator[Sample]:
+    """What is not chosen leaves no trace: no 0 * NaN."""
+    if not t.is_floating:
+        return
+    odd = t.array([float("nan"), float("inf"), -0.0, 0.0])
+    mask = np.array([True, False, True, False])
+    if t.operator == "where":
+        yield sample(mask, odd, t(4))
+        yield sample(mask, t(4), odd)
+    else:
+        yield sample(odd, mask, 1.0)
+        yield sample(odd, ~mask, float("nan"))
+
+
+def divisors(t: Maker, *shape: int) -> Array:
+    """Numbers away from 0."""
+    return t.array(t(*shape, low=0.5, high=2.0))
+
+
+@inputs(*PRODUCTS)
+def third_of_a_product(t: Maker) -> Iterator[Sample]:
+    """Shapes that broadcast, factors of 1, of other values."""
+    last = divisors if t.operator == "addcdiv" else (lambda t, *shape: t(*shape))
+    factor: Any = number(t)
+    yield sample(t(3, 5), t(3, 5), last(t, 3, 5))
+    yield sample(t(3, 5), t(5), last(t, 3, 1), value=factor)
+    yield sample(t(2, 3, 4), t(4), last(t, 3, 1), value=1)
+    yield sample(t(5), t(3, 5), last(t), value=factor)
+    if not t.is_bool:
+        yield sample(t(17), t(17), last(t, 17), value=2)
+    yield sample(t(), t(), last(t), value=factor, kind="0-d")
+    yield sample(t(0, 3), t(3), last(t, 3), value=factor, kind="zero-size")
+    yield sample(t(1), t(1), last(t, 1), kind="length-1")
+    yield sample(t(1023), t(1023), last(t, 1023), value=factor, kind="large")
+
+
+@mistakes(*PRODUCTS)
+def unfit(t: Maker) -> Iterator[Sample]:
+    """Shapes that do not broadcast, numbers for tensors."""
+    yield sample(t(2, 3), t(4), divisors(t, 3), note="shapes")
+    yield sample(t(2, 3), t(3), divisors(t, 4), note="shapes")
+    yield sample(t(2, 3), 2.0, divisors(t, 3), note="a number")
+
+
+@special(*PRODUCTS)
+def not_finite_products(t: Maker) -> Iterator[Sample]:
+    """Infinities cancel to NaN; a NaN stays at its place."""
+    if t.is_floating:
+        inf, nan = float("inf"), float("nan")
+        yield sample(t.array([inf, 1, nan, 0, 1]), t.array([-inf, inf, 1, nan, 0]), t.array([1, 2, 1, 1, inf]))
