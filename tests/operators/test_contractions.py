@@ -129,6 +129,14 @@ def test_tensordot_sums_what_broadcasts() -> None:
     close(cd.tensordot(cd.tensor(y.T), cd.tensor(x.T), 1), y.sum(0)[:, None] * x.T)
 
 
+def test_tensordot_sums_what_broadcasts_of_every_integer_dtype() -> None:
+    """uint64 too, though its sums are int64."""
+    a, b = cd.tensor([[2], [3]]).to(cd.uint64), cd.tensor([[1, 2], [3, 4]]).to(cd.uint64)
+    found = cd.tensordot(a, b, ([1], [0]))
+    assert found.dtype is cd.uint64
+    assert found.tolist() == [[8, 12], [12, 18]]
+
+
 def test_kron_and_tensordot_have_gradients() -> None:
     """Sizes that differ, ranks that differ."""
     leaves = [cd.tensor(array(*s), requires_grad=True) for s in ((2, 3), (2,))]

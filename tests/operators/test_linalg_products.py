@@ -55,6 +55,15 @@ def test_vecdot_conjugates_its_first_argument(dtype: str) -> None:
     exact(cd.linalg.vecdot(tracked, tensor(b.real, "float64")), np.vecdot(a.real, b.real))
 
 
+@pytest.mark.parametrize("device", ["cpu", "lantern"])
+def test_vecdot_counts_its_dim_in_the_broadcast_shape(lantern: Any, device: str) -> None:
+    """Along the vectors a size of 1 broadcasts too, and a tensor of fewer dims has its own dims last."""
+    x = cd.tensor(np.arange(48.0, dtype="float32").reshape(2, 8, 3), device=device)
+    for other in (np.arange(8.0, dtype="float32").reshape(8, 1), np.ones((1, 3), "float32")):
+        found = cd.linalg.vecdot(x, cd.tensor(other, device=device), dim=1)
+        np.testing.assert_allclose(found.cpu().numpy(), (x.cpu().numpy() * other).sum(1))
+
+
 @pytest.mark.parametrize("dtype", [d for d in ALL if "16" not in d])
 def test_vandermonde_matrices(dtype: str) -> None:
     """Powers from 0 on; integers are int64."""

@@ -50,7 +50,9 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return sign, log
 
     def vecdot(x: Any, y: Any, dim: int) -> Any:
-        return xp.vecdot(x, y, axis=dim)
+        if x.shape != y.shape:  # the dim is one of the broadcast shape, the standard's of each operand's
+            x, y = xp.broadcast_arrays(x, y)
+        return xp.vecdot(x, y, axis=dim if dim < 0 else dim - x.ndim)
 
     table = {
         "linalg_cholesky_ex": cholesky_ex, "linalg_inv_ex": inv_ex, "linalg_solve_ex": solve_ex, "linalg_qr": qr,

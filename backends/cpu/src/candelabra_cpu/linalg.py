@@ -147,6 +147,8 @@ def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: boo
 def _vecdot(x: Any, y: Any, dim: int) -> Any:
     if is_half(x):
         return _vecdot(x.astype(np.float32), y.astype(np.float32), dim).astype(x.dtype)
+    if x.shape != y.shape:  # the dim is one of the broadcast shape, NumPy's of each operand's, and it stays as it is
+        x, y = np.broadcast_arrays(x, y)
     return asarray(np.vecdot(x, y, axis=dim))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra.dtypes import int64
 from candelabra.families.einsum_notation import Equation, read_equation, read_sublists
 from candelabra.families.einsum_plan import plan
 from candelabra.families.products import alike
@@ -70,7 +71,10 @@ def evaluated(operands: Sequence[Tensor], equation: Equation) -> Tensor:
     terms = list(operands)
     for how, number, argument in steps:
         if how in ("matmul", "mul"):
-            terms.append(RECORDS[how].function(terms[number], terms[argument]))
+            pair = terms[number], terms[argument]
+            if pair[0].dtype is not pair[1].dtype:  # one is a sum, in int64, with which uint64 does not mix
+                pair = pair[0].to(int64), pair[1].to(int64)
+            terms.append(RECORDS[how].function(*pair))
         elif how == "reshape":
             terms[number] = terms[number].reshape(argument)
         elif how == "diagonal":

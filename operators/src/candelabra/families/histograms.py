@@ -26,7 +26,7 @@ def _tallied(places: Tensor, weights: Any, size: int) -> tuple[int, ...]:
     return (size,)
 
 
-@operator(_tallied, result=accumulated, public=False, out=False)
+@operator(_tallied, result=accumulated, accepts="real", public=False, out=False)
 def tally(places: Index, weights: Tensor | None, size: int) -> Tensor:
     """How often each number below ``size`` is in the vector ``places``, or the sum of the weights that stand there."""
     if weights is None:
