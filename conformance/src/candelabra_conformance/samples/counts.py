@@ -1,0 +1,59 @@
+"""Draws of Poisson and binomial numbers: samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
+
+NAN, INF = math.nan, math.inf
+STATES = ((0, 0), (7, 3), (2**63 + 1, 2**40))
+"""Seeds and offsets."""
+
+
+@inputs("random_poisson")
+def poisson(t: Maker) -> Iterator[Sample]:
+    """Rates on either side of where the method changes, at several states of the generator."""
+    for seed, offset in STATES:
+        yield sample(t(2, 3, low=0.1, high=4.0), seed, offset, note=f"{seed} {offset}")
+    yield sample(t(17, low=10.0, high=60.0), 1, 2, note="larger rates")
+    yield sample(t.array([12.0] * 9), 5, 0, note="one rate")
+    yield sample(t(low=0.5, high=3.0), 1, 2, kind=ZERO_DIM)
+    yield sample(t(1, low=0.5, high=3.0), 3, 4, kind=LENGTH_ONE)
+    yield sample(t(0, 3), 1, 2, kind=ZERO_SIZE)
+    yield sample(t(10_001, low=0.1, high=20.0), 1, 0, kind=LARGE)
+
+
+@inputs("random_binomial")
+def binomial(t: Maker) -> Iterator[Sample]:
+    """Few trials and many, rare successes and rare failures, at several states of the generator."""
+    for seed, offset in STATES:
+        count = t.array([[1.0, 5.0, 20.0], [3.5, 60.0, 100.0]])
+        yield sample(count, t(2, 3, low=0.05, high=0.95), seed, offset, note=f"{seed} {offset}")
+    yield sample(t.array([12.0] * 9), t.array([0.25] * 9), 5, 0, note="one distribution")
+    yield sample(t.array(10.0), t.array(0.5), 1, 2, kind=ZERO_DIM)
+    yield sample(t.array([10.0]), t.array([0.75]), 3, 4, kind=LENGTH_ONE)
+    yield sample(t(0, 3), t(0, 3), 1, 2, kind=ZERO_SIZE)
+    yield sample(t.array([20.0] * 10_001), t(10_001, low=0.05, high=0.95), 1, 0, kind=LARGE)
+
+
+@special("random_poisson")
+def certain_rates(t: Maker) -> Iterator[Sample]:
+    """Rates that leave no choice."""
+    yield sample(t.array([0.0, INF, NAN, 0.0]), 1, 0)
+
+
+@special("random_binomial")
+def certain_outcomes(t: Maker) -> Iterator[Sample]:
+    """Trials that leave no choice: none, never, always; NaN."""
+    count, prob = [0.0, 5.0, 5.0, -1.0, NAN, 5.0, 7.5], [0.5, 0.0, 1.0, 0.5, 0.5, NAN, 2.0]
+    yield sample(t.array(count), t.array(prob), 1, 0)
+
+
+@mistakes("random_poisson")
+def negative_rates(t: Maker) -> Iterator[Sample]:
+    """There is no negative rate."""
+    yield sample(t.of("float32").array([1.0, -0.5]), 1, 0)

@@ -1,0 +1,114 @@
+"""Distances between points and angles between vectors: samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from candelabra_conformance.samples.maker import Array, Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
+
+INF = math.inf
+ORDERS: Final = (2.0, 1.0, 0.0, 3.0, 2.5, INF)
+POINTS: Final = (((4, 3), (5, 3)), ((2, 3, 2), (1, 4, 2)), ((17, 5), (3, 5)), ((2, 1, 3, 4), (3, 2, 4)))
+
+
+def _lengths(x1: Array, x2: Array, p: float) -> Array:
+    """All distances of float64 points, for the operator that is given them."""
+    d = np.abs(x1.real[..., :, None, :].astype(np.float64) - x2.real[..., None, :, :].astype(np.float64))
+    if p == 0:
+        return (d != 0).sum(-1)
+    return d.max(-1) if p == INF else (d**p).sum(-1) ** (1 / p)
+
+
+@inputs("distances", "euclidean_distances", "distances_backward")
+def all_pairs(t: Maker) -> Iterator[Sample]:
+    """Each order; batches that broadcast. The operator of the derivative is given the distances too."""
+    euclidean, backward = t.operator == "euclidean_distances", t.operator == "distances_backward"
+
+    def made(a: tuple[int, ...], b: tuple[int, ...], p: float, kind: str = "ordinary") -> Sample:
+        x1, x2 = t(*a), t(*b)
+        note, smooth = f"{a} {b} {p}", p != 0
+        if euclidean:
+            return sample(x1, x2, core=2, kind=kind, note=note)
+        if not backward:
+            return sample(x1, x2, p, core=2, kind=kind, note=note, gradient=smooth)
+        out = t.array(_lengths(x1, x2, p))
+        return sample(t(*out.shape), x1, x2, out, p, core=2, kind=kind, note=note, gradient=False)
+
+    for i, p in enumerate((2.0,) * len(POINTS) if euclidean else ORDERS):
+        yield made(*POINTS[i % len(POINTS)], p)
+    if not euclidean and not backward:
+        yield made(*POINTS[1], 2.0)
+    if backward:
+        yield made((4, 3), (5, 3), 1.0)
+    for a, b in (((0, 3), (2, 3)), ((2, 3), (0, 3)), ((0, 2, 3), (0, 1, 3))):
+        yield made(a, b, 2.0, ZERO_SIZE)
+    yield made((1, 1), (1, 1), 3.0, LENGTH_ONE)
+    yield made((40, 33), (35, 33), 2.0, LARGE)
+
+
+@special("distances", "euclidean_distances")
+def meeting_points(t: Maker) -> Iterator[Sample]:
+    """Points that meet are at distance 0; one with NaN is at distance NaN from all."""
+    rest = () if t.operator == "euclidean_distances" else (2.0,)
+    whole = t.array([[1.0, 2.0], [0.0, 0.0], [-1.0, 4.0]])
+    yield sample(whole, whole.copy(), *rest, note="the same points")
+    yield sample(t.array([[math.nan, 1.0], [1.0, 1.0]]), t.array([[1.0, 1.0]]), *rest, note="nan")
+
+
+@inputs("pdist")
+def pairs_of_one(t: Maker) -> Iterator[Sample]:
+    """Each order, few points and many."""
+    for p in ORDERS:
+        yield sample(t(5, 3), p, gradient=p != 0, note=f"{p}")
+    yield sample(t(2, 8), core=2)
+    yield sample(t(1, 3), 1.0, kind=LENGTH_ONE)
+    yield sample(t(2, 1), 1.0, kind=LENGTH_ONE)
+    yield sample(t(0, 3), kind=ZERO_SIZE)
+    yield sample(t(3, 0), 2.0, kind=ZERO_SIZE)
+    yield sample(t(40, 17), kind=LARGE)
+
+
+@mistakes("pdist")
+def no_points(t: Maker) -> Iterator[Sample]:
+    """Other than matrices of floating numbers, other than orders of norms."""
+    yield sample(t.of("float32")(3), note="a vector")
+    yield sample(t.of("float32")(2, 3, 2), note="a batch")
+    yield sample(t.of("int64")(3, 2), note="integers")
+    yield sample(t.of("float32")(3, 2), -1.0, note="a negative order")
+
+
+@inputs("cosine_similarity")
+def angles(t: Maker) -> Iterator[Sample]:
+    """Along any dim; the tensors broadcast; an epsilon that matters."""
+    yield sample(t(2, 3), t(2, 3))
+    yield sample(t(5), t(5), 0)
+    yield sample(t(2, 3, 4), t(3, 1), -2, note="broadcast")
+    yield sample(t(3, 8), t(3, 8), -1, 1e-6)
+    yield sample(t(2, 3, low=0.1, high=0.4), t(2, 3), 1, 5.0, note="shorter than epsilon")
+    yield sample(t(2, 3), t(1, 3), dim=1, eps=1e-4)
+    yield sample(t(1, 1), t(1, 1), kind=LENGTH_ONE)
+    yield sample(t(0, 3), t(0, 3), kind=ZERO_SIZE)
+    yield sample(t(2, 0), t(2, 0), kind=ZERO_SIZE)
+    yield sample(t(3, 5001), t(3, 5001), kind=LARGE)
+
+
+@special("cosine_similarity")
+def no_angles(t: Maker) -> Iterator[Sample]:
+    """A vector of zeros is at a right angle to any; NaN spreads along its own vector."""
+    if t.is_floating:
+        yield sample(t.array([[0.0, 0.0], [1.0, 0.0]]), t.array([[1.0, 2.0], [-3.0, 0.0]]), note="zeros")
+        yield sample(t.array([[math.nan, 1.0], [1.0, 1.0]]), t.array([[1.0, 2.0], [2.0, 2.0]]), note="nan")
+
+
+@mistakes("cosine_similarity")
+def unfit_angles(t: Maker) -> Iterator[Sample]:
+    """Sizes that do not broadcast, a dim that is not there."""
+    yield sample(t(2, 3), t(2, 4), note="sizes")
+    yield sample(t(2, 3), t(2, 3), 2, note="dim out of range")
+    yield sample(t(3), t(3), note="the default dim of a vector")

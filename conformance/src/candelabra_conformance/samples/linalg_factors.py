@@ -1,0 +1,208 @@
+"""Factorizations as LAPACK leaves them, least squares, pseudo-inverses: samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from candelabra_conformance.samples import linalg_choices as choices
+from candelabra_conformance.samples.conditioned import (
+    MANY,
+    NO_MATRICES,
+    NO_SQUARES,
+    SQUARES,
+    TALL,
+    WIDE,
+    Array,
+    half_read,
+    hermitian,
+    matrix,
+    singular,
+    wide,
+)
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
+
+
+# -- LU ---------------------------------------------------------------------------------------------------------------
+def _packed(op: Any, A: Any, pivot: bool) -> Any:
+    return op(A, pivot).LU
+
+
+@inputs("linalg_lu_factor_ex")
+def lu(t: Maker) -> Iterator[Sample]:
+    """Of every proportion. Without pivoting no device has to factorize; the reference refuses."""
+    for shape in (*SQUARES, *TALL, *WIDE):
+        turned = shape[-2] >= shape[-1]
+        yield sample(matrix(t, *shape, turned=turned), True, core=2, call=_packed, note=f"{shape}")
+    for shape in NO_MATRICES:
+        yield sample(matrix(t, *shape), True, kind=ZERO_SIZE)
+    yield sample(matrix(t, 2, 1, 1), True, kind=LENGTH_ONE, call=_packed)
+    yield sample(matrix(t, MANY, MANY, turned=True), True, kind=LARGE, call=_packed)
+
+
+@special("linalg_lu_factor_ex")
+def zero_pivots(t: Maker) -> Iterator[Sample]:
+    """An info for a pivot that is exactly zero; the factors are there all the same."""
+    whole = t.array([[[0.0, 0.0], [0.0, 0.0]], [[4.0, 2.0], [2.0, 3.0]]])
+    yield sample(whole, True, of=lambda found: (found[2] != 0, found[0]), note="one of two")
+    yield sample(singular(t), True, of=choices.of_breakdown, note="a row twice another")
+
+
+@inputs("pivots_to_permutation")
+def permutations(t: Maker) -> Iterator[Sample]:
+    """Swaps of neighbours, of far rows, none; more rows than swaps."""
+    yield sample(t.index(3, 3, 3), 3)
+    yield sample(t.index([2, 2, 3, 4], [4, 3, 4, 4]), 4, core=1)
+    yield sample(t.index(5, 2, 5), 5, note="more rows")
+    yield sample(t.index([[1, 2]], [[2, 2]]), 2, core=1)
+    yield sample(t.index(1), 1, kind=LENGTH_ONE)
+    yield sample(t.indices(0, below=1), 3, kind=ZERO_SIZE)
+    yield sample(t.indices(0, 2, below=1), 2, kind=ZERO_SIZE)
+    yield sample(np.arange(1, 301, dtype=np.int64)[::-1].clip(150) + 0, 300, kind=LARGE)
+
+
+@mistakes("pivots_to_permutation")
+def no_rows(t: Maker) -> Iterator[Sample]:
+    """Pivots that are no rows: they are counted from 1."""
+    yield sample(t.index(0, 2), 2, note="zero")
+    yield sample(t.index(1, 3), 2, note="beyond")
+
+
+# -- symmetric indefinite ---------------------------------------------------------------------------------------------
+def _symmetric(t: Maker, of_hermitian: bool, *shape: int) -> Array:
+    """Symmetric (or Hermitian) matrices, whose diagonal has zeros: blocks of two are needed."""
+    whole = hermitian(t, *shape, positive=False)
+    if not of_hermitian:
+        whole = np.tril(whole) + np.swapaxes(np.tril(whole, -1), -1, -2)
+    hollow = np.zeros(shape[-2:])
+    for i in range(1, shape[-1] - 1, 3):
+        hollow[i, i], hollow[i + 1, i] = 1.0, 2.5 * (i + 1)
+    crossed = whole.astype(wide(t)) * np.where(np.diag(np.diag(hollow)), 0.01, 1.0) + np.tril(hollow, -1)
+    return half_read(t, crossed, lower=True)
+
+
+@inputs("linalg_ldl_factor_ex")
+def ldl(t: Maker) -> Iterator[Sample]:
+    """The lower triangle is read; blocks of one and of two."""
+    for i, shape in enumerate(SQUARES):
+        flag = bool(i % 2)
+        yield sample(_symmetric(t, flag, *shape), flag, core=2, of=choices.of_ldl(flag), note=f"{shape}")
+    yield sample(_symmetric(t, True, 3, 3), True, core=2, of=choices.of_ldl(True), note="Hermitian")
+    for shape in NO_SQUARES:
+        yield sample(hermitian(t, *shape), False, kind=ZERO_SIZE)
+    yield sample(hermitian(t, 2, 1, 1), True, kind=LENGTH_ONE, of=choices.of_ldl(True))
+
+
+BLOCKS: Final = {"no swaps": (1, 2, 3, 4), "swaps": (3, 4, 4, 4), "a block of two": (-3, -3, 4, 4)}
+"""Pivots as LAPACK writes them: the row that was swapped, from 1; negative, twice, where two rows make a block."""
+
+
+@inputs("linalg_ldl_solve")
+def ldl_systems(t: Maker) -> Iterator[Sample]:
+    """Factors made by hand, one and many right-hand sides, batches that broadcast."""
+    for hermitian_ in (False, True):
+        for note, pivots in BLOCKS.items():
+            LD = np.tril(matrix(t, 4, 4))
+            if t.is_complex:
+                LD[np.arange(4), np.arange(4)] = LD.diagonal().real
+            block = t.array(np.tri(4, k=-1) * 0) if note != "a block of two" else t.array(_off_block())
+            columns = 3 if hermitian_ else 1
+            values = LD + block
+            yield sample(values, t.index(*pivots), t(4, columns), hermitian=hermitian_, note=note)
+    LD = np.tril(np.stack([matrix(t, 3, 3).real, 2 * matrix(t, 3, 3).real])).astype(t.numpy)
+    yield sample(LD, t.index([1, 2, 3], [2, 2, 3]), t(3, 2), core=2, note="a batch")
+    yield sample(LD[0], t.index(1, 2, 3), t(2, 3, 2), core=2, note="a batch to solve for")
+    yield sample(LD[0], t.index(1, 2, 3), t(3, 0), kind=ZERO_SIZE)
+    yield sample(matrix(t, 1, 1).real.astype(t.numpy), t.index(1), t(1, 2), kind=LENGTH_ONE)
+
+
+def _off_block() -> Array:
+    block = np.zeros((4, 4))
+    block[1, 0] = 4.0
+    return block
+
+
+@mistakes("linalg_ldl_factor_ex")
+def unfit_ldl(t: Maker) -> Iterator[Sample]:
+    """Other than square matrices of floating numbers."""
+    yield sample(t(3), False, note="a vector")
+    yield sample(t(2, 3), True, note="not square")
+    yield sample(t.of("int64")(2, 2), False, note="integers")
+
+
+@mistakes("linalg_ldl_solve")
+def unfit_ldl_systems(t: Maker) -> Iterator[Sample]:
+    """Sizes that do not fit."""
+    yield sample(t(2, 3), t.index(1, 2), t(2, 1), note="not square")
+    yield sample(t(3, 3), t.index(1, 2, 3), t(2, 1), note="rows differ")
+    yield sample(t(2, 2), t.index(1, 2), t(2), note="a vector")
+    yield sample(t.of("int64")(2, 2), t.index(1, 2), t.of("int64")(2, 1), note="integers")
+
+
+# -- least squares ----------------------------------------------------------------------------------------------------
+def _least(op: Any, A: Any, B: Any, rcond: float, driver: str) -> Any:
+    return op(A, B, rcond, driver).solution
+
+
+@inputs("linalg_lstsq")
+def least_squares(t: Maker) -> Iterator[Sample]:
+    """Each driver on tall and wide systems; singular values that count as zero, but for the driver of full rank."""
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        for a, b in (((5, 3), (5, 2)), ((2, 3, 5), (2, 3, 1))):
+            yield sample(matrix(t, *a), t(*b), 1e-4, driver, core=2, call=_least, note=f"{driver} {a}")
+        if driver != "gels":
+            A = np.concatenate([matrix(t, 4, 2), matrix(t, 4, 1) * 0], -1)
+            yield sample(A, t(4, 2), 1e-2, driver, core=2, gradient=False, note=f"{driver} of less rank")
+    yield sample(matrix(t, 4, 3), t(2, 4, 1), 1e-4, "gelsy", core=2, call=_least, note="a batch of right-hand sides")
+    yield sample(matrix(t, 1, 1), t(1, 1), 1e-4, "gelsd", kind=LENGTH_ONE, call=_least)
+    for a, b in (((3, 0), (3, 2)), ((0, 3, 2), (0, 3, 1)), ((3, 2), (3, 0))):
+        yield sample(matrix(t, *a), t(*b), 1e-4, "gelsy", kind=ZERO_SIZE)
+    yield sample(matrix(t, MANY, 8), t(MANY, 2), 1e-4, "gelsd", kind=LARGE, call=_least)
+
+
+@mistakes("linalg_lstsq")
+def unfit_least_squares(t: Maker) -> Iterator[Sample]:
+    """Dtypes that have no factorization."""
+    for d in ("int64", "bool", "float16"):
+        yield sample(t.of(d)(3, 2), t.of(d)(3, 1), 1e-4, "gelsy", note=d)
+
+
+# -- pseudo-inverses --------------------------------------------------------------------------------------------------
+@inputs("pseudo_inverse")
+def pseudo_inverses(t: Maker) -> Iterator[Sample]:
+    """Of every proportion; tolerances as numbers and as tensors, which cut singular values off or don't."""
+    for shape in ((3, 3), *TALL, *WIDE):
+        yield sample(matrix(t, *shape), None, None, False, core=2, note=f"{shape}")
+    yield sample(matrix(t, 4, 3), 1.5, None, False, core=2, gradient=False, note="absolute")
+    yield sample(matrix(t, 2, 3, 4), None, 0.5, False, core=2, gradient=False, note="relative")
+    yield sample(matrix(t, 2, 3, 4), 0.5, 0.9, False, core=2, gradient=False, note="the larger of both")
+    limits = t.of(t.dtype.to_real()).array([0.1, 1.5])
+    yield sample(matrix(t, 2, 4, 4), limits, None, False, core=2, gradient=False, constant=("atol",), note="a tensor")
+    for shape in ((3, 3), (2, 5, 5)):
+        A = half_read(t, hermitian(t, *shape, positive=False), lower=True)
+        yield sample(A, None, None, True, core=2, call=_of_hermitian, note=f"Hermitian {shape}")
+    yield sample(matrix(t, 1, 3), None, None, False, kind=LENGTH_ONE)
+    for shape in NO_MATRICES:
+        yield sample(matrix(t, *shape), None, None, False, kind=ZERO_SIZE)
+
+
+def _of_hermitian(op: Any, A: Any, *rest: Any) -> Any:
+    return op(choices.hermitian_part(A), *rest)
+
+
+@special("pseudo_inverse")
+def of_less_rank(t: Maker) -> Iterator[Sample]:
+    """Of a matrix of zeros, zeros; of one of rank 1, in closed form."""
+    yield sample(t.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), None, None, False, note="zeros")
+    yield sample(t.array([[1.0, 2.0], [2.0, 4.0]]), None, 1e-3, False, note="rank 1")
+
+
+@mistakes("pseudo_inverse")
+def unfit_pseudo_inverses(t: Maker) -> Iterator[Sample]:
+    """Other than matrices."""
+    yield sample(t.real(3), None, None, False, note="a vector")
+    yield sample(t(2, 3), None, None, True, note="not square, though Hermitian")
