@@ -13,6 +13,7 @@ The second and third line only matter to those who differentiate through the sta
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import same
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, shape_of
@@ -34,6 +35,7 @@ class Normalized(NamedTuple):
 @by
 def _normalized(input: Tensor, weight: Any, bias: Any, dims: Ints, eps: float) -> Any:
     shape = shape_of(input)
+    broadcast_shapes(shape, shape_of(weight), shape_of(bias))
     kept = tuple(1 if i in dims else s for i, s in enumerate(shape))
     return shape, kept, kept
 
@@ -55,8 +57,8 @@ def normalize(input: Tensor, weight: Tensor | None, bias: Tensor | None, dims: I
 
 
 @by
-def _like_normalized(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, *_: Any) -> Ints:
-    return shape_of(input)
+def _like_normalized(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Any, *_: Any) -> Ints:
+    return broadcast_shapes(shape_of(input), shape_of(grad), shape_of(weight))
 
 
 @operator(_like_normalized, accepts="real floating", method=False, public=False, out=False)
