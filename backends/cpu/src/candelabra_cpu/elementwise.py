@@ -136,17 +136,6 @@ def _sinc(x: Any) -> Any:
     return out
 
 
-def _without_bools(function: np.ufunc) -> Kernel:
-    """For ufuncs that take integers only; the body of the record says so in the user's words."""
-
-    def kernel(x: Any, y: Any) -> Any:
-        if x.dtype.kind == "b":
-            raise RuntimeError(f"\"{function.__name__}\" not implemented for 'Bool': it takes integers")
-        return function(x, y)
-
-    return quiet2(kernel)
-
-
 def _frexp(x: Any) -> tuple[Any, Any]:
     mantissa, exponent = np.frexp(x)
     return asarray(mantissa), asarray(exponent, np.int32)
@@ -160,8 +149,8 @@ KERNELS: dict[str, Any] = {
     "fmax": quiet2(np.fmax),
     "fmin": quiet2(np.fmin),
     "frexp": quiet(_frexp),
-    "gcd": _without_bools(np.gcd),
-    "lcm": _without_bools(np.lcm),
+    "gcd": quiet2(np.gcd),
+    "lcm": quiet2(np.lcm),
     "frac": in_passes("frac", quiet1(lambda x: np.subtract(x, np.trunc(x)))),
     "logaddexp": in_passes("logaddexp", blockwise(_logaddexp)),
     "logaddexp2": blockwise(_logaddexp2),

@@ -109,6 +109,15 @@ _RAISING: dict[str, Any] = {
 }
 
 
+def _of_one_dtype(ufunc: np.ufunc) -> Callable[..., Any]:
+    """For ufuncs that take a number beside bfloat16 for float32, and their result with it."""
+
+    def function(x: Any, y: Any) -> Any:
+        return ufunc(x, x.dtype.type(y) if y.__class__ is not ndarray and x.dtype.char == "E" else y)
+
+    return function
+
+
 def _rounding(function: Callable[..., Any]) -> Callable[..., Any]:
     """Integers come back as a copy: a kernel owes memory of its own."""
     return quiet1(lambda x: x.copy() if x.dtype.kind in "biu" else function(x))
@@ -164,7 +173,8 @@ KERNELS: dict[str, Any] = {
     # NumPy takes the output of these two by keyword only.
     "maximum_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
     "minimum_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
-    "clamp_min": quiet2(np.maximum), "clamp_max": quiet2(np.minimum),
+    "clamp_min": quiet2(_of_one_dtype(np.maximum)), "clamp_max": quiet2(_of_one_dtype(np.minimum)),
+    "copysign": quiet2(_of_one_dtype(np.copysign)),
     "clamp_min_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
     "clamp_max_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
     "exp2": vectored(quiet1(np.exp2), FUNCTIONS["exp2"]),

@@ -18,6 +18,7 @@ CLASSES: Final[dict[str, Callable[[dtype], bool]]] = {
     "floating": lambda d: d.category >= FLOATING,
     "real floating": lambda d: d.category == FLOATING,
     "integral": lambda d: d.category <= INTEGER,
+    "integer": lambda d: d.category == INTEGER,
     "complex": lambda d: d.category == COMPLEX,
     "signed": lambda d: d.category != BOOL,
     "numeric operands": lambda d: d.category != BOOL,

@@ -54,7 +54,7 @@ div.vjp(
 )
 
 
-@operator(pointwise, accepts="real")
+@operator(pointwise, accepts="real numeric")
 def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``floor(input / other)`` as Python's ``//``; integer division by 0 raises."""
     ...
@@ -63,7 +63,7 @@ def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 floor_divide.vjp(input=zeroed, other=zeroed)
 
 
-@operator(pointwise, accepts="real")
+@operator(pointwise, accepts="real numeric")
 def trunc_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``trunc(input / other)`` as C's ``/`` on integers; integer division by 0 raises."""
     ...
@@ -72,7 +72,7 @@ def trunc_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 trunc_divide.vjp(input=zeroed, other=zeroed)
 
 
-@operator(pointwise, accepts="real")
+@operator(pointwise, accepts="real numeric")
 def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Python's ``%``: the result has the sign of the divisor; integer remainder by 0 raises."""
     ...
@@ -81,7 +81,7 @@ def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 remainder.vjp(input=lambda g: g, other=lambda g, input, other: -g * floor_divide(input, other))
 
 
-@operator(pointwise, accepts="real")
+@operator(pointwise, accepts="real numeric")
 def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
     """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
     ...
@@ -90,7 +90,7 @@ def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
 fmod.vjp(input=lambda g: g, other=lambda g, input, other: -g * trunc_divide(input, other))
 
 
-@operator(pointwise)
+@operator(pointwise, accepts="numeric")
 def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """``input ** exponent``; integers to negative powers raise."""
     ...

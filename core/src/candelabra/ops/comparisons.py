@@ -87,13 +87,13 @@ def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     ...
 
 
-@operator(pointwise, accepts="integral")
+@operator(pointwise, accepts="integer")
 def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input << other``; shifts by the width or more, or by less than 0, give 0."""
     ...
 
 
-@operator(pointwise, accepts="integral")
+@operator(pointwise, accepts="integer")
 def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input >> other``, arithmetic for signed integers; too wide a shift gives 0 or -1."""
     ...

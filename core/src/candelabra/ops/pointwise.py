@@ -186,7 +186,7 @@ def sigmoid(input: Tensor) -> Tensor:
     return 1 / (1 + exp(-input))
 
 
-@operator(pointwise, public=False, inplace=False)
+@operator(pointwise, accepts="floating", public=False, inplace=False)
 def sigmoid_backward(grad: Tensor, output: Tensor) -> Tensor:
     """``grad * output * (1 - output)``, conjugated: one kernel where a backend has it."""
     return grad * conj(output * (1 - output))

@@ -91,7 +91,7 @@ def tanh(input: Tensor) -> Tensor:
     ...
 
 
-@operator(pointwise, public=False, inplace=False)
+@operator(pointwise, accepts="floating", public=False, inplace=False)
 def tanh_backward(grad: Tensor, output: Tensor) -> Tensor:
     """``grad * (1 - output**2)``, conjugated: one kernel where a backend has it."""
     return grad * conj(1 - output * output)

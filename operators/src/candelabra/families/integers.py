@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra.dtypes import BOOL
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
 from candelabra.ops.arithmetic import where
@@ -12,18 +11,12 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-def _refuse_bools(name: str, input: Tensor) -> None:
-    if input.dtype.category == BOOL:
-        raise RuntimeError(f"\"{name}\" not implemented for 'Bool': it takes integers")
-
-
-@operator(pointwise, accepts="integral")
+@operator(pointwise, accepts="integer")
 def gcd(input: Tensor, other: Tensor) -> Tensor:
     """The greatest common divisor, not negative; ``gcd(0, x)`` is ``abs(x)``. Bools are refused.
 
     Source: Euclid's algorithm on all elements at once, until the last of them is through.
     """
-    _refuse_bools("gcd", input)
     a, b = input.abs(), other.abs()
     while b.any():
         divides = b == 0
@@ -31,10 +24,9 @@ def gcd(input: Tensor, other: Tensor) -> Tensor:
     return a.expand((a + b).shape).clone() if a.shape != (a + b).shape else a
 
 
-@operator(pointwise, accepts="integral")
+@operator(pointwise, accepts="integer")
 def lcm(input: Tensor, other: Tensor) -> Tensor:
     """The least common multiple, not negative; 0 where either is 0. Bools are refused."""
-    _refuse_bools("lcm", input)
     divisor = gcd(input, other)
     return (input // divisor.masked_fill(divisor == 0, 1) * other).abs()
 
