@@ -175,8 +175,10 @@ def perturbed(found: Sample, step: float, seed: int) -> Sample:
             return array
         if id(array) not in made:
             signs = random.choice((-1.0, 1.0), array.shape)
-            moved: Array = np.asarray(array * (1 + step * signs))
-            made[id(array)] = moved
+            with np.errstate(all="ignore"):
+                moved: Array = np.asarray(array * (1 + step * signs))
+            # The largest number is not moved to infinity: that would say that anything may come out there.
+            made[id(array)] = np.where(np.isfinite(moved), moved, array)
         return made[id(array)]
 
     return with_arrays(found, move)

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     found, problems = contributions.commands(tuple(COMMANDS))
     if found:
         print(f"commands of plugins: {', '.join(sorted(found))}")
-    hooks = {name: error for name, error in problems.items() if plugins[name].error is None}
+    hooks = {name: error for name, error in problems.items() if name not in plugins or plugins[name].error is None}
     for name, error in hooks.items():
         print(f"commands of plugin {name!r} failed: {type(error).__name__}: {error}")
     return int(not all(healthy) or bool(hooks))

@@ -1,11 +1,17 @@
-"""What plugins bring beside kernels: subcommands of ``candelabra``, samples for the conformance suite."""
+"""What plugins bring beside kernels: subcommands of ``candelabra``, samples for the conformance suite.
+
+A plugin that brings a device is found under its entry point group; one that brings none, a tool, under
+``candelabra.plugins``: the entry's value is an object with the same hooks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from candelabra._annotations import Any, NamedTuple
+from candelabra._annotations import Any, Final, NamedTuple
 from candelabra.plugins import registry
+
+GROUP: Final = "candelabra.plugins"
 
 Command = Callable[[list[str]], int | None]
 
@@ -47,17 +53,37 @@ def _asked(hook: str, problems: dict[str, BaseException]) -> list[tuple[str, str
     from candelabra.plugins.loading import call_hook
 
     answers = []
-    for plugin, _ in registry.working():
-        if plugin.plugin is None:
-            continue
+    for name, loaded in _objects():
         try:
-            brought = call_hook(plugin.plugin, hook)
+            brought = call_hook(loaded(), hook)
             if brought is not None and not isinstance(brought, Mapping):
-                raise TypeError(f"plugin {plugin.name!r}: {hook}() returned {brought!r}, not a mapping")
-            answers += [(plugin.name, key, value) for key, value in (brought or {}).items()]
+                raise TypeError(f"plugin {name!r}: {hook}() returned {brought!r}, not a mapping")
+            answers += [(name, key, value) for key, value in (brought or {}).items()]
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            problems[plugin.name] = error
+            problems[name] = error
     problems.update({name: error for name, error in registry.failures().items() if name not in problems})
     return answers
+
+
+def _objects() -> list[tuple[str, Callable[[], Any]]]:
+    """(name, function that gives the object with the hooks): tools first, since they need no device."""
+    from importlib.metadata import entry_points
+
+    tools = sorted(entry_points(group=GROUP))
+    found: list[tuple[str, Callable[[], Any]]] = [(e.name, lambda entry=e: _tool(entry)) for e in tools]
+    for plugin, _ in registry.working():
+        if plugin.plugin is not None:
+            found.append((plugin.name, lambda made=plugin.plugin: made))
+    return found
+
+
+def _tool(entry: Any) -> Any:
+    """A plugin without a device, imported and registered at first use."""
+    from candelabra.plugins.loading import manager, register
+
+    name = f"{GROUP}:{entry.name}"
+    if not manager().has_plugin(name):
+        register(name, entry.load())
+    return manager().get_plugin(name)

@@ -1,0 +1,98 @@
+"""``candelabra conformance``: run the suite on a device, write reports, compare two of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from candelabra.errors import BackendError
+from rich.console import Console
+
+from candelabra_conformance import report
+from candelabra_conformance.model import LEVELS, Run
+from candelabra_conformance.running import Options, run
+from candelabra_conformance.running.expected import ExpectedFailuresError
+from candelabra_conformance.running.run import cores
+from candelabra_conformance.showing import shown
+
+FORMS: Final[dict[str, tuple[str, Callable[[Run], str]]]] = {
+    "json": ("everything, for `diff`", report.to_json),
+    "junit": ("for CI servers", report.to_junit),
+    "markdown": ("a summary for CI", report.to_markdown),
+    "html": ("one page to look at", report.to_html),
+    "badge": ("the level as SVG", report.to_badge),
+}
+"""The reports: what each is for, and who makes its text."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the suite: 0 green, 1 something failed, 2 there is no such device or the usage is wrong."""
+    if argv and argv[0] == "diff":
+        from candelabra_conformance.report import diff
+
+        return diff.main(list(argv[1:]))
+    arguments = _parser().parse_args(list(argv))
+    console = Console(stderr=True)
+    try:
+        with shown(console, arguments.device) as (planned, told):
+            done = run(arguments.device, _options(arguments), planned=planned, told=told)
+    except (BackendError, ExpectedFailuresError) as error:
+        print(f"candelabra conformance: {error}", file=sys.stderr)
+        return 2
+    if not done.results:
+        print("candelabra conformance: no case matches", file=sys.stderr)
+        return 2
+    write_reports(done, arguments)
+    report.print_summary(done, Console())
+    return 0 if done.green else 1
+
+
+def write_reports(done: Run, arguments: argparse.Namespace) -> None:
+    """The reports that were asked for, each into its file."""
+    for form, (_, make) in FORMS.items():
+        path: Path | None = getattr(arguments, form)
+        if path is not None:
+            path.write_text(make(done), encoding="utf-8")
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(
+        level=arguments.level,
+        quick=arguments.quick,
+        operators=tuple(arguments.operator) or None,
+        patterns=tuple(arguments.case),
+        forbid_fallback=arguments.forbid_fallback,
+        jobs=arguments.jobs,
+        isolate=arguments.isolate,
+        timeout=arguments.timeout,
+        expected=arguments.expected_failures,
+        huge=arguments.huge,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="candelabra conformance",
+        description="Hold a device against the reference: every operator, dtype, layout and property.",
+        epilog="`candelabra conformance diff A.json B.json` says what changed between two runs.",
+    )
+    parser.add_argument("--device", required=True, help="the device, as in acme or acme:1")
+    levels = "; ".join(f"{level} {meaning}" for level, meaning in LEVELS.items())
+    parser.add_argument("--level", type=int, choices=sorted(LEVELS), default=3, help=f"up to this level: {levels}")
+    parser.add_argument("--quick", action="store_true", help="every operator, pairs of the other axes only")
+    parser.add_argument("--operator", action="append", default=[], metavar="OP", help="only this one; may be repeated")
+    parser.add_argument("--case", action="append", default=[], metavar="PATTERN", help="only ids like 'softmax/value/*'")
+    parser.add_argument("--forbid-fallback", action="store_true", help="an operator that falls back fails")
+    parser.add_argument("--jobs", type=int, default=cores(), help="processes at once (default: the machine's cores)")
+    parser.add_argument("--isolate", action="store_true", help="in processes even with --jobs 1: a crash is a verdict")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for one case; then it is stopped")
+    parser.add_argument("--expected-failures", type=Path, metavar="TOML", help="in place of the backend's own list")
+    parser.add_argument("--huge", action="store_true", help="also on more than 2**31 bytes of memory")
+    for form, (what, _) in FORMS.items():
+        parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write a report: {what}")
+    return parser
+
+

@@ -1,0 +1,25 @@
+"""What this package adds to the ``candelabra`` command. Nothing heavy is imported before a command is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from candelabra.plugins.hooks import hookimpl
+
+
+@hookimpl
+def candelabra_commands() -> Mapping[str, Callable[[list[str]], int]]:
+    """``candelabra conformance`` and ``candelabra new-backend``."""
+    return {"conformance": _conformance, "new-backend": _new_backend}
+
+
+def _conformance(arguments: list[str]) -> int:
+    from candelabra_conformance.cli import main
+
+    return main(arguments)
+
+
+def _new_backend(arguments: list[str]) -> int:
+    from candelabra_conformance.scaffold.write import main
+
+    return main(arguments)

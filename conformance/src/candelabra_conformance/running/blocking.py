@@ -1,0 +1,77 @@
+"""What depends on something broken is blocked by it: one cause is one failure, not a flood."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from candelabra_conformance.model import BAD, BLOCKED, DEVICE, UNSUPPORTED, Case, Result
+
+CAUSES: Final = ("value", "result", "aliasing", "inputs")
+"""The properties of an operator whose failure breaks those that use it; derivatives break derivatives only."""
+
+
+def settled(results: Sequence[Result]) -> list[Result]:
+    """Results with the failures that another operator explains marked as blocked by it.
+
+    A failing operator that calls another failing one is explained by that one. Of two that call each other the one
+    that uses fewer is the cause.
+    """
+    broken = _broken(results)
+    return [_blocked(result, broken) for result in results]
+
+
+def _broken(results: Sequence[Result]) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if result.verdict in BAD | {UNSUPPORTED} and result.case.operator != DEVICE:
+            found.setdefault(result.case.operator, []).append(result)
+    return found
+
+
+def _blocked(result: Result, broken: dict[str, list[Result]]) -> Result:
+    if result.verdict not in BAD | {UNSUPPORTED} or not result.uses:
+        return result
+    for used in result.uses:
+        cause = _cause(result, broken.get(used, ()))
+        if cause is not None:
+            return replace(result, verdict=BLOCKED, blocked_by=cause.case.id, reproducer="")
+    return result
+
+
+def _cause(result: Result, candidates: Iterable[Result]) -> Result | None:
+    """The failure of a used operator that explains this one: in its dtype, of its own making, not the other way round."""
+    for found in candidates:
+        explains = found.case.property in CAUSES or _derivative(found.case) and _derivative(result.case)
+        alike = found.case.dtype == result.case.dtype or not result.case.dtype
+        back = result.case.operator in found.uses
+        if explains and alike and (not back or len(found.uses) < len(result.uses)):
+            return found
+    return None
+
+
+def _derivative(case: Case) -> bool:
+    return "gradient" in case.property
+
+
+def unlocked(results: Iterable[Result]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Which kernel to write next: each with the operators that then lack nothing more, the most useful first.
+
+    An operator lacks the kernels that its cases had to do without, its own or those that its body calls.
+    """
+    lacking: dict[str, set[str]] = {}
+    for result in results:
+        if result.case.operator != DEVICE:
+            lacking.setdefault(result.case.operator, set()).update(result.missing)
+    lacking = {op: missing for op, missing in lacking.items() if missing}
+    order: list[tuple[str, tuple[str, ...]]] = []
+    while lacking:
+        alone = Counter(next(iter(missing)) for missing in lacking.values() if len(missing) == 1)
+        every = Counter(name for missing in lacking.values() for name in missing)
+        kernel = min(every, key=lambda name: (-alone[name], -every[name], name))
+        ready = tuple(sorted(op for op, missing in lacking.items() if missing == {kernel}))
+        order.append((kernel, ready))
+        lacking = {op: rest for op, missing in lacking.items() if (rest := missing - {kernel})}
+    return tuple(order)

@@ -1,0 +1,170 @@
+"""A whole run: plan, memory first, the rest in workers, then what it all means."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import candelabra
+from candelabra import fallback
+from candelabra.plugins import registry
+
+from candelabra_conformance.context import Context
+from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run, Subject
+from candelabra_conformance.running import expected
+from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.running.setup import Setup, prepared
+from candelabra_conformance.running.workers import Work, run_in_workers
+from candelabra_conformance.suite import plan, run_case
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a device is tested.
+
+    ``level``: up to which. ``quick``: every operator, pairs of the other axes. ``operators`` and ``patterns`` restrict.
+    ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes.
+    ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too.
+    """
+
+    level: int = 3
+    quick: bool = False
+    operators: tuple[str, ...] | None = None
+    patterns: tuple[str, ...] = ()
+    forbid_fallback: bool = False
+    jobs: int = 1
+    isolate: bool = False
+    timeout: float | None = None
+    expected: Path | None = None
+    huge: bool = False
+
+    def told(self) -> dict[str, Any]:
+        """What differs from the defaults, as the report says it."""
+        plain = Options()
+        return {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in vars(self).items()
+            if value != getattr(plain, name)
+        }
+
+
+Told = Callable[[Result], None]
+Planned = Callable[[Sequence[Case]], None]
+
+
+def run(
+    device: str,
+    options: Options | None = None,
+    *,
+    setup: Setup | None = None,
+    planned: Planned = lambda cases: None,
+    told: Told = lambda result: None,
+) -> Run:
+    """Test a device. ``planned`` is given the cases before, ``told`` each result as it comes (before it is settled).
+
+    ``setup`` makes a backend known that no entry point names; it runs in each process and must be importable there.
+    Raises what opening the device raises (``BackendError`` and its kind) when there is no such device.
+    """
+    chosen = options or Options()
+    started, clock = datetime.now(UTC), time.perf_counter()
+    name = prepared(device, setup)
+    context = Context(name)
+    cases = plan(
+        context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge
+    )
+    if chosen.quick:
+        from candelabra_conformance.running.pairwise import pairwise
+
+        cases = pairwise(cases)
+    planned(cases)
+    entries = _expected(chosen, context)
+    results = _results(context, cases, chosen, Work(device, setup, chosen.forbid_fallback), told)
+    results.sort(key=lambda r: (r.case.level != 0, r.case))
+    results, stale = expected.applied(results, entries, started.date())
+    results = settled(results)
+    return Run(
+        subject(context),
+        tuple(results),
+        started.isoformat(timespec="seconds"),
+        time.perf_counter() - clock,
+        options=chosen.told(),
+        next_kernels=unlocked(results),
+        stale=() if chosen.patterns or chosen.operators or chosen.quick else stale,
+    )
+
+
+def _results(context: Context, cases: list[Case], chosen: Options, work: Work, told: Told) -> list[Result]:
+    memory = [c for c in cases if c.level == 0]
+    found = _executed(context, memory, chosen, work, told)
+    broken = next((r for r in found if r.verdict in BAD), None)
+    rest = [c for c in cases if c.level != 0]
+    if broken is None:
+        return found + _executed(context, rest, chosen, work, told)
+    words = f"{broken.case.id} does not hold, and everything needs memory"
+    blocked = [Result(c, BLOCKED, message=words, blocked_by=broken.case.id) for c in rest]
+    for result in blocked:
+        told(result)
+    return found + blocked
+
+
+def _executed(context: Context, cases: list[Case], chosen: Options, work: Work, told: Told) -> list[Result]:
+    if not cases:
+        return []
+    if chosen.jobs > 1 or chosen.isolate:
+        return run_in_workers(cases, work, chosen.jobs, chosen.timeout, told)
+    results = []
+    with forbidding(chosen.forbid_fallback):
+        for case in cases:
+            results.append(run_case(context, case, forbid_fallback=chosen.forbid_fallback))
+            told(results[-1])
+    return results
+
+
+def forbidding(forbid: bool) -> contextlib.AbstractContextManager[None]:
+    """The fallback policy of a run."""
+    return fallback("error") if forbid else contextlib.nullcontext()
+
+
+def _expected(chosen: Options, context: Context) -> list[expected.ExpectedFailure]:
+    path = chosen.expected or expected.of_backend(context.device.type)
+    return expected.read(path) if path is not None else []
+
+
+def subject(context: Context) -> Subject:
+    """Who is tested, and by what."""
+    instance = context.instance
+    info = instance.backend.devices()[instance.index]
+    plugin = registry.plugins().get(context.device.type)
+    brought_by = plugin.distribution if plugin is not None else type(instance.backend).__module__
+    return Subject(
+        device=str(context.device),
+        description=info.name,
+        facts=dict(info.facts),
+        backend=brought_by,
+        backend_version=_version(brought_by),
+        reference=str(context.reference.device),
+        core=candelabra.__version__,
+        suite=_version("candelabra-conformance"),
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+def cores() -> int:
+    """How many processes suit this machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

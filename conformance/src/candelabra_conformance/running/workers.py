@@ -1,0 +1,154 @@
+"""Cases in processes of their own: two at once, and a driver that crashes or hangs takes one case with it, not the run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+from candelabra_conformance.model import CRASHED, TIMED_OUT, Case, Result
+from candelabra_conformance.running.setup import Setup, prepared
+
+STARTING: Final = 120.0
+"""Seconds that a worker may take to import and to open the device."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every worker is told once."""
+
+    device: str
+    setup: Setup | None = None
+    forbid_fallback: bool = False
+
+
+def _serve(connection: Connection, work: Work) -> None:
+    """The worker: open the device, then answer each case with its result. None ends it."""
+    from candelabra_conformance.context import Context
+    from candelabra_conformance.suite import run_case
+
+    context = Context(prepared(work.device, work.setup))
+    connection.send(None)
+    while (case := connection.recv()) is not None:
+        connection.send(run_case(context, case, forbid_fallback=work.forbid_fallback))
+
+
+class Worker:
+    """One process, started when first needed and again after it died."""
+
+    def __init__(self, work: Work, timeout: float | None) -> None:
+        self.work, self.timeout = work, timeout
+        self.process: BaseProcess | None = None
+        self.connection: Connection | None = None
+
+    def run(self, case: Case) -> Result:
+        """The result of one case, a verdict even where the process dies of it."""
+        connection = self.connection or self._start()
+        try:
+            connection.send(case)
+            if not connection.poll(self.timeout):
+                self.stop(kill=True)
+                return Result(case, TIMED_OUT, message=f"no answer within {self.timeout:g} s", seconds=self.timeout or 0)
+            result: Result = connection.recv()
+            return result
+        except (EOFError, OSError):
+            return Result(case, CRASHED, message=f"the process that ran it died: {self._end()}")
+
+    def _start(self) -> Connection:
+        methods = multiprocessing.get_context("spawn")
+        ours, theirs = methods.Pipe()
+        self.process = methods.Process(target=_serve, args=(theirs, self.work), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.connection = ours
+        try:
+            if not ours.poll(STARTING):
+                raise RuntimeError(f"a worker did not start within {STARTING:g} s")
+            ours.recv()
+        except EOFError:
+            raise RuntimeError(
+                f"a worker could not open {self.work.device!r}: {self._end()}; its own error stands above"
+            ) from None
+        return ours
+
+    def _end(self) -> str:
+        assert self.process is not None
+        self.process.join(5)
+        code = self.process.exitcode
+        self.process, self.connection = None, None
+        return _in_words(code)
+
+    def stop(self, kill: bool = False) -> None:
+        """End the process; the next case starts another."""
+        if self.process is None or self.connection is None:
+            return
+        if kill:
+            self.process.kill()
+        else:
+            try:
+                self.connection.send(None)
+            except OSError:
+                self.process.kill()
+        self.process.join(10)
+        self.connection.close()
+        self.process, self.connection = None, None
+
+
+def _in_words(code: int | None) -> str:
+    if code is None:
+        return "it does not end"
+    if code < 0:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    return f"exit status {code}"
+
+
+def run_in_workers(
+    cases: Sequence[Case], work: Work, jobs: int, timeout: float | None, told: Callable[[Result], None]
+) -> list[Result]:
+    """Run cases in ``jobs`` processes, an operator's together since they share what the oracle keeps."""
+    chunks = _by_operator(cases)
+    results: list[Result] = []
+    problems: list[BaseException] = []
+    lock = threading.Lock()
+
+    def serve() -> None:
+        worker = Worker(work, timeout)
+        try:
+            while not problems:
+                with lock:
+                    chunk = chunks.popleft() if chunks else None
+                if chunk is None:
+                    break
+                for case in chunk:
+                    result = worker.run(case)
+                    with lock:
+                        results.append(result)
+                        told(result)
+        except BaseException as error:
+            problems.append(error)
+        finally:
+            worker.stop()
+
+    threads = [threading.Thread(target=serve, daemon=True) for _ in range(max(1, jobs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if problems:
+        raise problems[0]
+    return results
+
+
+def _by_operator(cases: Sequence[Case]) -> deque[list[Case]]:
+    found: dict[Any, list[Case]] = {}
+    for case in cases:
+        found.setdefault((case.level == 0, case.operator), []).append(case)
+    return deque(found.values())
+
+

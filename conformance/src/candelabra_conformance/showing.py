@@ -1,0 +1,37 @@
+"""Progress: how many cases are done, which operator is at it, how many failed so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from candelabra_conformance.model import BAD, Case, Result
+
+Planned = Callable[[Sequence[Case]], None]
+Told = Callable[[Result], None]
+
+
+@contextmanager
+def shown(console: Console, device: str) -> Iterator[tuple[Planned, Told]]:
+    """What :func:`~candelabra_conformance.running.run` tells, as a bar on a terminal and as nothing elsewhere."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(f"{device}: planning", total=None, note="")
+        failed = 0
+
+        def planned(cases: Sequence[Case]) -> None:
+            progress.update(task, description=device, total=len(cases))
+
+        def told(result: Result) -> None:
+            nonlocal failed
+            failed += result.verdict in BAD
+            note = result.case.operator + (f", [red]{failed} failed[/red]" if failed else "")
+            progress.update(task, advance=1, note=note)
+
+        yield planned, told
