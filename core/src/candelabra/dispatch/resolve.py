@@ -95,7 +95,7 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
     kernel = kernel_for(instance, op.name, compute)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
     # 4. The backend's kernel. It must not hide the operators of a composite that autograd has to see.
-    if kernel is not None and not (composite_above and wants_grad) and _computes(instance, compute):
+    if kernel is not None and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
         call.kernel = kernel
         return Resolution(compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}")
     if op.view and instance.backend.capabilities.strided:
