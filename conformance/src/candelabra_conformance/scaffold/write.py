@@ -1,0 +1,146 @@
+"""``candelabra new-backend acme``: a package that is complete, small and green, for a vendor to begin with.
+
+The templates are the package of a device type ``acme``. Another name takes the place of that word; nothing else in them
+is computed but the versions that a package has to name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import keyword
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import candelabra
+from candelabra.backend import API_VERSION
+from candelabra.plugins import names, registry
+
+FILES: Final[dict[str, str]] = {
+    "pyproject.toml.in": "pyproject.toml",
+    "README.md.in": "README.md",
+    "gitignore.in": ".gitignore",
+    "conformance.yml.in": ".github/workflows/conformance.yml",
+    "plugin.py.in": "src/candelabra_acme/__init__.py",
+    "backend.py.in": "src/candelabra_acme/backend.py",
+    "array.py.in": "src/candelabra_acme/array.py",
+    "kernels.py.in": "src/candelabra_acme/kernels.py",
+    "expected_failures.toml.in": "src/candelabra_acme/expected_failures.toml",
+    "test_conformance.py.in": "tests/test_conformance.py",
+}
+"""Each template, and the path in the package that it becomes."""
+
+
+class InvalidName(ValueError):
+    """A device type that cannot be had; the text says why."""
+
+
+def write_backend(name: str, directory: Path, author: str | None = None) -> Path:
+    """Write the package ``candelabra-<name>`` into a new folder in ``directory`` and return the folder.
+
+    All of it or nothing: it is written beside its place and renamed. Raises :class:`InvalidName` for a device type
+    that cannot be had, ``FileExistsError`` where the folder exists, ``FileNotFoundError`` without ``directory``.
+    """
+    check_name(name)
+    folder = directory / distribution(name)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already: move it away, or give another --directory")
+    if not directory.is_dir():
+        raise FileNotFoundError(f"{directory} is no directory: make it first, or give another --directory")
+    texts = package(name, author or f"The {name} developers")
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=directory))
+    try:
+        for path, text in texts.items():
+            target = unfinished / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        unfinished.chmod(0o755)  # a temporary folder is its maker's alone
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    return folder
+
+
+def check_name(name: str) -> None:
+    """Raise :class:`InvalidName` unless a new device type may be called so."""
+    if not (name.isascii() and name.isidentifier() and name == name.lower() and name[0] != "_"):
+        raise InvalidName(
+            f"{name!r} cannot be a device type: it has to be a lower-case Python identifier that begins with a letter, "
+            "as in device('acme:0')"
+        )
+    if keyword.iskeyword(name):
+        raise InvalidName(f"{name!r} cannot be a device type: it is a keyword of Python")
+    plugin = registry.plugins().get(name)
+    if plugin is not None:
+        raise InvalidName(f"device type {name!r} is taken: {plugin.distribution or 'a plugin'} brings it")
+    if name in names.registered_names():
+        raise InvalidName(f"device type {name!r} is taken: programs know it as that of another device")
+
+
+def distribution(name: str) -> str:
+    """The package's name on an index, and its folder's."""
+    return "candelabra-" + name.replace("_", "-")
+
+
+def package(name: str, author: str) -> dict[str, str]:
+    """``{path: text}`` of every file of the package."""
+    version = candelabra.__version__
+    major, minor = version.split(".")[:2]
+    window = f">={version},<{major}.{int(minor) + 1}"
+    words = {
+        "@api@": str(API_VERSION),
+        "@core@": f"candelabra{window}",
+        "@suite@": f"candelabra-conformance{window}",
+        "@author@": json.dumps(author, ensure_ascii=False),  # a JSON string is one of TOML, too
+        "candelabra-acme": distribution(name),
+        "Acme": "".join(part.capitalize() for part in name.split("_")),
+        "acme": name,
+    }
+    templates = files("candelabra_conformance.scaffold") / "templates"
+    return {
+        path.replace("acme", name): _replaced((templates / template).read_text("utf-8"), words)
+        for template, path in FILES.items()
+    }
+
+
+def _replaced(text: str, words: dict[str, str]) -> str:
+    """The template with the words in their order put in; what is put in by the last is not looked at again."""
+    marks = {word: f"\0{place}\0" for place, word in enumerate(words)}
+    for word, mark in marks.items():
+        text = text.replace(word, mark)
+    for word, mark in marks.items():
+        text = text.replace(mark, words[word])
+    return text
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command ``candelabra new-backend``: 0 when the package was written, 2 when it was refused."""
+    parser = argparse.ArgumentParser(
+        prog="candelabra new-backend",
+        description="Write the package of a new device: complete, small, and green in the conformance suite.",
+    )
+    parser.add_argument("name", help="the device type, as in device('NAME:0')")
+    parser.add_argument(
+        "--directory", type=Path, default=Path(), help="where the package's folder goes (default: here)"
+    )
+    parser.add_argument("--author", help="who stands in pyproject.toml")
+    arguments = parser.parse_args(argv)
+    try:
+        folder = write_backend(arguments.name, arguments.directory, arguments.author)
+    except (InvalidName, OSError) as error:
+        sys.stderr.write(f"candelabra new-backend: {error}\n")
+        return 2
+    sys.stdout.write(
+        f"{folder} is written. Next:\n\n"
+        f"    cd {folder}\n"
+        '    pip install -e ".[test]"\n'
+        "    pytest\n\n"
+        "README.md in it says what comes then.\n"
+    )
+    return 0
