@@ -2,6 +2,7 @@
 
 from candelabra_conformance.report.badge import to_badge
 from candelabra_conformance.report.diff import Change, Difference, compare
+from candelabra_conformance.report.html import to_html, write_html
 from candelabra_conformance.report.json_form import (
     SCHEMA,
     ReportError,
@@ -27,9 +28,11 @@ __all__ = [
     "schema",
     "summary",
     "to_badge",
+    "to_html",
     "to_json",
     "to_junit",
     "to_markdown",
+    "write_html",
     "write_json",
     "write_junit",
 ]

@@ -140,5 +140,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"candelabra conformance diff: {error}\n")
         return 2
     form = diff_text.markdown if asked.markdown else diff_text.text
-    sys.stdout.write(form(found, asked.limit))
+    encoding = sys.stdout.encoding or "utf-8"  # an older Windows console has no arrow
+    sys.stdout.write(form(found, asked.limit).encode(encoding, "backslashreplace").decode(encoding))
     return int(found.regressed)

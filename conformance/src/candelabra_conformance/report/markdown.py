@@ -19,7 +19,10 @@ _LONGEST: Final = 4000
 
 
 def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
-    """The summary of `run`, with the first `failures` failures and the `errors` largest errors in full."""
+    """The summary of `run`, with the first `failures` failures and the `errors` largest errors.
+
+    What UTF-8 cannot hold (half a surrogate pair) is written as Python escapes it.
+    """
     sections = [
         _head(run),
         _verdicts(run),
@@ -30,7 +33,8 @@ def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
         _errors(run, errors),
         _stale(run),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    joined = "\n\n".join(section for section in sections if section) + "\n"
+    return joined.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 # Pieces that other reports in Markdown use too

@@ -46,7 +46,7 @@ def summary(run: Run, failures: int = 10, errors: int = 5) -> RenderableType:
 
 def print_summary(run: Run, console: Console | None = None, failures: int = 10, errors: int = 5) -> None:
     """Print the summary of `run` on `console`, by default the terminal."""
-    (console or Console()).print(summary(run, failures, errors))
+    (console or Console()).print(summary(run, failures, errors), crop=False)
 
 
 def _verdicts(run: Run) -> Table:
@@ -66,7 +66,10 @@ def _failures(run: Run, limit: int) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for result in red[:limit]:
         parts += [Text(), _title(result)]
-        parts += [_indented(text) for text in (result.message, result.reproducer) if text]
+        if result.message:
+            parts.append(_indented(result.message))
+        if result.reproducer:
+            parts += [Text("  reproducer:", "dim"), _indented(result.reproducer)]
     if len(red) > limit:
         parts += [Text(), Text(f"… and {len(red) - limit} more failures", "bold")]
     return parts

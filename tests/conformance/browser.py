@@ -1,0 +1,144 @@
+"""A real browser for tests: the headless Chromium inside the wheel of ``kaleido``, which needs no system package.
+
+That program was made to export plots: it loads ``js/kaleido_scopes.js`` from its working directory into an empty page,
+and for each line of JSON on its standard input calls ``kaleido_scopes.plotly`` there and prints what its promise gives. The
+script that it finds here runs the JavaScript that a test sends. A page under test is opened in a window of its own, by its
+``file://`` address, and is the JavaScript's `page`. The network log tells what the browser asked the network for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+_SCOPE: Final = """
+window.kaleido_scopes = { plotly: async ({ script, given }) => {
+  try {
+    const value = await (0, eval)(`(async (page, given) => { ${script} })`)(window.opened, given);
+    return { format: "json", result: JSON.stringify(value === undefined ? null : value) };
+  } catch (error) { return { format: "json", error: String(error.stack || error) }; }
+} };
+window.until = async (holds) => { // a test's condition, at most 10 s
+  for (const end = Date.now() + 10000; !holds(); await new Promise((next) => setTimeout(next, 5))) {
+    if (Date.now() > end) throw new Error("waited 10 s in vain for " + holds);
+  }
+};
+"""
+_OPEN: Final = """
+window.opened?.close();
+const page_ = window.opened = window.open(given.address);
+await until(() => page_.location.href === given.address && page_.document.readyState === "complete");
+"""
+_RECORDER: Final = """<script>
+window.complaints = [];
+const complain = (kind) => (...what) => { window.complaints.push([kind, ...what.map(String)].join(" ")); };
+console.error = complain("console.error");
+console.warn = complain("console.warn");
+addEventListener("error", (event) => complain("error")(event.message || event.target.outerHTML), true);
+addEventListener("unhandledrejection", (event) => complain("rejection")(event.reason));
+document.addEventListener("securitypolicyviolation", (event) => complain("policy")(event.violatedDirective, event.blockedURI));
+</script>"""
+
+
+class Browser:
+    """One headless browser, with one page open at a time. Its files are in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "js").mkdir()
+        (folder / "js" / "kaleido_scopes.js").write_text(_SCOPE, encoding="utf-8")
+        nothing = folder / "nothing.js"  # in place of the plotting library that it would fetch
+        nothing.write_text("", encoding="utf-8")
+        self._network_log = folder / "network.json"
+        home = self._home()
+        self._process = subprocess.Popen(
+            [
+                home / "bin" / "kaleido",
+                "plotly",
+                f"--plotlyjs={nothing.as_uri()}",
+                "--no-sandbox",  # a container seldom has what the sandbox needs, and the pages are ours
+                "--disable-gpu",
+                "--disable-breakpad",
+                "--disable-dev-shm-usage",
+                "--disable-popup-blocking",
+                "--disable-web-security",  # one file:// page may look into another
+                "--allow-file-access-from-files",
+                f"--user-data-dir={folder / 'profile'}",
+                f"--log-net-log={self._network_log}",
+            ],
+            cwd=folder,
+            env=os.environ
+            | {"LD_LIBRARY_PATH": str(home / "lib"), "FONTCONFIG_PATH": str(home / "etc" / "fonts")}
+            | {"XDG_DATA_HOME": str(home / "xdg"), "HOME": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        started = self._answer()
+        assert started["code"] == 0, started
+
+    @staticmethod
+    def _home() -> Path:
+        found = importlib.util.find_spec("kaleido")
+        assert found is not None, "the dependency group `test` brings kaleido, and with it the browser"
+        assert found.origin is not None
+        return Path(found.origin).parent / "executable"
+
+    def open(self, page: Path, fragment: str = "") -> None:
+        """Open the file `page`, as it is."""
+        self.run(_OPEN, address=page.as_uri() + fragment)
+
+    def open_recorded(self, page: Path, fragment: str = "") -> None:
+        """Open a copy of the file that begins by recording what the browser complains about: see ``complaints``."""
+        copy = page.with_name(f"recorded-{page.name}")
+        text = page.read_text(encoding="utf-8")
+        assert text.count("<head>") == 1
+        copy.write_text(text.replace("<head>", "<head>" + _RECORDER), encoding="utf-8")
+        self.open(copy, fragment)
+
+    def complaints(self) -> list[str]:
+        """Errors, warnings and violations of the page's policy since ``open_recorded``."""
+        found: list[str] = self.run("return page.complaints;")
+        return found
+
+    def run(self, script: str, **given: Any) -> Any:
+        """The value that the body of an asynchronous function returns, which sees `page`, the open page's window, `given`,
+        and ``until(condition)``. What it throws is raised here."""
+        assert self._process.stdin is not None
+        line = json.dumps({"operation": "export", "format": "json", "script": script, "given": given})
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return json.loads(answer["result"])
+
+    def _answer(self) -> dict[str, Any]:
+        """The next line of JSON that the browser prints. After a minute in vain it is ended, which ends the wait."""
+        assert self._process.stdout is not None
+        watch = threading.Timer(60, self._process.kill)
+        watch.start()
+        try:
+            line = self._process.stdout.readline()
+            # An empty line follows each answer but the first.
+            line = self._process.stdout.readline() if line == b"\n" else line
+        finally:
+            watch.cancel()
+        assert line, "the browser died, or did not answer within a minute"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> list[str]:
+        """End the browser; the addresses that it asked the network for."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+        log = json.loads(self._network_log.read_text(encoding="utf-8"))
+        params = [event.get("params", {}) for event in log["events"]]
+        return [each["url"] for each in params if "url" in each]
