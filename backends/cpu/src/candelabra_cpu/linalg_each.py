@@ -246,10 +246,29 @@ def _ldl_factor(x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
     return ld, pivots, info
 
 
+def _check_pivots(pivots: Any, n: int) -> None:
+    # LAPACK reads and writes wherever they point. A block of 2 rows has two negative ones.
+    fits = pivots.shape[-1:] == (n,) and bool(((pivots != 0) & (pivots <= n) & (pivots >= -n)).all())
+    if not fits or any(_has_half_block(negative) for negative in (pivots < 0).reshape(-1, max(n, 1)).tolist()):
+        raise RuntimeError(
+            f"linalg.ldl_solve: pivots must be {n} numbers as of ldl_factor: rows from 1, negative ones in pairs"
+        )
+
+
+def _has_half_block(negative: list[bool]) -> bool:
+    k = 0
+    while k < len(negative):
+        if negative[k] and negative[k + 1 : k + 2] != [True]:
+            return True
+        k += 1 + negative[k]
+    return False
+
+
 def _ldl_solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
     batch = np.broadcast_shapes(_matrix(ld), _matrix(b))
     if ld.shape[-1] != b.shape[-2]:
         raise ValueError("shapes do not fit")
+    _check_pivots(pivots, ld.shape[-1])
     solve = lapack(_symmetric(ld, hermitian) + "trs", like=b)
     ld = np.broadcast_to(ld, batch + ld.shape[-2:])
     pivots = np.broadcast_to(pivots, batch + pivots.shape[-1:]).astype(np.int32)

@@ -1,8 +1,8 @@
 """Kernels of a fake device: those of the reference, put off.
 
 A call has to return arrays of the right shape and dtype before anything is computed. They come from running the kernel
-on stand-ins, which cost no memory: tensors of the same shapes full of ones, then of zeros (an index 1 may not exist, a
-divisor 0 may not be). Where the kernel refuses both, either the shapes are wrong or it needs the values (a Cholesky
+on stand-ins, which cost no memory: tensors of the same shapes full of zeros, then of ones (a divisor may not be 0, an index
+1 may not exist). Where the kernel refuses both, either the shapes are wrong or it needs the values (a Cholesky
 factor of ones does not exist), so it waits for the stream and runs on the true values at once, as a kernel does on real
 devices that has to look at an error code; data-dependent operators always do. What is found is kept per signature.
 """
@@ -106,8 +106,8 @@ class Launch:
             return self.told_by_stand_ins(inner, signature)
 
     def told_by_stand_ins(self, inner: list[Any], signature: tuple[Any, ...]) -> Results | None:
-        """Run the kernel on ones, then on zeros. None where it refuses both."""
-        for value in (1, 0):
+        """Run the kernel on zeros, then on ones. None where it refuses both."""
+        for value in (0, 1):
             arguments = self.stood_in(inner, signature, value)
             if self.inplace:  # that one is written to, so its elements cannot all be one
                 arguments[0] = self.accelerator.copied(arguments[0], signature[0][1])
