@@ -1,0 +1,101 @@
+"""The parts of a program that shows a failure: its tensors, and how it names the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import candelabra as cd
+import numpy as np
+from candelabra.operator.record import Operator
+
+from candelabra_conformance import literals
+from candelabra_conformance.layouts import BROADCAST, CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED
+from candelabra_conformance.transport import Array
+
+Strides = tuple[tuple[int, ...], int]
+Layout = str | Mapping[int, Strides]
+"""The name of a layout, for every array; or (strides, offset) in elements by the identity of an array."""
+LETTERS: Final = {"input": "x", "other": "y", "self": "x"}
+"""Shorter names for parameters; others keep theirs."""
+
+
+@dataclass
+class Program:
+    """The parts of a program under construction."""
+
+    device: str
+    layout: Layout
+    setup: list[str] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    """Variables by the identity of the array that they hold: an array that comes twice is one tensor twice."""
+
+    def tensor(self, array: Array, name: str) -> str:
+        """The name of a variable that holds the array on the device, laid out as asked for."""
+        if id(array) not in self.names:
+            taken = set(self.names.values())
+            self.names[id(array)] = name if name not in taken else f"{name}{len(taken)}"
+            layout = self.layout if isinstance(self.layout, str) else self.layout.get(id(array), CONTIGUOUS)
+            self.setup.append(f"{self.names[id(array)]} = {placed(array, layout)}")
+        return self.names[id(array)]
+
+    def argument(self, value: Any, name: str) -> str:
+        """The text of one argument."""
+        if isinstance(value, np.ndarray):
+            return self.tensor(value, name)
+        if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
+            parts = [self.argument(v, f"{name}{i}") for i, v in enumerate(value)]
+            return f"[{', '.join(parts)}]"
+        return literals.plain(value)
+
+
+def argument_texts(
+    program: Program, record: Operator[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[str]:
+    """The texts of the call's arguments; the program gets a variable for each tensor."""
+    names = [p.name for p in record.schema.parameters]
+    names += [f"argument{i}" for i in range(len(names), len(args))]
+    texts = [program.argument(value, LETTERS.get(name, name)) for name, value in zip(names, args, strict=False)]
+    return texts + [f"{name}={program.argument(value, LETTERS.get(name, name))}" for name, value in kwargs.items()]
+
+
+def spelled(record: Operator[..., Any]) -> str:
+    """How a program names the operator's function: as the public one where that is the operator itself."""
+    found: Any = cd
+    for part in record.public_name.split("."):
+        found = getattr(found, part, None)
+    return f"cd.{record.public_name}" if found is record.function else f"OPERATORS[{record.name!r}]"
+
+
+def placed(array: Array, layout: str | Strides) -> str:
+    """The text of a tensor that lies in memory as :func:`candelabra_conformance.layouts.place` lays it."""
+    if not isinstance(layout, str):
+        return _strided(array, *layout)
+    if layout == TRANSPOSED and array.ndim > 1:
+        return f"{literals.tensor(np.ascontiguousarray(array.swapaxes(0, -1)))}.transpose(0, -1)"
+    if layout == OFFSET and array.ndim:
+        base = np.ones((array.shape[0] + 2 * GUARD, *array.shape[1:]), array.dtype)
+        base[GUARD:-GUARD] = array
+        return f"{literals.tensor(base)}[{GUARD}:-{GUARD}]"
+    if layout == STEP and array.ndim:
+        base = np.ones((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+        base[..., 1::2] = array
+        return f"{literals.tensor(base)}[..., 1::2]"
+    if layout == BROADCAST and array.ndim and array.shape[0] and _repeats(array):
+        return f"{literals.tensor(array[:1])}.expand({tuple(array.shape)})"
+    return literals.tensor(array)
+
+
+def _strided(array: Array, strides: tuple[int, ...], offset: int) -> str:
+    """As a view of memory that holds 1 wherever the array does not reach."""
+    reach = sum((size - 1) * step for size, step in zip(array.shape, strides, strict=True)) if array.size else 0
+    base = np.ones(offset + reach + 1, array.dtype)
+    steps = [step * array.itemsize for step in strides]
+    np.lib.stride_tricks.as_strided(base[offset:], array.shape, steps)[...] = array
+    return f"{literals.tensor(base)}.as_strided({tuple(array.shape)}, {tuple(strides)}, {offset})"
+
+
+def _repeats(array: Array) -> bool:
+    with np.errstate(invalid="ignore"):
+        return bool(((array == array[:1]) | ((array != array) & (array[:1] != array[:1]))).all())

@@ -1,0 +1,167 @@
+"""What a program does with its call, by property: how the check is written, in plain Python.
+
+Nothing but the call itself, and bringing results to the host, is asked of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from candelabra.operator.record import Operator
+from candelabra.tensor import Tensor
+
+from candelabra_conformance import literals
+from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.program import Program
+from candelabra_conformance.tolerance import eps, tiny, wide
+from candelabra_conformance.transport import Array
+
+FLAT: Final = (
+    "def flat(v):",
+    "    return [e for part in v for e in flat(part)] if isinstance(v, list) else [v]",
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the writer of a property is given."""
+
+    record: Operator[..., Any]
+    call: str
+    arguments: list[str]
+    program: Program
+    expected: Any
+    allowed: Any
+
+
+def _value(w: Written) -> list[str]:
+    return [f"got = {w.call}", *compared(w)]
+
+
+def compared(w: Written, got: str = "got") -> list[str]:
+    """Compare what the call returned with literals, in plain Python: no operator of the device is used."""
+    wants = w.expected if isinstance(w.expected, (tuple, list)) else (w.expected,)
+    alloweds = w.allowed if isinstance(w.allowed, (tuple, list)) else (w.allowed,) * len(wants)
+    lines = list(FLAT)
+    for i, (want, allowed) in enumerate(zip(wants, alloweds, strict=True)):
+        array = np.asarray(want)
+        limit = _limit(array, allowed)
+        lines += [
+            f"result = {got}[{i}]" if len(wants) > 1 else f"result = {got}",
+            f"want = {literals.flat_list(array)}",
+            f"allowed = {limit}",
+            f"assert tuple(result.shape) == {tuple(array.shape)}, tuple(result.shape)",
+            "for i, (g, w, a) in enumerate(zip(flat(result.tolist()), want, allowed)):",
+            "    if not (g == w or (g != g and w != w) or abs(g - w) <= a):",
+            '        print(f"element {i}: got {g}, expected {w}, difference {abs(g - w)}, allowed {a}")',
+            '        raise AssertionError("wrong value")',
+        ]
+    return lines
+
+
+def _limit(want: Array, allowed: Any) -> str:
+    if allowed is None:
+        allowed = allowance(want)
+    limits = np.broadcast_to(np.asarray(allowed, np.float64), want.shape).astype(np.float64)
+    return literals.flat_list(limits) if limits.size else "[]"
+
+
+def allowance(want: Array) -> Array:
+    """The error that a few roundings explain, where nobody says what is allowed: 8 units in the last place."""
+    d = device_dtype(want.dtype)
+    with np.errstate(all="ignore"):
+        size: Array = np.nan_to_num(np.abs(wide(want)).astype(np.float64), nan=0.0, posinf=0.0)
+    return 8 * (eps(d) * size + tiny(d))
+
+
+def _bitwise(w: Written) -> list[str]:
+    wants = w.expected if isinstance(w.expected, (tuple, list)) else (w.expected,)
+    return _value(Written(w.record, w.call, w.arguments, w.program, tuple(wants), 0.0))
+
+
+def _result(w: Written) -> list[str]:
+    pairs = w.expected if isinstance(w.expected, list) else [w.expected]
+    lines = [f"got = {w.call}"]
+    for i, (d, shape) in enumerate(pairs):
+        lines += [
+            f"result = got[{i}]" if len(pairs) > 1 else "result = got",
+            f"assert result.dtype is cd.{d.name}, result.dtype",
+            f"assert tuple(result.shape) == {tuple(shape)}, tuple(result.shape)",
+            "assert result.device == cd.device(device), result.device",
+        ]
+    return lines
+
+
+def _inputs(w: Written) -> list[str]:
+    names = ", ".join(w.program.names.values())
+    return [
+        f"inputs = [{names}]",
+        "before = [str(x.tolist()) for x in inputs]",
+        f"got = {w.call}",
+        "after = [str(x.tolist()) for x in inputs]",
+        'assert before == after, f"an input was changed: {before} became {after}"',
+    ]
+
+
+def _determinism(w: Written) -> list[str]:
+    return [
+        "def run():",
+        f"    got = {w.call}",
+        "    return str([g.tolist() for g in (got if isinstance(got, tuple) else (got,))])",
+        "results = {run() for _ in range(20)}",
+        'assert len(results) == 1, f"{len(results)} different results of one call: {sorted(results)[:2]}"',
+    ]
+
+
+def _raises(w: Written) -> list[str]:
+    due = w.expected
+    name = due.__name__ if isinstance(due, type) else type(due).__name__
+    lines = [
+        "try:", f"    got = {w.call}", "    found = None", "except Exception as error:", "    found = error",
+        f'assert type(found).__name__ == {name!r}, f"expected {name}, got {{found!r}}"',
+    ]  # fmt: skip
+    return lines if isinstance(due, type) else [*lines, f"assert str(found) == {str(due)!r}, str(found)"]
+
+
+def _inplace(w: Written) -> list[str]:
+    method = f"{w.record.name}_"
+    if getattr(Tensor, method, None) is w.record.form("inplace"):
+        text = f"{w.arguments[0]}.{method}({', '.join(w.arguments[1:])})"
+    else:
+        text = f"OPERATORS[{w.record.name!r}].form('inplace')({', '.join(w.arguments)})"
+    return [f"got = {text}", f"assert got is {w.arguments[0]}", *compared(w)]
+
+
+def _out(w: Written) -> list[str]:
+    want = w.expected[0] if isinstance(w.expected, (tuple, list)) else w.expected
+    filler = np.zeros_like(np.asarray(want))
+    return [f"got = {literals.tensor(filler)}", f"{w.call[:-1]}, out=got)", *compared(w)]
+
+
+def _gradient(w: Written) -> list[str]:
+    leaves = [n for i, n in w.program.names.items() if _is_leaf(w, n)]
+    return [
+        f"leaves = [{', '.join(leaves)}]",
+        "for leaf in leaves: leaf.requires_grad_()",
+        f"out = {w.call}",
+        "outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o.requires_grad]",
+        "got = cd.autograd.grad([o.sum() for o in outs], leaves)" + ("[0]" if len(leaves) == 1 else ""),
+        *compared(w),
+    ]
+
+
+def _is_leaf(w: Written, name: str) -> bool:
+    text = next(line for line in w.program.setup if line.startswith(f"{name} = "))
+    return any(f"dtype=cd.{kind}" in text for kind in ("float", "bfloat", "complex"))
+
+
+WRITERS: Final[dict[str, Callable[[Written], list[str]]]] = {
+    "value": _value, "special": _value, "random": _bitwise, "result": _result, "inputs": _inputs,
+    "determinism": _determinism, "errors": _raises, "unclaimed": _raises, "inplace": _inplace, "out": _out,
+    "gradient": _gradient,
+}  # fmt: skip
+"""How each property's call and check are written."""
+VALUES: Final = ("value", "special", "random", "inplace", "out")

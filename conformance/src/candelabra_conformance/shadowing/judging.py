@@ -1,0 +1,136 @@
+"""Holding one call's results against what they should have been."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from candelabra.device import Instance
+from candelabra.dtypes import dtype
+from candelabra.tensor import Tensor
+
+from candelabra_conformance.comparing import described
+from candelabra_conformance.shadowing.answer import RANDOM_ULP, WITHOUT_FLOAT64, Expected
+from candelabra_conformance.shadowing.snapshot import Snapshot
+from candelabra_conformance.tolerance import rounded, wide
+from candelabra_conformance.transport import Array, to_host
+from candelabra_conformance.ulp import ulp_error
+
+MOVES: Final = frozenset({"moved"})
+"""Operators whose result belongs on another device than their input."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a call: the property that does not hold, in words, and the largest error in ULP."""
+
+    property: str
+    message: str
+    ulp: float | None = None
+    due: BaseException | None = None
+    """The error that should have been raised."""
+
+
+def judged(before: Snapshot, expected: Expected, results: tuple[Tensor, ...], written: bool) -> Finding | None:
+    """The first thing that is wrong with the results of a call; None where nothing is.
+
+    ``written``: the call was the in-place form, whose result is its first argument.
+    """
+    if len(results) != len(expected.own):
+        return Finding("result", f"{len(results)} results, {len(expected.own)} are due")
+    target = results[0] if written else None
+    changed = before.changed(but=target)
+    if changed:
+        tensor, old, new = changed[0]
+        place = next(i for i, t in enumerate(before.tensors) if t is tensor)
+        return Finding("inputs", f"tensor {place} of the arguments was written to: {_first_change(old, new)}")
+    for place, tensor in enumerate(results):
+        finding = (
+            _form(before, expected, place, tensor, written)
+            or _aliasing(before, tensor)
+            or _values(before, expected, place, tensor, written)
+        )
+        if finding is not None:
+            return finding
+    return None
+
+
+def _first_change(old: Array, new: Array) -> str:
+    index = tuple(int(i) for i in np.argwhere(_bits(old) != _bits(new))[0][: old.ndim])
+    return f"at {list(index)} from {old[index]!s} to {new[index]!s}"
+
+
+def _bits(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(array.shape).view(f"V{array.itemsize}")
+
+
+def _form(before: Snapshot, expected: Expected, place: int, tensor: Tensor, written: bool) -> Finding | None:
+    """Dtype, shape, device; the payload's dtype too."""
+    held = tensor._instance.backend.dtype_of(tensor._payload)
+    if held is not tensor.dtype:
+        return Finding("result", f"the payload's dtype is {held.name}, the tensor's {tensor.dtype.name}")
+    if not written and tensor.dtype is not expected.dtypes[place]:
+        return Finding("result", f"the result is {tensor.dtype.name}, {expected.dtypes[place].name} is due")
+    shape, due = tuple(tensor._payload.shape), expected.own[place].shape
+    if shape != due:
+        return Finding("result", f"the result has shape {list(shape)}, {list(due)} is due")
+    instance = before.instance()
+    if instance is not None and tensor._instance is not instance and before.record.name not in MOVES:
+        return Finding("result", f"the result is on {tensor.device}, {instance.device} is due")
+    return None
+
+
+def _aliasing(before: Snapshot, tensor: Tensor) -> Finding | None:
+    """Only a view may share its input's memory. (A composite may hand back its argument itself.)"""
+    if before.record.view or tensor._instance.immutable or not tensor.numel():
+        return None
+    for place, given in enumerate(before.tensors):
+        if given is not tensor and given._payload is tensor._payload and given._version is not tensor._version:
+            return Finding(
+                "aliasing", f"the result is the memory of tensor {place} of the arguments, and no view of it"
+            )
+    return None
+
+
+def _values(before: Snapshot, expected: Expected, place: int, tensor: Tensor, written: bool) -> Finding | None:
+    got, d = to_host(tensor), tensor.dtype
+    if before.record.random:
+        return _random(before, expected.own[place], got, tensor._instance, d)
+    if written and d is not expected.dtypes[place]:
+        cast = expected.own[place].astype(got.dtype)
+        if not d.is_floating_point and not d.is_complex:
+            return None if (cast == got).all() else Finding("inplace", _words(got, wide(cast), got != cast, d, 0.0, 1))
+    bad = expected.wrong(place, got, d)
+    if not bad.any():
+        return None
+    want = expected.want[place] if expected.want[place].shape == got.shape else wide(expected.own[place])
+    words = _words(got, want, bad, d, expected.spread[place], expected.length)
+    outputs = before.record.schema.outputs
+    name = f"{outputs[place]}: " if len(outputs) > 1 else ""
+    return Finding("inplace" if written else "value", name + words, _largest(got, want, bad, d))
+
+
+def _words(got: Array, want: Array, bad: Array, d: dtype, spread: Any, length: int) -> str:
+    return described(got, want, np.asarray(bad), d, np.broadcast_to(np.asarray(spread), want.shape), length)
+
+
+def _largest(got: Array, want: Array, bad: Array, d: dtype) -> float:
+    errors = ulp_error(wide(got), want, d)
+    return float(np.max(errors, where=bad, initial=0.0))
+
+
+def _random(before: Snapshot, want: Array, got: Array, instance: Instance, d: dtype) -> Finding | None:
+    """Equal to the bit, but where the specification allows a rounding."""
+    allowed = RANDOM_ULP.get(before.record.name, 0.0)
+    if allowed and not any(k.name == "float64" for k in instance.backend.capabilities.arithmetic):
+        allowed = WITHOUT_FLOAT64
+    errors = ulp_error(got, wide(rounded(want, d)) if allowed else want, d)
+    bad = errors > allowed
+    if not bad.any():
+        return None
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape)) if errors.ndim else ()
+    words = (
+        f"{int(bad.sum())} of {bad.size} random numbers differ; first at {list(index)}: got {got[index]!s}, expected "
+    )
+    return Finding("random", words + str(want[index]), float(errors.max()))

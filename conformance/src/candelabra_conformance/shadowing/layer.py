@@ -1,0 +1,199 @@
+"""``shadow``: a dispatch layer under which every operator runs on the reference device as well.
+
+Each call is judged by itself: the reference gets copies of what the device's operator was given, so errors do not add
+up and the operator that is named is the one at fault. The layer is on while an operator's own inner operators run, so
+a composite is blamed only when none of them is. The backward pass runs in the thread that asked for it, and under its
+layers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from candelabra.device import open_device
+from candelabra.dispatch.layers import Layer
+from candelabra.errors import BackendError, OutOfMemoryError, UnsupportedDType
+from candelabra.keys import NO_GRAD, mode
+from candelabra.operator.record import Operator
+from candelabra.plugins import registry
+from candelabra.tensor import Tensor
+
+from candelabra_conformance.calling import tensors
+from candelabra_conformance.shadowing.answer import answer
+from candelabra_conformance.shadowing.divergence import Divergence, DivergenceError, DivergenceWarning, user_line
+from candelabra_conformance.shadowing.judging import Finding, judged
+from candelabra_conformance.shadowing.showing import shown
+from candelabra_conformance.shadowing.snapshot import Snapshot
+
+OnDivergence = str | Callable[[Divergence], None]
+REFUSALS: Final = (NotImplementedError, UnsupportedDType, BackendError, OutOfMemoryError)
+"""What the reference raises where it is no judge: it lacks the operator, the dtype, the memory."""
+
+
+@dataclass
+class ShadowLog:
+    """What a shadow has seen so far."""
+
+    divergences: list[Divergence] = field(default_factory=list)
+    checked: Counter[str] = field(default_factory=Counter)
+    """Compared calls by operator; in-place forms have ``_`` at their end."""
+    unchecked: dict[str, str] = field(default_factory=dict)
+    """Operators of which a call could not be compared, and why."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls were compared."""
+        return sum(self.checked.values())
+
+    def __str__(self) -> str:
+        head = f"{self.calls} calls of {len(self.checked)} operators compared, {len(self.divergences)} diverge"
+        not_checked = [f"  not compared: {name}: {why}" for name, why in self.unchecked.items()]
+        return "\n".join([head, *not_checked, *(str(d) for d in self.divergences)])
+
+
+@contextmanager
+def shadow(
+    reference: Any = None,
+    *,
+    on_divergence: OnDivergence = "raise",
+    only: Collection[str] | None = None,
+    skip: Collection[str] = (),
+    repeats: int = 1,
+    reproducers: bool = True,
+) -> Iterator[ShadowLog]:
+    """Run every operator of this thread, inside the block, on ``reference`` too, and hold the results together.
+
+    ``reference`` is a device; None means the installation's reference device. Compared are values, within the suite's
+    derived bounds, dtype, shape and device of the results, whether inputs were left alone, in-place forms, random
+    numbers (to the bit), the class of errors, on any device and in the backward pass; with ``repeats`` above 1 also
+    whether the device gives the same bits so many times. ``on_divergence`` is ``"raise"`` (:class:`DivergenceError`),
+    ``"log"`` (a :class:`DivergenceWarning`, and on), or a function of the :class:`Divergence`. ``only`` and ``skip``
+    name operators. The log that ``with`` gives counts what was compared and keeps what diverged; ``reproducers=False``
+    leaves out the program of each divergence, which takes some more calls of the operator to find.
+
+    Memory that nobody has written to (``empty``) is not compared, for no operator makes it; what operators then make of
+    it is. Other threads are not watched. Raises ``ValueError`` for another ``on_divergence`` and for
+    ``repeats`` below 1.
+    """
+    if not callable(on_divergence) and on_divergence not in ("raise", "log"):
+        raise ValueError(f'shadow(): on_divergence must be "raise", "log" or a function, got {on_divergence!r}')
+    if repeats < 1:
+        raise ValueError(f"shadow(): repeats must be at least 1, got {repeats}")
+    instance = open_device(registry.reference_device() if reference is None else reference)
+    watch = _Watch(str(instance.device), on_divergence, only, frozenset(skip), repeats, reproducers)
+    layer = Layer("shadow", watch.handle)
+    watch.layer = layer
+    try:
+        with layer:
+            yield watch.log
+    finally:
+        layer.remove()
+
+
+@dataclass
+class _Watch:
+    """One shadow: its terms, and its handler."""
+
+    reference: str
+    on_divergence: OnDivergence
+    only: Collection[str] | None
+    skip: frozenset[str]
+    repeats: int
+    reproducers: bool
+    log: ShadowLog = field(default_factory=ShadowLog)
+    layer: Layer | None = None
+    number: int = 0
+
+    def handle(self, op: Operator[..., Any], next: Callable[..., Any], *args: Any) -> Any:
+        """The layer's handler."""
+        if op.name in self.skip or (self.only is not None and op.name not in self.only):
+            return self._below(next, args)
+        before = Snapshot.of(op, args)
+        versions = {id(t): t._version[0] for t in before.tensors}
+        found_inside = len(self.log.divergences)
+        try:
+            result = self._below(next, args)
+        except DivergenceError:
+            raise
+        except Exception as error:
+            if len(self.log.divergences) == found_inside:
+                self._raised(before, error)
+            raise
+        if len(self.log.divergences) == found_inside:  # what is wrong inside is to blame
+            with mode(include=NO_GRAD):
+                self._returned(before, versions, result, next)
+        return result
+
+    def _below(self, next: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """What lies below, with the layer on for the operators that it calls in its turn."""
+        assert self.layer is not None
+        with mode(include=self.layer.bit):
+            return next(*args)
+
+    # -- judging ------------------------------------------------------------------------------------------------------
+    def _returned(self, before: Snapshot, versions: dict[int, int], result: Any, next: Callable[..., Any]) -> None:
+        first = before.args[0] if before.args else None
+        written = isinstance(first, Tensor) and result is first and first._version[0] != versions[id(first)]
+        name = before.record.name + "_" * written
+        self.number += 1
+        positional, named = before.split()
+        try:
+            expected = answer(before.record, positional, named, self.reference)
+        except REFUSALS as error:
+            self.log.unchecked.setdefault(name, f"{type(error).__name__}: {error}")
+            return
+        except Exception as error:
+            words = f"the reference refuses this call: {type(error).__name__}: {error}"
+            self._tell(before, name, Finding("errors", words, due=error), written)
+            return
+        self.log.checked[name] += 1
+        finding = judged(before, expected, tensors(result), written)
+        if finding is None and self.repeats > 1 and not written:
+            finding = self._repeated(before, result, next)
+        if finding is not None:
+            self._tell(before, name, finding, written)
+
+    def _repeated(self, before: Snapshot, result: Any, next: Callable[..., Any]) -> Finding | None:
+        from candelabra_conformance.transport import to_host
+
+        instance = before.instance()
+        if instance is None or before.record.name in instance.backend.capabilities.nondeterministic:
+            return None
+        first = [to_host(t).tobytes() for t in tensors(result)]
+        for again in range(2, self.repeats + 1):
+            if [to_host(t).tobytes() for t in tensors(next(*before.args))] != first:
+                return Finding("determinism", f"run {again} of the same call gives other bits than the first")
+        return None
+
+    def _raised(self, before: Snapshot, error: Exception) -> None:
+        """The device raised: fine where the reference raises too, or where the device says that it cannot."""
+        if isinstance(error, REFUSALS):
+            return
+        positional, named = before.split()
+        try:
+            answer(before.record, positional, named, self.reference)
+        except Exception:
+            return
+        words = f"the device refuses what the reference computes: {type(error).__name__}: {error}"
+        self._tell(before, before.record.name, Finding("errors", words), False)
+
+    # -- telling ------------------------------------------------------------------------------------------------------
+    def _tell(self, before: Snapshot, name: str, finding: Finding, written: bool) -> None:
+        instance = before.instance()
+        text = shown(before, finding, written, self.reference) if self.reproducers and instance is not None else ""
+        divergence = Divergence(
+            name, finding.property, str(instance.device) if instance is not None else "?", self.reference,
+            finding.message, before.described(), finding.ulp, text, user_line(), self.number,
+        )  # fmt: skip
+        self.log.divergences.append(divergence)
+        if callable(self.on_divergence):
+            self.on_divergence(divergence)
+        elif self.on_divergence == "raise":
+            raise DivergenceError(divergence)
+        else:
+            warnings.warn(str(divergence), DivergenceWarning, stacklevel=5)
