@@ -73,7 +73,7 @@ def listed(mutant: Mutant) -> Mutant:
     return mutant
 
 
-def _told(made: Any) -> tuple[str, str, str]:
+def told(made: Any) -> tuple[str, str, str]:
     """Name, fault and family of a mutant: the name, docstring and module of what it is made from."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", made.__name__).lower().replace("_", "-")
     return name, made.__doc__.splitlines()[0], made.__module__.rpartition(".")[2]
@@ -88,7 +88,7 @@ def breaks(*operators: str, caught_by: str, only: str = "") -> Callable[[F], F]:
     """
 
     def mark(function: F) -> F:
-        name, fault, family = _told(function)
+        name, fault, family = told(function)
 
         def make() -> Backend:
             made = Mirror(name.replace("-", "_"))
@@ -108,7 +108,7 @@ def breaks_kernel(*kernels: str, caught_by: str) -> Callable[[F], F]:
     where arguments and result are payloads."""
 
     def mark(function: F) -> F:
-        name, fault, family = _told(function)
+        name, fault, family = told(function)
 
         def make() -> Backend:
             made = Mirror(name.replace("-", "_"))
@@ -127,7 +127,7 @@ def breaks_backend(*operators: str, caught_by: str) -> Callable[[B], B]:
     """List a mutant that is a subclass of :class:`Mirror`; its name follows from the class's."""
 
     def mark(cls: B) -> B:
-        name, fault, family = _told(cls)
+        name, fault, family = told(cls)
         make = partial(cls, name.replace("-", "_"))
         listed(Mutant(name, fault, make, operators, tuple(caught_by.split()), family))
         return cls
