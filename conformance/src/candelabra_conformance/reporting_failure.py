@@ -34,6 +34,6 @@ def reproduced(context: Context, case: Case, failure: BaseException | None) -> s
     """A stand-alone program that shows the failure; empty where the failure is about no sample."""
     if not isinstance(failure, Failure) or failure.sample is None:
         return ""
-    from candelabra_conformance.reproducer import of_failure
+    from candelabra_conformance.failure_program import of_failure
 
     return of_failure(context, case, failure)
