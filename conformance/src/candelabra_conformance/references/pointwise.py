@@ -31,7 +31,7 @@ references(
     extended=True,
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "acos": np.arccos, "acosh": np.arccosh, "angle": np.angle, "asin": np.arcsin, "asinh": np.arcsinh,
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
     "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "copysign": np.copysign, "cos": np.cos,
     "cosh": np.cosh, "div": np.true_divide, "exp": np.exp, "expm1": np.expm1, "log": np.log,
     "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt,
@@ -52,6 +52,15 @@ references({"nextafter": np.nextafter}, as_given=True)
 def heaviside(x: Array, values: Array) -> Any:
     """0 below 0 and at NaN, 1 above, ``values`` at 0."""
     return np.where(x == 0, values, np.asarray(x > 0).astype(x.dtype))
+
+
+@reference("angle", extended=True)
+@of_floats
+def angle(x: Array) -> Any:
+    """The argument of complex numbers; of real ones pi below 0 and else 0, of -0.0 too."""
+    if x.dtype.kind == "c":
+        return np.arctan2(x.imag, x.real)
+    return np.where(x < 0, _pi(x), np.where(x == x, x.dtype.type(0), x))
 
 
 @reference("sign", "sgn", extended=True)

@@ -108,24 +108,27 @@ def _zeta(s: Array, q: Array) -> Any:
     return ~(np.isfinite(wide_s) & np.isfinite(wide_q) & (wide_q > 1e-3) & (wide_q < 1e6) & (wide_s < 50))
 
 
+_ZEROS: Final = ("f", _opposite_zeros, "IEEE 754 lets either zero be the larger")
+_DIVISION: Final = ("biu", _no_quotient, "division by 0 raises; the least number by -1 overflows")
+_RECIPROCAL: Final = ("c", lambda *zs: zs[-1] == 0, "which of the infinities a complex 1 / 0 is, is open")
+_SHAPE: Final = ("f", lambda a, x: ~(np.isfinite(a) & np.isfinite(x) & (a < 1e6)), "the limits are open")
+_OUTPUT: Final = ("f", lambda g, out: ~(np.abs(out) <= 1), "the output is never larger than 1")
+_PHASE: Final = ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "no digit is right where the phase is not known")
+
 NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
-    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max"), ("f", _opposite_zeros, "IEEE 754 lets either zero be the larger")),
-    **dict.fromkeys(QUOTIENTS, ("biu", _no_quotient, "division by 0 raises; the least number by -1 overflows")),
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max"), _ZEROS),
+    **dict.fromkeys(QUOTIENTS, _DIVISION),
+    **dict.fromkeys(("reciprocal", "rsqrt", "log2", "log10", "div"), _RECIPROCAL),
+    **dict.fromkeys(("igamma", "igammac"), _SHAPE),
+    **dict.fromkeys(("sigmoid_backward", "tanh_backward"), _OUTPUT),
+    **dict.fromkeys(("special_airy_ai", "special_airy_ai_slope"), _PHASE),
     "gcd": ("iu", lambda x, y: _least(x) | _least(y), "the magnitude of the least number overflows"),
     "lcm": ("iu", _large, "the product overflows on the way"),
     "ldexp": ("biuf", lambda x, y: np.abs(y.astype(float)) > 10, "2**other may overflow where the product would not"),
     "special_zeta": ("biuf", _zeta, "the continuation to the left of 0 is PyTorch's own, and so are the limits"),
-    "igamma": ("f", lambda a, x: ~(np.isfinite(a) & np.isfinite(x)) | (a > 1e6), "implementations differ at infinity"),
-    "igammac": ("f", lambda a, x: ~(np.isfinite(a) & np.isfinite(x)) | (a > 1e6), "implementations differ at infinity"),
-    "special_airy_ai": ("biuf", lambda x: x < -1e3, "no digit is right where the phase is not known"),
-    "special_airy_ai_slope": ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "as of Airy's function"),
-    **{name: ("c", lambda x: x == 0, "which of the infinities a complex 1 / 0 is, is open") for name in (
-        "reciprocal", "rsqrt", "log2", "log10",
-    )},
-    "div": ("c", lambda x, y: y == 0, "which of the infinities a complex 1 / 0 is, is open"),
     "pow": ("c", lambda x, y: x == 0, "powers of a complex 0 differ between implementations"),
     "logaddexp": ("c", lambda x, y: np.exp(x) + np.exp(y) == 0, "the logarithm of a complex 0"),
-}  # fmt: skip
+}
 """``{operator: (kinds of dtype, where there is no answer, why)}``; what is left out there."""
 
 
