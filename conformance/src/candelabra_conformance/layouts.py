@@ -51,7 +51,9 @@ def _step(array: Array, device: Any) -> Tensor:
 
 
 def _broadcast(array: Array, device: Any) -> Tensor:
-    """One row that the first dimension repeats with stride 0: the array must be like that (:func:`repeated`)."""
+    """One row that the first dimension repeats with stride 0; an array whose rows differ is contiguous."""
+    if array.tobytes() != repeated(array).tobytes():
+        return to_device(array, device)
     return to_device(array[:1], device).expand(array.shape)
 
 
