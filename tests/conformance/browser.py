@@ -1,9 +1,9 @@
 """A real browser for tests: the headless Chromium inside the wheel of ``kaleido``, which needs no system package.
 
 That program was made to export plots: it loads ``js/kaleido_scopes.js`` from its working directory into an empty page,
-and for each line of JSON on its standard input calls ``kaleido_scopes.plotly`` there and prints what its promise gives. The
-script that it finds here runs the JavaScript that a test sends. A page under test is opened in a window of its own, by its
-``file://`` address, and is the JavaScript's `page`. The network log tells what the browser asked the network for.
+and for each line of JSON on its standard input calls ``kaleido_scopes.plotly`` there and prints what its promise gives.
+The script that it finds here runs the JavaScript that a test sends. A page under test is opened in a window of its own,
+by its ``file://`` address, and is the JavaScript's `page`. The network log tells what was asked of the network.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ console.error = complain("console.error");
 console.warn = complain("console.warn");
 addEventListener("error", (event) => complain("error")(event.message || event.target.outerHTML), true);
 addEventListener("unhandledrejection", (event) => complain("rejection")(event.reason));
-document.addEventListener("securitypolicyviolation", (event) => complain("policy")(event.violatedDirective, event.blockedURI));
+document.addEventListener("securitypolicyviolation", (event) => complain("policy")(event.blockedURI));
 </script>"""
 
 
@@ -106,8 +106,10 @@ class Browser:
         return found
 
     def run(self, script: str, **given: Any) -> Any:
-        """The value that the body of an asynchronous function returns, which sees `page`, the open page's window, `given`,
-        and ``until(condition)``. What it throws is raised here."""
+        """The value that `script`, the body of an asynchronous function, returns; what it throws is raised here.
+
+        It sees `page`, the open page's window, the names `given`, and ``until(condition)``.
+        """
         assert self._process.stdin is not None
         line = json.dumps({"operation": "export", "format": "json", "script": script, "given": given})
         self._process.stdin.write(line.encode() + b"\n")

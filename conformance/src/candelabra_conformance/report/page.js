@@ -47,8 +47,14 @@ class Rows {
     const last = this.all ? count : Math.min(count, Math.ceil((seen + this.scroller.clientHeight) / ROW) + BEYOND);
     if (!anew && first === this.first && last === this.last) return;
     Object.assign(this, { first, last });
+    const hadFocus = this.body.contains(document.activeElement);
     const rows = this.items.slice(first, last).map((item, at) => this.draw(item, first + at));
     this.body.replaceChildren(this.rest(first * ROW), ...rows, this.rest((count - last) * ROW));
+    if (hadFocus) this.body.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
+  }
+  /* The row that the Tab key reaches: `at` where it is in the document, else the first that is. */
+  tabbed(at) {
+    return at >= this.first && at < this.last ? at : this.first;
   }
   reveal(at) {
     const head = this.scroller.querySelector("thead")?.offsetHeight ?? 0;
@@ -115,7 +121,7 @@ function drawRow(row, at) {
   const head = make("th", { scope: "row", role: "rowheader", title: name }, name);
   const cells = axes.dtype.map((dtype, column) => drawCell(row.cells.get(column), dtype, name));
   [head, ...cells].forEach((cell, column) => {
-    cell.tabIndex = at === focused.row && column === focused.column ? 0 : -1;
+    cell.tabIndex = at === matrix.tabbed(focused.row) && column === focused.column ? 0 : -1;
     cell.classList.toggle("chosen", row.operator === selection.operator && selection.dtype === (column ? column - 1 : undefined));
   });
   return make("tr", { role: "row", "aria-rowindex": at + 2, "data-row": at }, head, ...cells);
@@ -131,22 +137,21 @@ function drawCell(cell, dtype, operator) {
   return make("td", { role: "gridcell", className: classOf(verdict), title: told, "aria-label": told }, shown, ...mark);
 }
 
-function drawCase(at) {
+function drawCase(at, position) {
   const verdict = nameOf("verdict", at), ulp = columns.ulp[at];
   const rest = [nameOf("route", at), ulp === null ? "" : `${ulp} ULP`].filter(Boolean).join(", ");
-  const chosen = at === selection.at;
-  return make("li", { role: "option", className: classOf(verdict), tabIndex: chosen ? 0 : -1, "aria-selected": String(chosen),
+  const chosen = at === selection.at, tabbed = position === list.tabbed(list.items.indexOf(selection.at));
+  return make("li", { role: "option", className: classOf(verdict), tabIndex: tabbed ? 0 : -1, "aria-selected": String(chosen),
     title: caseId(at), "data-case": at }, `${GLYPHS[verdict]} ${caseId(at)}${rest ? "  " + rest : ""}`);
 }
 
 const matrix = new Rows(byId("matrix-scroll"), byId("rows"), drawRow,
-  (height) => sized(make("tr", { className: "rest", "aria-hidden": "true" }), height));
+  (height) => make("tr", { className: "rest", "aria-hidden": "true", hidden: !height }, sized(make("td"), height)));
 const list = new Rows(byId("list-scroll"), byId("cases"), drawCase,
-  (height) => sized(make("li", { className: "rest", role: "presentation" }), height));
+  (height) => sized(make("li", { className: "rest", role: "presentation", hidden: !height }), height));
 
 function sized(element, height) {
   element.style.height = `${height}px`;
-  element.hidden = !height;
   return element;
 }
 
@@ -184,10 +189,20 @@ function redraw() {
   byId("matrix").setAttribute("aria-rowcount", matrix.items.length + 1);
   list.set(listed);
   byId("shown").textContent = `${cases.length.toLocaleString("en")} of ${everyCase.length.toLocaleString("en")} cases`;
-  const title = selection.parts.length ? selection.parts.join("/") : "all cases";
+  const parts = selection.at === undefined ? selection.parts : [nameOf("operator", selection.at), nameOf("dtype", selection.at)];
+  const title = parts.filter(Boolean).join("/") || "all cases";
   byId("selection").textContent = `${title}: ${listed.length.toLocaleString("en")} cases`;
   const only = listed.length === 1 ? listed[0] : undefined;
   byId("detail").replaceChildren(...detailOf(selection.at ?? only));
+}
+
+/* After the address has changed: what it names comes into view. */
+function follow() {
+  redraw();
+  const row = matrix.items.findIndex((each) => each.operator === selection.operator);
+  if (row >= 0) matrix.reveal(row);
+  list.scroller.scrollTop = 0;
+  list.reveal(Math.max(0, list.items.indexOf(selection.at)));
 }
 
 function detailOf(at) {
@@ -259,11 +274,8 @@ byId("cases").addEventListener("keydown", (event) => {
   if (!row || (!move?.[0] && event.key !== "Enter" && event.key !== " ")) return;
   event.preventDefault();
   const at = within(list.items.indexOf(Number(row.dataset.case)) + (move?.[0] ?? 0), list.items.length);
-  location.hash = hashOf(caseParts(list.items[at]));
-  redraw();
-  list.reveal(at).focus();
+  location.hash = hashOf(caseParts(list.items[at])); // to which the focus follows
 });
-byId("cases").parentElement.addEventListener("focus", () => list.body.querySelector("[data-case]")?.focus());
 
 byId("filters").addEventListener("input", redraw);
 byId("filters").addEventListener("submit", (event) => event.preventDefault());
@@ -273,7 +285,7 @@ byId("counts").addEventListener("click", (event) => {
   byId("verdict").value = axes.verdict.indexOf(event.target.dataset.verdict);
   redraw();
 });
-window.addEventListener("hashchange", redraw);
+window.addEventListener("hashchange", follow);
 
 /* On paper: the whole matrix, and what failed in full. */
 window.addEventListener("beforeprint", () => {
@@ -300,4 +312,4 @@ byId("head").append(make("th", { scope: "col" }, "operator"), ...axes.dtype.map(
 axes.verdict.forEach((verdict) => byId("legend").append(make("span", { className: classOf(verdict) }, `${GLYPHS[verdict]} ${verdict}`)));
 byId("legend").append("c composite, f fallback, u unsupported; a number: red cases");
 fillFilters();
-redraw();
+follow();

@@ -24,7 +24,7 @@ WORST_FIRST: Final = (
 )
 """Verdicts by how much they matter in one cell of a table; what passed hides what there was nothing to check for."""
 _SEVERITY: Final = {verdict: rank for rank, verdict in enumerate(WORST_FIRST)}
-_KINDS: Final = ("bool", "int", "uint", "float", "bfloat", "complex")
+_KINDS: Final = {"bool": 0, "int": 1, "uint": 2, "float": 3, "bfloat": 3, "complex": 4}
 
 
 def worst(verdicts: Iterable[str]) -> str:
@@ -91,12 +91,15 @@ def worst_ulps(run: Run) -> list[Result]:
     return sorted(found.values(), key=lambda r: (-size(r.ulp or 0.0), r.case))
 
 
-def dtype_order(name: str) -> tuple[int, int, str]:
-    """Sorts names of dtypes as people list them: by kind, then by width; names of no known kind come last."""
+def dtype_order(name: str) -> tuple[int, int, int, str]:
+    """Sorts names of dtypes as people list them: by kind, then by width, float16 before bfloat16.
+
+    Names of no known kind come last.
+    """
     match = re.fullmatch(r"([a-z]+)(\d*)", name)
     if match is None or match[1] not in _KINDS:
-        return len(_KINDS), 0, name
-    return _KINDS.index(match[1]), int(match[2] or 0), name
+        return len(_KINDS), 0, 0, name
+    return _KINDS[match[1]], int(match[2] or 0), len(name), name
 
 
 def operator_order(name: str) -> tuple[bool, str]:
