@@ -114,7 +114,7 @@ EXTREMES = [
     ("special.ndtri", [0.0, 1.0, 2.0], [-INF, INF, NAN]),
     ("special.log_ndtr", [INF, -1e10, 0.0], [0.0, -5e19, -math.log(2)]),
     ("special.logit", [0.0, 1.0, 1.5], [-INF, INF, NAN]),
-    ("special.sinc", [0.0, 1e-300], [1.0, 1.0]),
+    ("special.sinc", [0.0, 1e-300, 1.0, -2.0, 1e300], [1.0, 1.0, 0.0, 0.0, 0.0]),
     ("special.spherical_bessel_j0", [0.0, INF, -INF], [1.0, 0.0, 0.0]),
     ("special.airy_ai", [INF, 1e30, 0.0], [0.0, 0.0, 0.3550280538878172]),
     ("special.modified_bessel_k0", [0.0, -1.0, INF], [INF, NAN, 0.0]),

@@ -129,10 +129,12 @@ def _quieted(ufunc: np.ufunc) -> Kernel:
 
 
 def _sinc(x: Any) -> Any:
-    angle = asarray(np.multiply(x, np.pi))
-    zero = angle == 0
-    out = asarray(np.divide(np.sin(angle), angle))
-    out[zero] = 1
+    # x - n is exact for the nearest whole number n, and sin(pi x) = (-1)**n sin(pi (x - n)): 0 at whole numbers.
+    nearest = np.rint(x.real)
+    half = nearest * 0.5
+    sine = np.sin(np.multiply(x - nearest, np.pi))
+    out = asarray(np.divide(np.where(half == np.rint(half), sine, -sine), np.multiply(x, np.pi)))
+    out[x == 0] = 1
     return out
 
 

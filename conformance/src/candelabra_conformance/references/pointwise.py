@@ -207,9 +207,10 @@ def rad2deg(x: Array) -> Any:
 @reference("sinc", extended=True)
 @of_floats
 def sinc(x: Array) -> Any:
-    """``sin(pi x) / (pi x)``, 1 at 0."""
-    angle = _pi(x) * np.where(x == 0, x.dtype.type(1), x)
-    return np.where(x == 0, x.dtype.type(1), np.sin(angle) / angle)
+    """``sin(pi x) / (pi x)``: 1 at 0, 0 at the other whole numbers, by the sine of the distance to the nearest."""
+    n = np.rint(x.real)
+    sine = np.sin(_pi(x) * (x - n)) * np.where(np.fmod(n, 2) == 0, 1, -1)
+    return np.where(x == 0, x.dtype.type(1), sine / np.where(x == 0, 1, _pi(x) * x))
 
 
 def _pi(x: Array) -> Any:

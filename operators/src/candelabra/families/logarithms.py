@@ -137,10 +137,12 @@ def rad2deg(input: Tensor) -> Tensor:
 
 @operator(pointwise, promote=to_float, aliases=("special.sinc",))
 def sinc(input: Tensor) -> Tensor:
-    """``sin(pi * input) / (pi * input)``, 1 at 0."""
-    angle = input * math.pi
-    zero = angle == 0
-    return (angle.sin() / angle.masked_fill(zero, 1)).masked_fill(zero, 1)
+    """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other whole numbers."""
+    # With n the nearest whole number, input - n is exact and sin(pi * input) = (-1)**n * sin(pi * (input - n)).
+    nearest = (input.real if input.is_complex() else input).round()
+    sine = ((input - nearest) * math.pi).sin() * (1 - (nearest % 2) * 2)
+    zero = input == 0
+    return (sine / (input * math.pi).masked_fill(zero, 1)).masked_fill(zero, 1)
 
 
 def _sinc_back(g: Tensor, input: Tensor) -> Tensor:
