@@ -107,7 +107,7 @@ def no_tensor(t: Maker) -> Iterator[Sample]:
 
 @special(*MAXIMA)
 def not_numbers(t: Maker) -> Iterator[Sample]:
-    """NaN wins, the first of several; -inf is larger than padding."""
+    """NaN wins, the last of several; -inf is larger than padding."""
     if t.is_floating:
         inf, nan = float("inf"), float("nan")
         yield sample(t.array([[1, nan, 2, nan, 3, inf, 4, 5]]), (3,), (2,), (1,), (1,), (4,))

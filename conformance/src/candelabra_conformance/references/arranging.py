@@ -1,0 +1,196 @@
+"""Moves: views, joins, diagonals, windows, triangles, and reading and writing by index. No value is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from candelabra_conformance.references.registry import reference, references
+
+Array = np.ndarray[Any, Any]
+Ints = tuple[int, ...]
+Index = tuple[Any, ...]
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+references(
+    {
+        "detach": _same,
+        "alias": _same,
+        "clone": _same,
+        "permute": np.transpose,
+        "transpose": lambda x, dim0, dim1: np.swapaxes(x, dim0, dim1) if x.ndim else x,
+        "t": np.transpose,
+        "expand": np.broadcast_to,
+        "view": np.reshape,
+        "unsqueeze": np.expand_dims,
+        "squeeze": lambda x, dims: x.reshape([s for i, s in enumerate(x.shape) if i not in dims]),
+        "cat": lambda tensors, dim=0: np.concatenate(tensors, dim),
+        "flip": lambda x, dims: np.flip(x, dims if x.ndim else None),
+        "roll": lambda x, shifts, dims=None: np.roll(x, shifts, dims),
+        "tril": lambda x, diagonal=0: np.tril(x, diagonal),
+        "triu": lambda x, diagonal=0: np.triu(x, diagonal),
+        "basic_index": lambda x, index: x[index],
+        "copied": lambda x, src: np.broadcast_to(src, x.shape),
+        "filled": lambda x, value: np.broadcast_to(np.asarray(value).astype(x.dtype), x.shape),
+        "diagonal": np.diagonal,
+        "view_as_real": lambda x: np.stack([x.real, x.imag], -1),
+        "nonzero": np.argwhere,
+    }
+)
+
+
+@reference("basic_index_adjoint")
+def basic_index_adjoint(x: Array, shape: Ints, index: Index) -> Array:
+    """Zeros but where the index is."""
+    out = np.zeros(shape, x.dtype)
+    out[index] = x
+    return out
+
+
+@reference("basic_index_scatter")
+def basic_index_scatter(x: Array, src: Array, index: Index) -> Array:
+    """A copy that is written to."""
+    out = x.copy()
+    out[index] = src
+    return out
+
+
+@reference("diagonal_scatter")
+def diagonal_scatter(x: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Written where the diagonal of the places says."""
+    places = np.diagonal(np.arange(x.size).reshape(x.shape), offset, dim1, dim2)
+    out = x.copy().reshape(-1)
+    out[places] = src
+    return out.reshape(x.shape)
+
+
+@reference("unfold")
+def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
+    """One window after the other."""
+    line = x if x.ndim else x.reshape(1)
+    starts = range(0, line.shape[dimension] - size + 1, step)
+    windows = [np.take(line, np.arange(at, at + size), dimension) for at in starts]
+    stacked = np.moveaxis(np.stack(windows, dimension), dimension + 1, -1)
+    return stacked if x.ndim else stacked.reshape(size)
+
+
+@reference("as_strided")
+def as_strided(x: Array, size: Ints, stride: Ints, storage_offset: int, origin: Any) -> Array:
+    """Element by element from contiguous memory."""
+    storage, out = x.reshape(-1), np.empty(size, x.dtype)
+    for place in np.ndindex(*size):
+        out[place] = storage[storage_offset + int(np.dot(place, stride) if size else 0)]
+    return out
+
+
+@reference("view_as_complex")
+def view_as_complex(x: Array) -> Array:
+    """The first of a pair and i times the second, put together without a product (which would spread NaN)."""
+    out = np.empty(x.shape[:-1], np.complex128)
+    out.real, out.imag = x[..., 0], x[..., 1]
+    return out
+
+
+# -- by index ---------------------------------------------------------------------------------------------------------
+def _along(x: Array, dim: int, index: Array) -> tuple[Array, Index]:
+    """The input with at least one dim, and the place of each of the index's elements in it."""
+    line = x if x.ndim else x.reshape(1)
+    wanted = index if index.ndim else index.reshape(1)
+    places = list(np.indices(wanted.shape))
+    places[dim] = wanted
+    return line, tuple(places)
+
+
+@reference("gather")
+def gather(x: Array, dim: int, index: Array) -> Array:
+    """Element by element."""
+    line, places = _along(x, dim, index)
+    return np.asarray(line[places]).reshape(index.shape)
+
+
+def _corner(src: Array, index: Array) -> Array:
+    """The part of the source that the index covers."""
+    source = src if src.ndim else src.reshape(1)
+    shape = index.shape or (1,)
+    return source[tuple(slice(0, n) for n in shape)]
+
+
+@reference("scatter_add")
+def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
+    """One after the other."""
+    line, places = _along(x.copy(), dim, index)
+    np.add.at(line, places, _corner(src, index))
+    return line.reshape(x.shape)
+
+
+@reference("scatter_src")
+def scatter_src(x: Array, dim: int, index: Array, src: Array) -> Array:
+    """One after the other, in C order, so that the last write wins."""
+    line, places = _along(x.copy(), dim, index)
+    for value, *place in zip(_corner(src, index).flat, *(p.flat for p in places), strict=True):
+        line[tuple(place)] = value
+    return line.reshape(x.shape)
+
+
+@reference("index_select")
+def index_select(x: Array, dim: int, index: Array) -> Array:
+    """NumPy's ``take``."""
+    return np.take(x, index.reshape(-1), dim) if x.ndim else x
+
+
+@reference("index_add")
+def index_add(x: Array, dim: int, index: Array, source: Array) -> Array:
+    """Slice after slice."""
+    out = (x if x.ndim else x.reshape(1)).copy()
+    given = source if source.ndim else source.reshape(1)
+    for position, target in enumerate(index.reshape(-1)):
+        out.swapaxes(0, dim)[target] += given.swapaxes(0, dim)[position]
+    return out.reshape(x.shape)
+
+
+def _whole(indices: Sequence[Array | None]) -> Index:
+    return tuple(slice(None) if i is None else i for i in indices)
+
+
+@reference("index")
+def index(x: Array, indices: Sequence[Array | None]) -> Any:
+    """NumPy's rules are the same: in front when indices stand apart."""
+    return x[_whole(indices)]
+
+
+@reference("index_put")
+def index_put(x: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False) -> Array:
+    """Element after element, where the places of an array of places say."""
+    out = x.copy().reshape(-1)
+    places = np.arange(x.size).reshape(x.shape)[_whole(indices)]
+    for place, value in zip(places.flat, np.broadcast_to(values, places.shape).flat, strict=True):
+        out[place] = out[place] + value if accumulate else value
+    return out.reshape(x.shape)
+
+
+@reference("masked_select")
+def masked_select(x: Array, mask: Array) -> Array:
+    """The two broadcast."""
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return np.asarray(np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]).reshape(-1)
+
+
+@reference("embedding")
+def embedding(weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Array:
+    """The rows; the other arguments are about the gradient."""
+    return weight[indices]
+
+
+@reference("scatter_planes")
+def scatter_planes(x: Array, index: Array, size: int, distinct: bool) -> Array:
+    """Added one after the other, plane by plane."""
+    out = np.zeros((*x.shape[:-1], size), x.dtype)
+    for lead in np.ndindex(*x.shape[:-1]):
+        np.add.at(out[lead], index[lead], x[lead])
+    return out

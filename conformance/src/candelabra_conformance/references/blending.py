@@ -1,0 +1,83 @@
+"""Masks, factors, decimals, and activations with parameters, by their formulas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from candelabra_conformance.references.registry import reference, references
+
+Array = np.ndarray[Any, Any]
+
+
+def _like(value: Any, x: Any) -> Any:
+    return value.astype(x.dtype) if isinstance(value, np.ndarray) and isinstance(x, np.ndarray) else value
+
+
+references(
+    {
+        "where": lambda condition, a, b: np.where(condition, a, b),
+        "masked_fill": lambda x, mask, value: np.where(mask, _like(value, x), x),
+        "leaky_relu": lambda x, slope=0.01: np.where(x > 0, x, x * slope),
+        "hardtanh": lambda x, low=-1.0, high=1.0: np.minimum(np.maximum(x, low), high),
+    },
+    extended=True,
+)
+
+
+@reference("round", extended=True)
+def round(x: Array, decimals: int = 0) -> Any:
+    """Halves to even; decimals by a power of ten, as PyTorch has it."""
+    if x.dtype.kind in "biu" or not decimals:
+        return np.rint(x) if x.dtype.kind not in "biu" else x
+    scale = np.longdouble(10) ** abs(decimals)
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+
+
+def _scaled(x: Array, value: Any) -> Any:
+    return x if value == 1 else x * x.dtype.type(value)
+
+
+references(
+    {
+        "addcmul": lambda x, a, b, value=1: x + _scaled(a, value) * b,
+        "addcdiv": lambda x, a, b, value=1: x + _scaled(a, value) / b,
+    },
+    extended=True,
+)
+
+
+def _scale(value: float) -> Any:
+    return np.longdouble(value)
+
+
+@reference("gelu")
+def gelu(x: Array, approximate: str = "none") -> Any:
+    """``x * Phi(x)``, by SciPy's normal distribution function; or the approximation with tanh, written out."""
+    if approximate == "none":
+        return x * scipy.special.ndtr(x)
+    return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+@reference("gelu_backward")
+def gelu_backward(grad: Array, x: Array, approximate: str) -> Any:
+    """The product rule on each form."""
+    if approximate == "none":
+        return grad * (scipy.special.ndtr(x) + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi))
+    inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    slope = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
+    return grad * ((1 + np.tanh(inner)) / 2 + x / 2 * slope / np.cosh(inner) ** 2)
+
+
+@reference("softplus", extended=True)
+def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """``log(1 + exp(beta x)) / beta``, by NumPy's ``logaddexp``."""
+    return np.where(x * beta > threshold, x, np.logaddexp(0, x * _scale(beta)) / beta)
+
+
+@reference("elu", extended=True)
+def elu(x: Array, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    """Linear above 0, an exponential that ends at ``-alpha * scale`` below."""
+    return np.where(x > 0, x * _scale(scale), _scale(scale) * alpha * np.expm1(x * _scale(input_scale)))

@@ -1,0 +1,52 @@
+"""Tensors made of numbers, and casts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from candelabra.dtypes import INTEGER
+from candelabra.dtypes import dtype as DType
+
+from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.references.registry import reference, references
+
+Array = np.ndarray[Any, Any]
+
+
+@reference("full")
+def full(shape: Any, value: Any, dtype: DType, device: Any) -> Array:
+    """One number, in the dtype."""
+    return np.full(shape, value, host_dtype(dtype))
+
+
+@reference("arange")
+def arange(start: Any, step: Any, length: int, dtype: DType, device: Any) -> Array:
+    """Counted in int64 or float64, then cast."""
+    return np.asarray(start + step * np.arange(length)).astype(host_dtype(dtype))
+
+
+@reference("linspace")
+def linspace(start: Any, end: Any, steps: int, dtype: DType, device: Any) -> Array:
+    """In 80 bits; whole numbers cut towards 0."""
+    wide = np.clongdouble if dtype.is_complex else np.longdouble
+    share = np.arange(steps, dtype=wide) / max(steps - 1, 1)
+    values = wide(start) + (wide(end) - wide(start)) * share
+    return np.trunc(values).astype(host_dtype(dtype)) if dtype.category <= INTEGER else values
+
+
+@reference("eye")
+def eye(n: int, m: int, dtype: DType, device: Any) -> Array:
+    """NumPy's."""
+    return np.eye(n, m, dtype=host_dtype(dtype))
+
+
+@reference("cast")
+def cast(x: Array, dtype: DType) -> Array:
+    """NumPy's; complex numbers lose their imaginary part, anything but 0 is True."""
+    if dtype.name == "bool":
+        return np.asarray(x != 0)
+    return (x.real if x.dtype.kind == "c" and not dtype.is_complex else x).astype(host_dtype(dtype))
+
+
+references({"moved": lambda x, target, dtype=None: x if dtype is None else cast(x, dtype)})

@@ -1,0 +1,207 @@
+"""Reductions, scans, softmax and sorting by NumPy's functions, in 80 bits where values are rounded.
+
+Sums of integers are those of int64. Where a dtype is asked for, the input is rounded to it and the sum is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from candelabra.dtypes import dtype as DType
+
+from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.references.promoted import of_floats
+from candelabra_conformance.references.registry import reference, references
+
+Array = np.ndarray[Any, Any]
+Dims = int | tuple[int, ...] | list[int] | None
+
+
+def recast(x: Array, dtype: DType | None) -> Array:
+    """The values rounded to the dtype, in 80 bits if it is a floating one, so that nothing else is rounded."""
+    if dtype is None:
+        return x
+    target = host_dtype(dtype)
+    if x.dtype.kind == "c" and not dtype.is_complex:
+        x = x.real
+    rounded = x.astype(target)
+    if dtype.is_floating_point:
+        return rounded.astype(np.longdouble)
+    return rounded.astype(np.clongdouble) if dtype.is_complex else rounded
+
+
+def accumulated(x: Array, dtype: DType | None = None) -> Array:
+    """What is added up: integers and bools as int64, unless a dtype is asked for."""
+    if dtype is not None:
+        return recast(x, dtype)
+    return x.astype(np.int64) if x.dtype.kind in "biu" else x
+
+
+def axes(x: Array, dim: Dims) -> tuple[int, ...]:
+    """All axes for None and for no dims; a number has none."""
+    if not x.ndim:
+        return ()
+    chosen = (dim,) if isinstance(dim, int) else tuple(dim or ())
+    return tuple(d % x.ndim for d in chosen) or tuple(range(x.ndim))
+
+
+def count(x: Array, dim: Dims) -> int:
+    """How many elements become one."""
+    total = 1
+    for axis in axes(x, dim):
+        total *= x.shape[axis]
+    return total
+
+
+@reference("sum", extended=True)
+def sum(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
+    """Over int64 for integers."""
+    return np.sum(accumulated(x, dtype), axes(x, dim), keepdims=keepdim)
+
+
+@reference("prod", extended=True)
+def prod(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
+    """Over int64 for integers."""
+    return np.prod(accumulated(x, dtype), axes(x, dim), keepdims=keepdim)
+
+
+@reference("mean", extended=True)
+def mean(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
+    """The sum by the count; 0 / 0 of nothing."""
+    total = np.asarray(np.sum(recast(x, dtype), axes(x, dim), keepdims=keepdim))
+    return total / np.longdouble(count(x, dim))
+
+
+@reference("var", extended=True)
+def var(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Any:
+    """The definition: squared distances from the mean."""
+    distance = np.abs(x - mean(x, dim, True))
+    squares = np.asarray(np.sum(distance * distance, axes(x, dim), keepdims=keepdim))
+    return squares / np.longdouble(max(count(x, dim) - correction, 0))
+
+
+@reference("std", extended=True)
+def std(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Any:
+    """The root of the variance."""
+    return np.sqrt(var(x, dim, correction, keepdim))
+
+
+references(
+    {
+        "amax": lambda x, dim=(), keepdim=False: np.max(x, axes(x, dim), keepdims=keepdim),
+        "amin": lambda x, dim=(), keepdim=False: np.min(x, axes(x, dim), keepdims=keepdim),
+        "all": lambda x, dim=None, keepdim=False: np.all(x != 0, axes(x, dim), keepdims=keepdim),
+        "any": lambda x, dim=None, keepdim=False: np.any(x != 0, axes(x, dim), keepdims=keepdim),
+    }
+)
+
+
+def _first(place: Callable[..., Any], x: Array, dim: int | None, keepdim: bool) -> Array:
+    if not x.ndim:
+        return np.zeros((), np.int64)
+    return np.asarray(place(x, axis=dim, keepdims=keepdim))
+
+
+def _with_values(place: Callable[..., Any], x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    if not x.ndim:
+        return x, np.zeros((), np.int64)
+    at = np.asarray(place(x, axis=dim, keepdims=True))
+    values = np.take_along_axis(x, at, dim)
+    return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
+
+
+references(
+    {
+        "argmax": lambda x, dim=None, keepdim=False: _first(np.argmax, x, dim, keepdim),
+        "argmin": lambda x, dim=None, keepdim=False: _first(np.argmin, x, dim, keepdim),
+        "max_dim": lambda x, dim, keepdim=False: _with_values(np.argmax, x, dim, keepdim),
+        "min_dim": lambda x, dim, keepdim=False: _with_values(np.argmin, x, dim, keepdim),
+    }
+)
+
+
+def _logsumexp(x: Array, dim: Dims, keepdim: bool = False) -> Any:
+    # No shift: 80 bits hold exp of anything up to 11,356, and nothing further out is asked for.
+    return np.log(np.sum(np.exp(x), axes(x, dim), keepdims=keepdim))
+
+
+references({"logsumexp": of_floats(_logsumexp)}, extended=True)
+
+
+def _shifted(x: Array, dim: int) -> Array:
+    return x - np.max(x, axis=dim, keepdims=True) if x.size and x.ndim else x - x if x.size else x
+
+
+def _totals(x: Array, dim: int) -> Any:
+    return np.sum(x, axis=dim, keepdims=True) if x.ndim else x
+
+
+@reference("softmax", extended=True)
+def softmax(x: Array, dim: int) -> Any:
+    """Shares of exponentials."""
+    powers = np.exp(_shifted(x, dim))
+    return powers / _totals(powers, dim)
+
+
+@reference("log_softmax", extended=True)
+def log_softmax(x: Array, dim: int) -> Any:
+    """Less the logarithm of the sum."""
+    shifted = _shifted(x, dim)
+    return shifted - np.log(_totals(np.exp(shifted), dim))
+
+
+@reference("softmax_backward", extended=True)
+def softmax_backward(grad: Array, output: Array, dim: int) -> Any:
+    """The Jacobian, diag(y) - y yᵀ, times the gradient."""
+    return output * (grad - _totals(grad * output, dim))
+
+
+@reference("log_softmax_backward", extended=True)
+def log_softmax_backward(grad: Array, output: Array, dim: int) -> Any:
+    """The Jacobian, 1 - 1 exp(y)ᵀ, transposed, times the gradient."""
+    return grad - np.exp(output) * _totals(grad, dim)
+
+
+def _scan(function: Callable[..., Any], x: Array, dim: int, dtype: DType | None) -> Array:
+    values = accumulated(x, dtype)
+    return np.asarray(function(values, axis=dim) if x.ndim else values)
+
+
+references(
+    {
+        "cumsum": lambda x, dim, dtype=None: _scan(np.cumsum, x, dim, dtype),
+        "cumprod": lambda x, dim, dtype=None: _scan(np.cumprod, x, dim, dtype),
+    },
+    extended=True,
+)
+
+
+def _order(x: Array, dim: int, descending: bool) -> Array:
+    if not x.ndim:
+        return np.zeros((), np.int64)
+    if not descending:
+        return np.argsort(x, axis=dim, kind="stable")
+    # Backwards, sorted, backwards again: the largest come first and equal ones keep their order.
+    backwards = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
+    return np.asarray(np.flip(x.shape[dim] - 1 - backwards, dim))
+
+
+@reference("argsort")
+def argsort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The order of NumPy's stable sort, in which NaN comes last."""
+    return _order(x, dim, descending)
+
+
+@reference("sort")
+def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The values in that order, and the order."""
+    order = _order(x, dim, descending)
+    return (np.take_along_axis(x, order, dim) if x.ndim else x), order
+
+
+@reference("matmul", extended=True)
+def matmul(a: Array, b: Array) -> Any:
+    """Sums of products of broadcast rows and columns: NumPy's loops where no BLAS has the type."""
+    return np.matmul(a, b)
