@@ -77,8 +77,11 @@ def _of_operator(context: Context, op: Operator[..., Any]) -> Iterator[Case]:
 
 
 # -- one case ---------------------------------------------------------------------------------------------------------
-def run_case(context: Context, case: Case, *, forbid_fallback: bool = False) -> Result:
-    """Run a case here and now. Whatever it raises is a verdict."""
+def run_case(context: Context, case: Case, *, forbid_fallback: bool = False, explained: bool = True) -> Result:
+    """Run a case here and now. Whatever it raises is a verdict.
+
+    Unless ``explained``, a failure comes without its reproducer and the operators on its way, which take more runs.
+    """
     properties.load()
     fell_back = dict(falling_back.counts)
     started = time.perf_counter()
@@ -90,7 +93,7 @@ def run_case(context: Context, case: Case, *, forbid_fallback: bool = False) -> 
     if forbid_fallback and missing and verdict == PASSED:
         verdict, message = FAILED, f"a fallback is forbidden here, and {', '.join(missing)} fell back"
     uses: tuple[str, ...] = ()
-    if verdict in (FAILED, UNSUPPORTED):
+    if explained and verdict in (FAILED, UNSUPPORTED):
         uses = _uses(context, case)
         missing = missing or _unserved(failure)
     return Result(
@@ -98,7 +101,7 @@ def run_case(context: Context, case: Case, *, forbid_fallback: bool = False) -> 
         verdict,
         route=_route(context, case, missing),
         message=message,
-        reproducer=reproduced(context, case, failure) if verdict == FAILED else "",
+        reproducer=reproduced(context, case, failure) if explained and verdict == FAILED else "",
         ulp=ulp,
         seconds=seconds,
         uses=uses,
