@@ -1,0 +1,239 @@
+"""Mutants that nobody thought of: the same few faults in every kernel, and every parameter ignored, one at a time.
+
+They are computed from the kernel table. Where one survives, the samples of its operator are too thin, or a check is;
+which of the two is told by whether the mutant ever gave other bits than the right kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from candelabra.backend import Kernel
+from candelabra.operator.record import OPERATORS, Operator
+from candelabra.operator.schema import DEVICE, DIM, DIMS, DTYPE, OPTIONAL, PLAIN, REQUIRED, SHAPE, Parameter
+
+from candelabra_conformance.mutants.mirror import Image, Mirror
+from candelabra_conformance.mutants.mutant import array_of, payload_of
+from candelabra_conformance.mutants.storage import as_if_contiguous, each_image, is_contiguous
+
+Wrong = Callable[[Mirror, Kernel, tuple[Any, ...]], Any]
+"""What the broken kernel gives: of the right kernel and the arguments."""
+FIXED: Final = (PLAIN, DIM, DIMS, SHAPE, DTYPE, OPTIONAL)
+"""Kinds of parameters that can be ignored: all that are no tensors of their own."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One systematic fault of one kernel."""
+
+    kernel: str
+    name: str
+    wrong: Wrong
+
+    @property
+    def id(self) -> str:
+        """Reads as ``softmax: last element``."""
+        return f"{self.kernel}: {self.name}"
+
+
+class Switch:
+    """A kernel whose fault can be changed, and which notes whether it made a difference."""
+
+    def __init__(self, made: Mirror, right: Kernel) -> None:
+        self.made, self.right = made, right
+        self.fault: Fault | None = None
+        self.differed = False
+
+    def __call__(self, *args: Any) -> Any:
+        if self.fault is None:
+            return self.right(*args)
+        try:
+            out = self.fault.wrong(self.made, self.right, args)
+        except _Refused:
+            self.differed = True
+            raise
+        return out
+
+    def differs(self) -> None:
+        """Noted by a fault that gave something else than is right."""
+        self.differed = True
+
+
+class _Refused(RuntimeError):
+    """What a fault raises where the right kernel would not."""
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
+def _other(value: Any) -> Any:
+    """Another value of the same dtype for each element: finite where it was not."""
+    if value.dtype.kind == "b":
+        return ~value
+    if value.dtype.kind in "iu":
+        return value + value.dtype.type(1)
+    finite = np.isfinite(value)
+    return np.where(finite, value + np.abs(value) + value.dtype.type(1), np.zeros_like(value)).astype(value.dtype)
+
+
+def _element(place: int, least: int) -> Callable[[Any], Any]:
+    def change(array: Any) -> Any:
+        if array.size >= least:
+            flat = array.reshape(-1)
+            flat[place] = _other(flat[place : place + 1 or None])[0]
+        return array
+
+    return change
+
+
+def _negated(array: Any) -> Any:
+    return (
+        ~array
+        if array.dtype.kind == "b"
+        else np.asarray(0 - array).astype(array.dtype)
+        if array.dtype.kind in "iu"
+        else -array
+    )
+
+
+def _half_the_digits(name: str, digits: int) -> Callable[[Any], Any]:
+    def change(array: Any) -> Any:
+        if array.dtype.name != name:
+            return array
+        mantissa, exponent = np.frexp(array)
+        return np.where(
+            np.isfinite(array), np.ldexp(np.rint(mantissa * 2.0**digits) / 2.0**digits, exponent), array
+        ).astype(array.dtype)
+
+    return change
+
+
+RESULTS: Final[dict[str, Callable[[Any], Any]]] = {
+    "last element": _element(-1, 1),
+    "first element of several": _element(0, 2),
+    "last element beyond 16": _element(-1, 17),
+    "negated": _negated,
+    "float64 with half its digits": _half_the_digits("float64", 26),
+    "float32 with half its digits": _half_the_digits("float32", 12),
+    "no dims": lambda array: array if array.ndim else _other(array),
+    "one element": lambda array: _other(array) if array.size == 1 and array.ndim else array,
+}
+"""Faults of the result: what becomes of each of its arrays."""
+
+
+def _of_result(switch: Switch, change: Callable[[Any], Any]) -> Wrong:
+    def one(made: Mirror, out: Image) -> Image:
+        array = array_of(made, out)
+        with np.errstate(all="ignore"):
+            changed = np.asarray(change(array.copy()))
+        if changed.tobytes() == array.tobytes():
+            return out
+        switch.differs()
+        return payload_of(made, changed, out.index)
+
+    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        out = right(*args)
+        return tuple(one(made, o) for o in out) if isinstance(out, tuple) else one(made, out)
+
+    return wrong
+
+
+def _no_elements(switch: Switch) -> Wrong:
+    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        out = right(*args)
+        if any(0 in o.shape for o in (out if isinstance(out, tuple) else (out,))):
+            switch.differs()
+            raise _Refused("a launch over no elements")
+        return out
+
+    return wrong
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+def _strides_ignored(switch: Switch) -> Wrong:
+    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        def look(image: Image) -> Image:
+            return image if is_contiguous(made, image) else as_if_contiguous(made, image)
+
+        return _instead(switch, made, right, args, each_image(args, look))
+
+    return wrong
+
+
+def _parameter_ignored(switch: Switch, place: int, p: Parameter) -> Wrong:
+    pinned: list[Any] = [] if p.default is REQUIRED else [p.default]
+    if p.kind == OPTIONAL:
+        pinned = [None]
+
+    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        if not pinned:
+            pinned.append(args[place])
+        return _instead(switch, made, right, args, (*args[:place], pinned[0], *args[place + 1 :]))
+
+    return wrong
+
+
+def _instead(switch: Switch, made: Mirror, right: Kernel, args: tuple[Any, ...], changed: tuple[Any, ...]) -> Any:
+    """The call with changed arguments; the right one where that is refused, so that no error gives the fault away."""
+    due = right(*args)
+    try:
+        out = right(*changed)
+    except Exception:
+        return due
+    pairs = zip(out, due, strict=True) if isinstance(due, tuple) else [(out, due)]
+    for a, b in pairs:
+        if a.shape != b.shape or array_of(made, a).tobytes() != array_of(made, b).tobytes():
+            switch.differs()
+    return out
+
+
+# -- in place ---------------------------------------------------------------------------------------------------------
+def _not_written(switch: Switch) -> Wrong:
+    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        target = args[0]
+        before = array_of(made, target)
+        copy = payload_of(made, before, target.index)
+        right(copy, *args[1:])
+        if array_of(made, copy).tobytes() != before.tobytes():
+            switch.differs()
+        return target
+
+    return wrong
+
+
+def _written_with(switch: Switch, change: Callable[[Any], Any]) -> Wrong:
+    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        right(*args)
+        array = array_of(made, args[0])
+        changed = np.asarray(change(array.copy()))
+        if changed.tobytes() != array.tobytes():
+            switch.differs()
+            made.reference.copy_(args[0].inner, payload_of(made, changed, args[0].index).inner)
+        return args[0]
+
+    return wrong
+
+
+def faults(name: str, switch: Switch) -> Iterator[Fault]:
+    """The faults of a kernel; ``name`` as in a kernel table."""
+    if name not in OPERATORS:
+        yield Fault(name, "not written", _not_written(switch))
+        yield Fault(name, "last element", _written_with(switch, RESULTS["last element"]))
+        return
+    record: Operator[..., Any] = OPERATORS[name]
+    if not record.view:
+        for words, change in RESULTS.items():
+            yield Fault(name, words, _of_result(switch, change))
+    yield Fault(name, "no elements refused", _no_elements(switch))
+    if any(p.kind not in (*FIXED, DEVICE) for p in record.schema.parameters):
+        yield Fault(name, "strides ignored", _strides_ignored(switch))
+    for place, p in enumerate(record.schema.parameters):
+        if p.kind in FIXED:
+            yield Fault(name, f"{p.name} ignored", _parameter_ignored(switch, place, p))
+
+
+def kernels_of(operator: str, made: Mirror) -> list[str]:
+    """The names in the table that serve an operator: its own and the in-place one."""
+    return [name for name in (operator, operator + "_") if name in made.table]
+
