@@ -147,6 +147,8 @@ def _data(run: Run) -> str:
     texts: dict[str, int] = {"": 0}
     for name in ("message", "reproducer", "blocked_by"):
         columns[name] = [texts.setdefault(getattr(result, name), len(texts)) for result in results]
+    for name in ("missing", "uses"):
+        columns[name] = [texts.setdefault(", ".join(getattr(result, name)), len(texts)) for result in results]
     columns["ulp"] = [_ulp(result.ulp) for result in results]
     data = {"axes": axes, "columns": columns, "texts": list(texts), "bad": sorted(BAD)}
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

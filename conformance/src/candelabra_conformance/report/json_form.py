@@ -32,12 +32,24 @@ COLUMNS: Final = (
     "route",
     "seconds",
     "ulp",
+    "missing",
     "message",
     "blocked_by",
     "reproducer",
+    "uses",
 )
 _REQUIRED: Final = COLUMNS.index("verdict") + 1
-_NOTHING: Final = {"route": "", "seconds": 0, "ulp": None, "message": "", "blocked_by": "", "reproducer": ""}
+_NOTHING: Final[dict[str, Any]] = {
+    "route": "",
+    "seconds": 0.0,
+    "ulp": None,
+    "missing": [],
+    "message": "",
+    "blocked_by": "",
+    "reproducer": "",
+    "uses": [],
+}
+"""What a column says that a row leaves out."""
 _TEXTS: Final = (
     "device",
     "description",
@@ -108,7 +120,7 @@ def _row(result: Result) -> list[Any]:
     case = result.case
     row: list[Any] = [case.operator, case.property, case.dtype, case.layout, case.level, result.verdict]
     row += [result.route, _number(result.seconds), _number(result.ulp)]
-    row += [result.message, result.blocked_by, result.reproducer]
+    row += [list(result.missing), result.message, result.blocked_by, result.reproducer, list(result.uses)]
     while len(row) > _REQUIRED and row[-1] == _NOTHING[COLUMNS[len(row) - 1]]:
         row.pop()
     return row
@@ -197,7 +209,7 @@ def _get(data: Mapping[str, Any], name: str, kind: type, place: str) -> Any:
 
 
 def _texts(data: Mapping[str, Any], name: str) -> list[str]:
-    return [_is(text, str, f"{name}[{at}]") for at, text in enumerate(_get(data, name, list, ""))]
+    return list(_names(_get(data, name, list, ""), name))
 
 
 def _float(value: Any, place: str) -> float:
@@ -217,8 +229,7 @@ def _subject(data: Mapping[str, Any]) -> Subject:
 def _kernel(row: Any, place: str) -> tuple[str, tuple[str, ...]]:
     if not isinstance(row, list) or len(row) != 2:
         raise ReportError(f"{place}: expected [operator, [operators that it unlocks]], got {row!r:.80}")
-    unlocked = [_is(name, str, f"{place}[1][{at}]") for at, name in enumerate(_is(row[1], list, f"{place}[1]"))]
-    return _is(row[0], str, f"{place}[0]"), tuple(unlocked)
+    return _is(row[0], str, f"{place}[0]"), _names(row[1], f"{place}[1]")
 
 
 def _one_of(known: Mapping[Any, Any], kind: type) -> Callable[[Any, str], Any]:
@@ -234,6 +245,10 @@ def _text(value: Any, place: str) -> Any:
     return _is(value, str, place)
 
 
+def _names(value: Any, place: str) -> tuple[str, ...]:
+    return tuple(_is(name, str, f"{place}[{at}]") for at, name in enumerate(_is(value, list, place)))
+
+
 def _optional_float(value: Any, place: str) -> float | None:
     return None if value is None else _float(value, place)
 
@@ -244,6 +259,8 @@ _CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "verdict": _one_of(VERDICTS, str),
     "seconds": _float,
     "ulp": _optional_float,
+    "missing": _names,
+    "uses": _names,
 }
 
 

@@ -209,7 +209,8 @@ function detailOf(at) {
   if (at === undefined) return [];
   const ulp = columns.ulp[at], program = textOf("reproducer", at), message = textOf("message", at);
   const facts = { verdict: nameOf("verdict", at), level: nameOf("level", at), route: nameOf("route", at),
-    "largest error": ulp === null ? "" : `${ulp} ULP`, "blocked by": textOf("blocked_by", at) };
+    "largest error": ulp === null ? "" : `${ulp} ULP`, "blocked by": textOf("blocked_by", at),
+    "without a kernel": textOf("missing", at), "operators used": textOf("uses", at) };
   const told = make("dl");
   for (const [name, value] of Object.entries(facts)) {
     if (value !== "") told.append(make("dt", {}, name), make("dd", {}, String(value)));
