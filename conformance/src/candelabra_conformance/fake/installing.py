@@ -6,7 +6,7 @@ commas between them: ``fake?immutable,-float64,-cumsum``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -94,14 +94,23 @@ def provide(text: str) -> str:
     owner = registry.plugins().get(kind)
     if owner is None and (kind == NAME or wanted.options):
         made = FakeAccelerator(kind, **wanted.options)
-        registry.add_backend(made)
-        _provided[kind] = made, wanted.options
-    elif wanted.options and (kind not in _provided or owner is None or _provided[kind][0] is not owner.backend):
-        raise ValueError(f"options were given for device type {kind!r}, but it has an owner that takes none")
-    elif wanted.options and _provided[kind][1] != wanted.options:
-        raise ValueError(f"device type {kind!r} is there already, with other options: {_provided[kind][1]}")
+        provided[kind] = Provided(made, wanted.options, registry.add_backend(made))
+    elif owner is not None and wanted.options:
+        there = provided.get(kind)
+        if there is None or there.backend is not owner.backend:
+            raise ValueError(f"options were given for device type {kind!r}, but it has an owner that takes none")
+        if there.options != wanted.options:
+            raise ValueError(f"device type {kind!r} is there already, with other options: {there.options}")
     return str(wanted.device)
 
 
-_provided: Final[dict[str, tuple[FakeAccelerator, dict[str, Any]]]] = {}
-"""What :func:`provide` has installed, and with which options."""
+class Provided(NamedTuple):
+    """A fake accelerator that :func:`provide` has installed, its options, and what removes it."""
+
+    backend: FakeAccelerator
+    options: dict[str, Any]
+    remove: Callable[[], None]
+
+
+provided: Final[dict[str, Provided]] = {}
+"""By device type, what :func:`provide` has installed in this process."""

@@ -1,9 +1,9 @@
 """Kernels of a fake device: those of the reference, put off.
 
 A call has to return arrays of the right shape and dtype before anything is computed. They come from running the kernel
-on stand-ins, which cost no memory: tensors of the same shapes full of zeros, then of ones (a divisor may not be 0, an index
-1 may not exist). Where the kernel refuses both, either the shapes are wrong or it needs the values (a Cholesky
-factor of ones does not exist), so it waits for the stream and runs on the true values at once, as a kernel does on real
+on stand-ins, which cost no memory: tensors of the same shapes full of zeros, then of ones (a divisor may not be 0, an
+index 1 may not exist). Where the kernel refuses both, either the shapes are wrong or it needs the values (zeros and
+ones have no Cholesky factor), so it waits for the stream and runs on the true values at once, as a kernel does on real
 devices that has to look at an error code; data-dependent operators always do. What is found is kept per signature.
 """
 

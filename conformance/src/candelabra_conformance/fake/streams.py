@@ -78,7 +78,9 @@ class Stream:
         """An event that is done when all work given so far is."""
         return Event(self, self.submitted)
 
-    record_event = record
+    def record_event(self) -> Event:
+        """PyTorch's name of :meth:`record`."""
+        return self.record()
 
     def wait_event(self, event: Event) -> None:
         """Let what is given from here on run only after ``event``, which may be of another device. Never waits."""

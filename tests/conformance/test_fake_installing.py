@@ -1,0 +1,107 @@
+"""Making the fake accelerator there, in a program and from a command line."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.errors import BackendError, DeviceUnavailable
+from candelabra.plugins import registry
+from candelabra_conformance.fake import FakeAccelerator, installed, parse, provide
+from candelabra_conformance.fake.installing import provided
+
+
+@pytest.fixture
+def clean() -> Iterator[None]:
+    """What `provide` installs is taken away again."""
+    yield
+    while provided:
+        provided.popitem()[1].remove()
+
+
+def test_installed_inside_its_block_only() -> None:
+    """The device type is there, with its name for people, and gone after the block, also after an error."""
+    with installed() as fake:
+        assert registry.backend("fake")[0] is fake
+        assert [str(d) for d in cd.devices() if d.type == "fake"] == ["fake:0", "fake:1"]
+        assert cd.fake.get_device_name(1) == "fake number 1"
+        assert cd.fake.get_device_properties().facts == {"simulated on": "cpu:0"}
+    assert "fake" not in registry.plugins()
+    with pytest.raises(ZeroDivisionError), installed():
+        _ = 1 / 0
+    assert "fake" not in registry.plugins()
+
+
+def test_any_name_and_number_of_devices() -> None:
+    """Several fake types live side by side."""
+    with installed("acme", devices=1), installed("other", devices=3):
+        assert cd.other.device_count() == 3
+        with pytest.raises(DeviceUnavailable, match=r"'acme:1' does not exist: backend 'acme' offers 1 device"):
+            cd.ones(2, device="acme:1")
+        with installed(), pytest.raises(BackendError, match="device type 'fake' already has an owner"), installed():
+            pass
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "options"),
+    [
+        ("fake", "fake", {}),
+        ("fake:1", "fake:1", {}),
+        ("acme:0?immutable", "acme:0", {"immutable": True}),
+        ("fake?synchronous,unpoisoned", "fake", {"asynchronous": False, "poison": False}),
+        ("fake?devices=3,capacity=1000", "fake", {"devices": 3, "capacity": 1000}),
+        ("fake?fail_allocation_after=7", "fake", {"fail_allocation_after": 7}),
+        ("fake?-float64,-complex128", "fake", {"missing_dtypes": ("float64", "complex128")}),
+        ("fake?~float16,-cumsum,-sinh", "fake", {"storage_only": ("float16",), "missing_kernels": ("cumsum", "sinh")}),
+    ],
+)
+def test_options_are_read_from_a_device_name(text: str, device: str, options: dict[str, Any]) -> None:
+    """Each is one of the accelerator's keywords."""
+    wanted = parse(text)
+    assert (str(wanted.device), wanted.options) == (device, options)
+    assert FakeAccelerator(wanted.device.type, **wanted.options).name == wanted.device.type
+
+
+@pytest.mark.parametrize("option", ["nonsense", "-float46", "~cumsum", "devices=two", "capacity", "immutable=1", "~"])
+def test_an_unknown_option_is_refused_with_those_that_there_are(option: str) -> None:
+    """Nothing is ignored."""
+    with pytest.raises(
+        ValueError, match=r"a fake device has no option '.*': it knows immutable, synchronous.*-OPERATOR"
+    ):
+        parse(f"fake?{option}")
+    with pytest.raises(RuntimeError, match="invalid device string"):
+        parse("fake:x?immutable")
+
+
+@pytest.mark.usefixtures("clean")
+def test_provide_installs_what_nobody_owns() -> None:
+    """By the name `fake`, or by another name with options; the device's name is handed back, and works."""
+    name = provide("fake:1")
+    assert name == "fake:1"
+    assert cd.ones(2, device=name).tolist() == [1, 1]
+    assert provide("fake:0") == "fake:0"
+    assert provide("acme?immutable") == "acme"
+    assert registry.backend("acme")[0].capabilities.mutable is False
+    assert provide("acme?immutable") == "acme"
+
+
+@pytest.mark.usefixtures("clean")
+def test_provide_leaves_other_names_alone() -> None:
+    """A device that has an owner, or that nobody knows, is the caller's business."""
+    assert provide("cpu") == "cpu"
+    assert provide("misspelt:0") == "misspelt:0"
+    assert "misspelt" not in registry.plugins()
+
+
+@pytest.mark.usefixtures("clean")
+def test_provide_refuses_options_that_cannot_be_had() -> None:
+    """An owner that is no fake takes none, and a fake that is there keeps its own."""
+    with pytest.raises(
+        ValueError, match="options were given for device type 'cpu', but it has an owner that takes none"
+    ):
+        provide("cpu?immutable")
+    provide("fake?-float64")
+    with pytest.raises(ValueError, match=r"device type 'fake' is there already, with other options: \{'missing_dtyp"):
+        provide("fake?immutable")
+    with installed("acme", immutable=True), pytest.raises(ValueError, match="'acme', but it has an owner that takes"):
+        provide("acme?immutable")
