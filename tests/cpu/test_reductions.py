@@ -146,3 +146,21 @@ def test_a_product_has_the_dtype_that_was_asked_for(dtype: str, size: int) -> No
         found = getattr(cd.ones(size, dtype=cd.int16), name)(dtype=wanted)
         assert found.dtype is wanted
         assert found.numpy().dtype.name == dtype
+
+
+@pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16])
+def test_spreads_of_many_halves_do_not_overflow(dtype: Any) -> None:
+    """Neither the sum of squares nor the count of 100,000 halves fits float16; variance and deviation do."""
+    x = cd.ones(100_000, dtype=dtype)
+    x[::2] = -1
+    assert [x.var().item(), x.std().item(), x.var(correction=0).item()] == [1, 1, 1]
+    assert x.var().dtype is dtype
+
+
+def test_the_body_of_the_mean_computes_halves_in_float32() -> None:
+    """A device without a kernel of its own for the mean gets 2 for 100,000 times 2, not infinity."""
+    from candelabra.operator.record import OPERATORS
+
+    body = OPERATORS["mean"].body
+    assert body is not None
+    assert body(cd.full((100_000,), 2.0, dtype=cd.float16)).item() == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra.dtypes import FLOATING, PYTHON_NAMES
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, float32
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import accumulated, boolean, index, same, to_float
 from candelabra.operator.record import operator
@@ -61,6 +61,8 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     averaged(mean, (input, dim, keepdim, dtype))
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtype)
+    if input.dtype.itemsize == 2:  # neither the sum nor the count may overflow
+        return mean(input.to(float32), dim, keepdim).to(input.dtype)
     return sum(input, dim, keepdim) / count(input.shape, dim)
 
 
@@ -205,6 +207,8 @@ def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
 @operator(reduction, accepts="floating")
 def var(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
     """The variance over ``dim``: squared distances from the mean, summed and divided by ``n - correction``."""
+    if input.dtype.itemsize == 2:  # neither the sum of squares nor the count may overflow
+        return var(input.to(float32), dim, correction=correction, keepdim=keepdim).to(input.dtype)
     n = count(input.shape, dim)
     distance = input - mean(input, dim, True)
     squares = (distance * distance.conj()).real if input.is_complex() else distance * distance
