@@ -67,7 +67,7 @@ class CpuBackend(Backend):
             strides = list(contiguous_strides(shape))
         elif 1 in shape:
             for i in range(len(shape) - 1, -1, -1):
-                if shape[i] == 1 and strides[i] != 0:
+                if shape[i] == 1 and strides[i] == 0:
                     strides[i] = strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 1
         return tuple(strides), 0 if owner is None else (address(payload) - address(storage_of(payload))) // size
 
@@ -116,9 +116,13 @@ def zeros(shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
 
 def storage_of(payload: np.ndarray) -> np.ndarray:
     """The array that owns the memory (or the outermost one over foreign memory)."""
-    while isinstance(payload.base, np.ndarray):
-        payload = payload.base
-    return payload
+    while True:
+        base = payload.base
+        if base is not None and not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # what as_strided() puts between a view and its array
+        if not isinstance(base, np.ndarray):
+            return payload
+        payload = base
 
 
 def _interface_address(payload: np.ndarray) -> int:

@@ -38,6 +38,9 @@ def expand(x: Any, size: tuple[int, ...]) -> Any:
     if lead < 0:
         raise ValueError("fewer sizes than dims")
     steps = [0] * lead
+    for i in range(lead - 1, -1, -1):  # a new axis of size 1 steps over what comes after it, as PyTorch's does
+        if size[i] == 1:
+            steps[i] = size[i + 1] * (steps[i + 1] if i + 1 < lead else x.strides[0])
     for have, want, step in zip(x.shape, size[lead:], x.strides, strict=True):
         if have != want and have != 1:
             raise ValueError("only sizes of 1 expand")
@@ -64,11 +67,14 @@ def squeeze(x: Any, dims: tuple[int, ...]) -> Any:
 
 
 def unsqueeze(x: Any, dim: int) -> Any:
-    """An axis of size 1 put in."""
-    return x[(*_WHOLE[:dim], None, ...)] if dim < len(_WHOLE) else x[(*(slice(None),) * dim, None, ...)]
-
-
-_WHOLE = (slice(None),) * 16
+    """An axis of size 1 put in. Its step is PyTorch's; NumPy's newaxis has a step of 0, that of a repeated axis."""
+    shape, steps = x.shape, x.strides
+    step = shape[dim] * steps[dim] if dim < len(shape) else x.itemsize
+    shape, steps = (*shape[:dim], 1, *shape[dim:]), (*steps[:dim], step, *steps[dim:])
+    try:
+        return np.ndarray(shape, x.dtype, x, 0, steps)
+    except ValueError:  # not in C order
+        return as_strided(x, shape, steps)
 
 
 def view_as_real(x: Any) -> Any:
