@@ -178,7 +178,9 @@ class Mirror(Backend):
         return self.reference.to_dlpack(payload.inner, 0, **{k: v for k, v in options.items() if k != "stream"})
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Any:
-        """Memory of this device type, and that only."""
+        """Memory of this device type, and that only; another mirror's has the same number, but another owner."""
+        if getattr(getattr(source, "device", None), "type", self.name) != self.name:
+            return None
         kind, number = source.__dlpack_device__()
         if (int(kind), int(number)) != (EXTENSION, index):
             return None

@@ -236,4 +236,3 @@ def faults(name: str, switch: Switch) -> Iterator[Fault]:
 def kernels_of(operator: str, made: Mirror) -> list[str]:
     """The names in the table that serve an operator: its own and the in-place one."""
     return [name for name in (operator, operator + "_") if name in made.table]
-
