@@ -1,4 +1,4 @@
-"""Reading and writing by index arrays over any namespace that can assign to ``x[integers]`` in a fresh array.
+"""Reading and writing by index arrays over any namespace.
 
 All of it comes down to three steps on :class:`Rows`: take rows, put rows where no row is named twice, and add rows.
 """
@@ -9,14 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from candelabra_arrayapi.rows import Rows
+from candelabra_arrayapi.rows import Assign, Rows, written
 
 Kernel = Callable[..., Any]
 
 
-def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Kernel]:
-    """The kernels over a namespace; ``dtypes`` maps the core's dtypes to the namespace's."""
-    rows = Rows(xp, dtypes)
+def kernels(
+    xp: Any, dtypes: Mapping[Any, Any], assign: Assign = written, accumulate: Assign | None = None
+) -> dict[str, Kernel]:
+    """The kernels over a namespace; ``dtypes`` maps the core's dtypes to the namespace's.
+
+    ``assign`` and ``accumulate`` write, as :class:`~candelabra_arrayapi.rows.Rows` says.
+    """
+    rows = Rows(xp, dtypes, assign, accumulate)
     along, several = _AlongDim(rows), _AlongDims(rows)
 
     def nonzero(x: Any) -> Any:
@@ -25,14 +30,10 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Kernel]:
         return xp.astype(xp.stack(xp.nonzero(x), axis=1), rows.int64)
 
     def basic_index_adjoint(x: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
-        out = xp.zeros(shape, dtype=x.dtype)
-        out[(*index, ...)] = x
-        return out
+        return assign(xp.zeros(shape, dtype=x.dtype), (*index, ...), x)
 
     def basic_index_scatter(x: Any, src: Any, index: tuple[Any, ...]) -> Any:
-        out = rows.copy(x)
-        out[(*index, ...)] = src
-        return out
+        return assign(rows.copy(x), (*index, ...), src)
 
     return {
         "gather": along.gather, "scatter_add": along.scattering(rows.add, rows.accumulator),
@@ -70,7 +71,7 @@ class _AlongDim:
         x1, i1 = (x, index) if x.ndim and index.ndim else (flat(x), flat(index))
         return xp.reshape(xp.take(flat(x1), self.places(x1.shape, dim, i1)), index.shape)
 
-    def scattering(self, write: Callable[..., None], widen: Callable[[Any], Any]) -> Kernel:
+    def scattering(self, write: Callable[..., Any], widen: Callable[[Any], Any]) -> Kernel:
         """The kernel that writes ``src`` with ``write`` into what ``widen`` makes of ``x``."""
         xp, rows, flat = self.xp, self.rows, self.rows.flat
 
@@ -83,7 +84,7 @@ class _AlongDim:
                 raise ValueError("the index is larger than the source")
             work = flat(widen(x1))
             values = xp.astype(flat(src[tuple(slice(0, n) for n in index.shape)]), work.dtype)
-            write(work, self.places(x1.shape, dim, index), values)
+            work = write(work, self.places(x1.shape, dim, index), values)
             return xp.reshape(rows.narrowed(work, x), x.shape)
 
         return scatter
@@ -108,7 +109,7 @@ class _AlongDim:
         front = xp.moveaxis(rows.accumulator(x1), dim, 0)
         work = xp.reshape(rows.copy(front), (front.shape[0], prod(front.shape[1:])))
         values = xp.astype(xp.reshape(xp.moveaxis(source, dim, 0), (named.shape[0], work.shape[1])), work.dtype)
-        rows.add(work, named, values)
+        work = rows.add(work, named, values)
         return xp.reshape(xp.moveaxis(xp.reshape(rows.narrowed(work, x), front.shape), 0, dim), x.shape)
 
 
@@ -155,7 +156,7 @@ class _AlongDims:
         wide = xp.moveaxis(wide, tuple(range(front, front + len(picked))), tuple(range(len(picked))))
         work = rows.copy(self.as_rows(rows.accumulator(x) if accumulate else x, used, kept))
         values = xp.astype(xp.reshape(wide, (named.shape[0], work.shape[1])), work.dtype)
-        (rows.add if accumulate else rows.put)(work, named, values)
+        work = (rows.add if accumulate else rows.put)(work, named, values)
         order = (*used, *kept)
         turned = xp.reshape(rows.narrowed(work, x), tuple(x.shape[d] for d in order))
         return xp.permute_dims(turned, tuple(order.index(d) for d in range(x.ndim)))
