@@ -1,0 +1,6 @@
+"""Checks for operators of users' own: records, autograd Functions, any function of tensors."""
+
+from candelabra_conformance.opchecking.check import NOT_APPLICABLE, PASSED, OpCheckError, opcheck
+from candelabra_conformance.opchecking.promises import TESTS
+
+__all__ = ["NOT_APPLICABLE", "PASSED", "TESTS", "OpCheckError", "opcheck"]

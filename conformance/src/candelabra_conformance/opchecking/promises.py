@@ -1,0 +1,199 @@
+"""The tests of ``opcheck`` by name. Each takes the subject and returns, or raises what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from candelabra.autograd import no_grad
+from candelabra.tensor import Tensor
+
+from candelabra_conformance.closeness import assert_close
+from candelabra_conformance.layouts import MEMORY, fitted
+from candelabra_conformance.opchecking.derivatives import body, gradient, gradient2
+from candelabra_conformance.opchecking.subject import Subject, given_tensors
+from candelabra_conformance.opchecking.verdicts import Broken, NotApplicable
+from candelabra_conformance.shadowing.answer import answer
+from candelabra_conformance.transport import Array, to_device, to_host
+
+RUNS: Final = 3
+
+
+def inputs(subject: Subject) -> None:
+    """No argument changes, unless the function returns it: then it is an in-place form."""
+    args, kwargs = subject.built()
+    given = given_tensors([args, kwargs])
+    before = [(to_host(t), t._version[0]) for t in given]
+    made = subject.run(args, kwargs)
+    returned = [t for t in given if any(t is m for m in made)]
+    for place, (tensor, (values, version)) in enumerate(zip(given, before, strict=True)):
+        after = to_host(tensor)
+        changed = values.tobytes() != after.tobytes()
+        if any(tensor is r for r in returned) and not changed:
+            continue
+        if changed and not any(tensor is r for r in returned):
+            raise Broken(f"tensor {place} of the arguments was written to, and is not what is returned")
+        if changed and tensor._version[0] == version:
+            raise Broken(f"tensor {place} of the arguments was written to, but its version counter did not move")
+
+
+def result(subject: Subject) -> None:
+    """The results are tensors on the device; a record's have the shape and the dtype of its rules."""
+    args, kwargs = subject.built()
+    made = subject.run(args, kwargs)
+    if not made:
+        raise Broken("nothing is returned that has a tensor in it")
+    for place, tensor in enumerate(made):
+        held = tensor._instance.backend.dtype_of(tensor._payload)
+        if held is not tensor.dtype:
+            raise Broken(f"result {place}: the payload's dtype is {held.name}, the tensor's {tensor.dtype.name}")
+        if tensor._instance is not subject.instance:
+            raise Broken(f"result {place} is on {tensor.device}, not on {subject.instance.device}")
+    if subject.record is not None:
+        _by_the_rules(subject, args, kwargs, made)
+
+
+def _by_the_rules(subject: Subject, args: Any, kwargs: Any, made: tuple[Tensor, ...]) -> None:
+    from candelabra.dispatch.explain import canonical
+    from candelabra.dispatch.promote import common_dtype
+    from candelabra.dtypes import ALL
+
+    record = subject.record
+    assert record is not None
+    given = canonical(record.form("function"), args, kwargs)
+    due = record.rule(record, given)
+    shapes = due if record.schema.result is not None else (due,)
+    named = record.schema.named("dtype")
+    compute = common_dtype(record, given) if given_tensors([args, kwargs]) else ALL[0]
+    for place, (tensor, rule) in enumerate(zip(made, record.results, strict=True)):
+        if due is not None and shapes[place] is not None and tuple(tensor.shape) != tuple(shapes[place]):
+            raise Broken(
+                f"result {place} has shape {list(tensor.shape)}, the rule {record.rule.__name__!r} says "
+                f"{list(shapes[place])}"
+            )
+        if named is None and tensor.dtype is not rule(compute):
+            raise Broken(
+                f"result {place} is {tensor.dtype.name}; computed in {compute.name}, the record says "
+                f"{rule(compute).name}"
+            )
+
+
+def aliasing(subject: Subject) -> None:
+    """What shares memory with an argument is a view of it, and a record's view is one."""
+    args, kwargs = subject.built()
+    given = given_tensors([args, kwargs])
+    made = [t for t in subject.run(args, kwargs) if not any(t is g for g in given)]
+    if not made or not any(t.numel() for t in made):
+        raise NotApplicable("no result but the arguments themselves, or none with elements")
+    if subject.instance.immutable:
+        raise NotApplicable(f"arrays of {subject.instance.device} never change")
+    for place, tensor in enumerate(made):
+        cells = [g for g in given if g._version is tensor._version]
+        if subject.record is not None and subject.record.view and not cells:
+            raise Broken(f"result {place}: the record says view, but it has a version counter of its own")
+        if _reaches(tensor, given) and not cells:
+            raise Broken(f"result {place} shares memory with an argument and is no view of it: writes go unnoticed")
+
+
+def _reaches(tensor: Tensor, given: list[Tensor]) -> bool:
+    """Whether a write into the tensor changes one of the others."""
+    if not tensor.numel() or any(
+        step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)
+    ):
+        return False
+    before = [to_host(g) for g in given]
+    kept = to_host(tensor)
+    with no_grad():
+        tensor.detach().copy_(to_device(_other(kept), tensor._instance))
+    changed = any(to_host(g).tobytes() != b.tobytes() for g, b in zip(given, before, strict=True))
+    with no_grad():
+        tensor.detach().copy_(to_device(kept, tensor._instance))
+    return changed
+
+
+def _other(values: Array) -> Array:
+    """Other values of the same dtype, everywhere."""
+    if values.dtype.kind == "b":
+        return ~values
+    three, five = values.dtype.type(3), values.dtype.type(5)
+    return np.asarray(np.where(np.asarray(values == three), five, three), values.dtype)
+
+
+def inplace(subject: Subject) -> None:
+    """The record's in-place form leaves in the first argument what the function returns, and returns it."""
+    record = subject.record
+    if record is None or not record.inplace:
+        raise NotApplicable("there is no record with an in-place form")
+    args, kwargs = subject.built()
+    want = subject.run(*subject.built())[0]
+    target = args[0]
+    if not isinstance(target, Tensor) or target.shape != want.shape or target.dtype is not want.dtype:
+        raise NotApplicable("the result does not fit into the first argument")
+    version = target._version[0]
+    back = record.form("inplace")(*args, **kwargs)
+    if back is not target:
+        raise Broken("the in-place form does not return its first argument")
+    if target._version[0] == version:
+        raise Broken("the in-place form did not move the version counter")
+    _agree(to_host(target), to_host(want), "the in-place form leaves other values")
+
+
+def determinism(subject: Subject) -> None:
+    """The same call gives the same bits."""
+    if subject.name in subject.instance.backend.capabilities.nondeterministic:
+        raise NotApplicable(f"{subject.instance.device} declares the operator non-deterministic")
+    first = [v.tobytes() for v in subject.values()]
+    for _ in range(RUNS):
+        if [v.tobytes() for v in subject.values()] != first:
+            raise Broken("the same call gave other bits the next time")
+
+
+def layouts(subject: Subject) -> None:
+    """The result does not depend on how the arguments lie in memory."""
+    tried = 0
+    for layout in MEMORY[1:]:
+        call = fitted(subject.call, layout)
+        if call is None:
+            continue
+        tried += 1
+        plain = [to_host(t) for t in subject.run(*subject.built(call=call))]
+        args, kwargs = subject.built(layout=layout, call=call)
+        for got, want in zip([to_host(t) for t in subject.run(args, kwargs)], plain, strict=True):
+            _agree(got, want, f"arguments laid out as {layout!r} give other values")
+    if not tried:
+        raise NotApplicable("no argument has a dimension to be laid out otherwise")
+
+
+def devices(subject: Subject) -> None:
+    """The device's values are the reference's, within the derived bounds of a record, else within the dtype's."""
+    if subject.instance.backend is subject.reference.backend:
+        raise NotApplicable(f"{subject.instance.device} is the reference; name another device")
+    got = subject.values()
+    if subject.record is None:
+        for values, want in zip(got, subject.values(subject.reference), strict=True):
+            _agree(values, want, f"{subject.instance.device} gives other values than the reference")
+        return
+    args, kwargs = subject.call.args, dict(subject.call.kwargs)
+    expected = answer(subject.record, args, kwargs)
+    for place, (values, d) in enumerate(zip(got, expected.dtypes, strict=True)):
+        if values.shape != expected.own[place].shape:
+            raise Broken(f"shape {list(values.shape)}, on the reference {list(expected.own[place].shape)}")
+        bad = expected.wrong(place, values, d)
+        if bad.any():
+            _agree(values, expected.own[place], f"{subject.instance.device} gives other values than the reference")
+            raise Broken(f"{int(bad.sum())} of {bad.size} values are further from the reference than the bound")
+
+
+def _agree(got: Array, want: Array, words: str) -> None:
+    try:
+        assert_close(got, want)
+    except AssertionError as error:
+        raise Broken(f"{words}: {error}") from None
+
+
+TESTS: Final[dict[str, Callable[[Subject], None]]] = {
+    "inputs": inputs, "result": result, "aliasing": aliasing, "inplace": inplace, "determinism": determinism,
+    "layouts": layouts, "devices": devices, "gradient": gradient, "gradient2": gradient2, "body": body,
+}  # fmt: skip
+"""In the order in which they run: what comes first explains what comes later."""

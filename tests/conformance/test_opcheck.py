@@ -1,0 +1,340 @@
+"""``opcheck``: promises of users' own operators, kept and broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.autograd import Function
+from candelabra.operator.promotion import boolean
+from candelabra.operator.record import OPERATORS, operator
+from candelabra.operator.rules import by, like_input, pointwise
+from candelabra.plugins import registry
+from candelabra_conformance.mutants.mirror import Mirror
+from candelabra_conformance.opchecking import TESTS, OpCheckError, opcheck
+
+X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.5]], np.float32)
+Tensor = cd.Tensor
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """Operators that a test declares are gone after it."""
+    before = set(OPERATORS)
+    yield
+    for added in set(OPERATORS) - before:
+        del OPERATORS[added]
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    """A correct second device, added by the test once it has what it needs."""
+    made = Mirror("mirror")
+    removals: list[Callable[[], None]] = []
+    made.add = lambda: removals.append(registry.add_backend(made))  # type: ignore[attr-defined]
+    yield made
+    for remove in removals:
+        remove()
+
+
+class Cube(Function):
+    """x³, as a user writes it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return g * 3 * x * x
+
+
+class WrongCube(Cube):
+    """x³ with the derivative of x²."""
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return g * 2 * x
+
+
+class OnceOnly(Cube):
+    """x³ whose derivative is right, and cannot be differentiated again."""
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return g * 3 * x.detach() * x.detach()
+
+
+def failure(subject: Any, args: Any, test: str, **options: Any) -> str:
+    """The text of one test, which must be the only one that fails."""
+    with pytest.raises(OpCheckError) as caught:
+        opcheck(subject, args, **options)
+    failed = {t: text for t, text in caught.value.results.items() if text != "passed" and "not applicable" not in text}
+    assert test in failed
+    assert f"  {test}: {failed[test]}" in str(caught.value)
+    return failed[test]
+
+
+def test_correct_operators_of_all_kinds_pass(mirror: Any) -> None:
+    """A built-in record, a Function, a plain function, a composite of one's own; on the reference and elsewhere."""
+
+    @operator(pointwise)
+    def softsign_of_mine(x: Tensor) -> Tensor:
+        """x / (1 + |x|)"""
+        return x / (1 + x.abs())
+
+    softsign_of_mine.vjp(x=lambda g, x: g / (1 + x.abs()) ** 2)
+    mirror.add()
+    for device in (None, "mirror"):
+        for subject in ("exp", OPERATORS["mul"], Cube, softsign_of_mine, lambda x: (x * 2, x.sum())):
+            args = (X, X + 3) if subject is OPERATORS["mul"] else (X,)
+            results = opcheck(subject, args, device=device)
+            assert list(results) == list(TESTS)
+            assert results["gradient2"] == "passed"
+            assert results["devices"] == ("passed" if device else results["devices"])
+    assert opcheck(softsign_of_mine, (X,))["body"] == "passed"
+
+
+def test_reasons_are_given_where_there_is_nothing_to_check() -> None:
+    """Not applicable, and why."""
+    results = opcheck("argmax", (X, 1))
+    assert results["gradient"].startswith("not applicable: the record says that it carries no gradient")
+    assert results["body"] == "not applicable: there is no record with a body and a derivative of its own"
+    assert results["inplace"] == "not applicable: there is no record with an in-place form"
+    assert "is the reference; name another device" in results["devices"]
+    integers = opcheck(lambda x: x + 1, (cd.tensor(3),))
+    assert integers["gradient"] == "not applicable: no argument is floating"
+    assert integers["layouts"] == "not applicable: no argument has a dimension to be laid out otherwise"
+    assert opcheck(lambda x: x > 0, (X,))["gradient"] == "not applicable: no result requires grad"
+    assert opcheck(lambda x: x, (X,))["aliasing"].startswith("not applicable: no result but the arguments")
+    assert opcheck("mul", (X[:1], X))["inplace"] == "not applicable: the result does not fit into the first argument"
+
+
+def test_wrong_derivatives_are_found() -> None:
+    """The first; the second alone; one that is missing."""
+    assert "Jacobian mismatch" in failure(WrongCube, (X,), "gradient")
+    results = opcheck(OnceOnly, (X,), raise_exception=False)
+    assert results["gradient"] == "passed"
+    assert "Jacobian mismatch" in results["gradient2"]
+    cut = cd.tensor(X, requires_grad=True)
+    assert failure(lambda x: x.detach(), (cut,), "gradient") == "no result requires grad, though arguments do"
+
+
+def test_record_whose_derivative_is_not_its_bodys_is_found() -> None:
+    """A rule with a wrong factor."""
+
+    @operator(pointwise)
+    def doubled_of_mine(x: Tensor) -> Tensor:
+        """2 x"""
+        return x * 2
+
+    doubled_of_mine.vjp(x=lambda g: g * 2.5)
+    text = failure(doubled_of_mine, (X,), "body")
+    assert text.startswith("the gradient of tensor 0 is not that of the body: the values are not close")
+
+
+def test_gradient_that_only_the_body_has_is_found() -> None:
+    """A rule for one of two inputs only."""
+
+    @operator(pointwise)
+    def product_of_mine(x: Tensor, y: Tensor) -> Tensor:
+        """x y"""
+        return x * y
+
+    product_of_mine.vjp(x=lambda g, y: g * y)
+    assert failure(product_of_mine, (X, X + 1), "body") == (
+        "the gradient of tensor 1 is not that of the body: the record has none"
+    )
+
+
+def test_writing_to_an_argument_is_found() -> None:
+    """Unless it is returned; and a version counter that stands still is found too."""
+
+    def sneaky(x: Tensor) -> Tensor:
+        out = x * 2
+        x.zero_()
+        return out
+
+    assert "tensor 0 of the arguments was written to, and is not what is" in failure(
+        sneaky, (X,), "inputs", tests=["inputs"]
+    )
+    assert opcheck(lambda x: x.mul_(2), (X,), tests=["inputs"]) == {"inputs": "passed"}
+
+    def silent(x: Tensor) -> Tensor:
+        x.data.zero_()
+        return x
+
+    assert "its version counter did not move" in failure(silent, (X,), "inputs", tests=["inputs"])
+
+
+def test_hidden_sharing_of_memory_is_found() -> None:
+    """``.data`` shares memory behind autograd's back; a view does so openly."""
+    assert failure(lambda x: x.data[:1], (X,), "aliasing", tests=["aliasing"]) == (
+        "result 0 shares memory with an argument and is no view of it: writes go unnoticed"
+    )
+    assert opcheck(lambda x: x[:1].T, (X,), tests=["aliasing"]) == {"aliasing": "passed"}
+    assert opcheck("transpose", (X, 0, 1), tests=["aliasing"]) == {"aliasing": "passed"}
+
+
+def test_record_that_says_view_and_copies_is_found(mirror: Any) -> None:
+    """Its result has a version counter of its own."""
+
+    @operator(like_input, view=True)
+    def glance_of_mine(x: Tensor) -> Tensor:
+        """A copy, in truth."""
+        return x.clone()
+
+    assert "the record says view" in failure(glance_of_mine, (X,), "aliasing", tests=["aliasing"])
+
+
+def test_rules_of_a_record_are_held_against_what_comes_out() -> None:
+    """Shape and dtype."""
+
+    @operator(by(lambda x: (*x.shape, 1)))
+    def shape_of_mine(x: Tensor) -> Tensor:
+        """As it is."""
+        return x * 1
+
+    @operator(pointwise, result=boolean)
+    def dtype_of_mine(x: Tensor) -> Tensor:
+        """As it is."""
+        return x * 1
+
+    text = failure(shape_of_mine, (X,), "result", tests=["result"])
+    assert text == "result 0 has shape [2, 3], the rule '<lambda>' says [2, 3, 1]"
+    text = failure(dtype_of_mine, (X,), "result", tests=["result"])
+    assert text == "result 0 is float32; computed in float32, the record says bool"
+    assert "nothing is returned" in failure(lambda x: None, (X,), "result", tests=["result"])
+
+
+def test_payload_of_another_dtype_is_found(mirror: Any) -> None:
+    """A kernel that returns float64 for float32."""
+
+    def wider(kernel: Any) -> Any:
+        def run(x: Any) -> Any:
+            made = kernel(x)
+            made.inner = made.inner.astype(np.float64)
+            return made
+
+        return run
+
+    mirror.table["exp"] = wider(mirror.table["exp"])
+    mirror.add()
+    text = failure("exp", (X,), "result", tests=["result"], device="mirror")
+    assert text == "result 0: the payload's dtype is float64, the tensor's float32"
+
+
+def test_result_on_another_device_is_found(mirror: Any) -> None:
+    """A function that forgets where its argument is."""
+    mirror.add()
+    host = registry.reference_device()
+    text = failure(lambda x: cd.ones(1, device=host), (X,), "result", tests=["result"], device="mirror")
+    assert text == f"result 0 is on {host}, not on mirror:0"
+
+
+def test_other_values_on_another_device_are_found(mirror: Any) -> None:
+    """Of a record within the derived bounds, of a function within its dtype's tolerances; shapes too."""
+    kernel = mirror.table["exp"]
+
+    def wrong(x: Any) -> Any:
+        made = kernel(x)
+        made.inner *= np.float32(1.01)
+        return made
+
+    mirror.table["exp"] = wrong
+    mirror.add()
+    for subject in ("exp", lambda x: x.exp()):
+        text = failure(subject, (X,), "devices", tests=["devices"], device="mirror")
+        assert text.startswith("mirror:0 gives other values than the reference: the values are not close")
+
+
+def test_kernels_that_depend_on_layout_are_found(mirror: Any) -> None:
+    """Wrong on transposed arguments only."""
+    kernel = mirror.table["exp"]
+
+    def wrong(x: Any) -> Any:
+        made = kernel(x)
+        if not x.inner.flags.c_contiguous:
+            made.inner += 1
+        return made
+
+    mirror.table["exp"] = wrong
+    mirror.add()
+    text = failure("exp", (X,), "layouts", tests=["layouts"], device="mirror")
+    assert text.startswith("arguments laid out as 'transposed' give other values: ")
+
+
+def test_non_determinism_is_found() -> None:
+    """A function that counts its calls."""
+    calls: list[int] = []
+
+    def counting(x: Tensor) -> Tensor:
+        calls.append(1)
+        return x + len(calls)
+
+    assert failure(counting, (X,), "determinism", tests=["determinism"]) == (
+        "the same call gave other bits the next time"
+    )
+
+
+def test_in_place_forms_are_held_against_the_function(mirror: Any) -> None:
+    """Values differ where the kernel that writes is wrong."""
+    kernel = mirror.table["exp_"]
+
+    def wrong(x: Any) -> Any:
+        kernel(x)
+        x.inner[0] += 1
+
+    mirror.table["exp_"] = wrong
+    mirror.add()
+    text = failure("exp", (X,), "inplace", tests=["inplace"], device="mirror")
+    assert text.startswith("the in-place form leaves other values: the values are not close")
+
+
+def test_errors_of_the_operator_are_its_results() -> None:
+    """What the operator raises is the test's text."""
+
+    def raising(x: Tensor) -> Tensor:
+        raise KeyError("mine")
+
+    results = opcheck(raising, (X,), raise_exception=False)
+    assert results["result"] == "KeyError: 'mine'"
+
+
+def test_tensors_that_require_grad_are_the_ones_differentiated() -> None:
+    """The second argument's derivative is wrong here, and nobody asked for it; arguments stay as they were."""
+
+    class Half(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+            return x + y
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Any:
+            return g, g * 7
+
+    x, y = cd.tensor(X, requires_grad=True), cd.tensor(X)
+    assert opcheck(Half, (x, y))["gradient"] == "passed"
+    assert "Jacobian mismatch" in failure(Half, (X, X + 1), "gradient")
+    assert x.grad is None
+    assert np.array_equal(x.detach().numpy(), X)
+
+
+def test_devices_without_float64_have_their_gradients_checked_all_the_same(lantern: object) -> None:
+    """On the reference, in float64."""
+    assert opcheck("exp", (X,), device="lantern:0")["gradient"] == "passed"
+
+
+def test_mistakes_in_the_call_are_told() -> None:
+    """A test that does not exist, and a subject that is no operator."""
+    with pytest.raises(ValueError, match="there is no test 'speed'; tests are inputs, result"):
+        opcheck("exp", (X,), tests=["speed"])
+    with pytest.raises(TypeError, match="expects an operator, its name, an autograd Function or a function, got 3"):
+        opcheck(3, (X,))

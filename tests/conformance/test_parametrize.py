@@ -1,0 +1,92 @@
+"""Tests that run once per installed device."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.errors import DeviceUnavailable
+from candelabra.plugins import registry
+from candelabra_conformance.mutants.mirror import Mirror
+from candelabra_conformance.parametrize import devices, each_device
+
+HOST = registry.reference_device()
+
+
+class Driverless(Mirror):
+    """A backend whose driver is not there."""
+
+    def devices(self) -> Any:
+        raise DeviceUnavailable("no driver: install acme-driver 7 or later")
+
+
+class Crashing(Mirror):
+    """A backend that cannot even count its devices."""
+
+    def devices(self) -> Any:
+        raise OSError("libacme.so: cannot open")
+
+
+@pytest.fixture
+def several() -> Iterator[None]:
+    """Two devices of one kind, and backends without any."""
+    removals: list[Callable[[], None]] = [
+        registry.add_backend(b) for b in (Mirror("acme"), Driverless("bare"), Crashing("crashing"))
+    ]
+    yield
+    for remove in removals:
+        remove()
+
+
+def marks_of(decorator: Callable[..., Any]) -> dict[str, list[str]]:
+    """The ids of a parametrisation, and the reasons why each is skipped."""
+
+    def test(device: str) -> None:
+        """Nothing."""
+
+    (mark,) = decorator(test).pytestmark
+    assert mark.args[0] == "device"
+    return {p.id: [m.kwargs["reason"] for m in p.marks] for p in mark.args[1]}
+
+
+def test_devices_are_those_that_work(several: None) -> None:
+    """Every index of a type; a backend that fails to say is left out."""
+    assert [d for d in devices() if d.startswith(("acme", "bare", "crash"))] == ["acme:0", "acme:1"]
+    assert str(HOST) in devices()
+
+
+def test_each_device_is_a_test_and_missing_ones_say_why(several: None) -> None:
+    """Ids are names; a missing driver is a skip with its reason."""
+    found = marks_of(each_device(excluding=[HOST.type]))
+    assert {k: v for k, v in found.items() if k[:4] in ("acme", "bare", "cras")} == {
+        "acme:0": [], "acme:1": [], "bare": ["no driver: install acme-driver 7 or later"],
+        "crashing": ["OSError: libacme.so: cannot open"],
+    }  # fmt: skip
+
+
+def test_devices_can_be_chosen(several: None) -> None:
+    """By type or by name; one of each type; and one that is asked for and not installed is a skip."""
+    assert list(marks_of(each_device(only=["acme"]))) == ["acme:0", "acme:1"]
+    assert list(marks_of(each_device(only=["acme"], excluding=["acme:0"]))) == ["acme:1"]
+    assert list(marks_of(each_device(only=["acme", "bare"], first=True))) == ["acme:0", "bare"]
+    (reason,) = marks_of(each_device(only=["nowhere"]))["nowhere"]
+    assert reason.startswith("no backend is installed for device type 'nowhere'")
+
+
+def test_nothing_installed_is_a_skip_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No backend at all: the test is there, skipped, and says how to install one."""
+    monkeypatch.setattr(registry, "_plugins", {})
+    (reason,) = marks_of(each_device())["none"]
+    assert reason.startswith("no backend is installed")
+
+
+def test_contradiction_is_refused() -> None:
+    """A name cannot be wanted and not wanted."""
+    with pytest.raises(ValueError, match=r"each_device\(\): 'acme' is both in only and in excluding"):
+        each_device(only=["acme"], excluding=["acme"])
+
+
+@each_device(only=[HOST.type], argument="where")
+def test_argument_can_have_another_name(where: str) -> None:
+    """The decorated test gets the device's name."""
+    assert str(cd.ones(1, device=where).device) == where
