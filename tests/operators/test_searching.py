@@ -9,6 +9,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra.families.histograms import tally
 from candelabra.families.searching import sorted_place
 
 from tests.operators.comparing import close, same
@@ -82,6 +83,18 @@ def test_unravel_index_is_numpys() -> None:
         same(found, expected, cd.int64)
     same(cd.unravel_index(cd.tensor(3), 4)[0], 3)
     same(cd.unravel_index(cd.tensor([250], dtype=cd.uint8), (1000, 2))[0], [125])
+
+
+@pytest.mark.parametrize("device", ["cpu", "lantern"])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "int64"])
+def test_tallies_of_whole_weights_are_int64(lantern: Any, dtype: str, device: str) -> None:
+    """As sums of integers are anywhere; complex weights are refused."""
+    places, weights = cd.tensor([1, 1, 0], device=device), cd.ones(3, device=device)
+    found = tally.function(places, weights.to(getattr(cd, dtype)), 3)
+    assert found.dtype is cd.int64
+    assert found.tolist() == [1, 2, 0]
+    with pytest.raises(NotImplementedError, match="\"tally\" not implemented for 'ComplexFloat'"):
+        tally.function(places, weights.to(cd.complex64), 3)
 
 
 # -- counting ---------------------------------------------------------------------------------------------------------

@@ -138,11 +138,11 @@ def _first_ties(ties: Any, spots: Any, size: int, k: int) -> Any:
 
 
 def tally(places: Any, weights: Any, size: int) -> Any:
-    """Counts, or sums of weights in float64, of the numbers below ``size``."""
+    """Counts, or sums of weights in float64 (of integers in int64), of the numbers below ``size``."""
     if weights is None:
         return np.bincount(places, minlength=size)
-    if weights.dtype.kind in "iu":
-        total = np.zeros(size, weights.dtype)
+    if weights.dtype.kind in "biu":
+        total = np.zeros(size, np.int64)
         np.add.at(total, places, weights)
         return total
     return np.bincount(places, weights, size).astype(weights.dtype, copy=False)

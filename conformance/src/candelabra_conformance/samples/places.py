@@ -19,7 +19,7 @@ REDUCTIONS: Final = ("prod", "amax", "amin")
 
 @inputs("scatter_extreme")
 def scattered(t: Maker) -> Iterator[Sample]:
-    """Several elements to one place, none to others; with what is there and without; indices smaller than the tensor."""
+    """Several elements to one place, none to others; with what is there and without; indices of fewer."""
     for reduce in REDUCTIONS[:1] if t.is_complex else REDUCTIONS:
         for own in (True, False):
             note = f"{reduce} {own}"

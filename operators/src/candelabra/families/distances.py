@@ -180,7 +180,7 @@ def _angles(x1: Tensor, x2: Tensor, dim: int, _: float) -> tuple[int, ...]:
     return tuple(s for i, s in enumerate(shape) if i != d)
 
 
-@operator(_angles, promote=to_float, method=False)
+@operator(_angles, promote=to_float, accepts="real", method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both lengths.
 

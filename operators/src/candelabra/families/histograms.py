@@ -31,6 +31,8 @@ def tally(places: Index, weights: Tensor | None, size: int) -> Tensor:
     """How often each number below ``size`` is in the vector ``places``, or the sum of the weights that stand there."""
     if weights is None:
         weights = creation.full(tuple(places.shape), 1, dtype=int64, device=places.device)
+    elif weights.dtype.category <= INTEGER:
+        weights = weights.to(int64)
     zeros = creation.full((size,), 0, dtype=weights.dtype, device=places.device)
     return zeros.index_add(0, places, weights)
 

@@ -1,0 +1,66 @@
+"""Distances between points, and cosines of angles: NumPy, pair by pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from candelabra_conformance.references.registry import reference
+
+Array = np.ndarray[Any, Any]
+
+
+def _differences(x1: Array, x2: Array) -> Any:
+    return x1[..., :, None, :] - x2[..., None, :, :]
+
+
+def _norm(d: Array, p: float) -> Any:
+    size = np.abs(d)
+    if not d.shape[-1]:
+        return size.sum(-1)
+    if p == 0:
+        return (size != 0).sum(-1).astype(size.dtype)
+    return size.max(-1) if np.isinf(p) else (size**p).sum(-1) ** (1 / size.dtype.type(p))
+
+
+@reference("distances", extended=True)
+def distances(x1: Array, x2: Array, p: float) -> Array:
+    """The norms of all differences."""
+    return np.asarray(_norm(_differences(x1, x2), p))
+
+
+@reference("euclidean_distances", extended=True)
+def euclidean(x1: Array, x2: Array) -> Array:
+    """The roots of the sums of squared differences: no matrix product, which loses digits."""
+    return np.asarray(_norm(_differences(x1, x2), 2))
+
+
+@reference("distances_backward", extended=True)
+def distances_backward(grad: Array, x1: Array, x2: Array, out: Array, p: float) -> Array:
+    """The slope of each norm by each difference, times the gradients, summed over the second points."""
+    d = _differences(x1, x2)
+    size, length = np.abs(d), _norm(d, p)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if p == 0:
+            slope = np.zeros_like(d)
+        elif np.isinf(p):
+            slope = np.sign(d) * (size == length)
+        else:
+            slope = np.sign(d) * (size / length) ** (p - 1)
+    return np.asarray((grad[..., None] * np.where(length == 0, 0, slope)).sum(-2))
+
+
+@reference("pdist", extended=True)
+def pdist(input: Array, p: float) -> Array:
+    """The pairs above the diagonal, row by row."""
+    rows, columns = np.triu_indices(len(input), 1)
+    return np.asarray(_norm(input[rows] - input[columns], p))
+
+
+@reference("cosine_similarity", extended=True)
+def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Array:
+    """The dot product, divided by both lengths, or by ``eps`` where one is shorter."""
+    a, b = np.broadcast_arrays(x1, x2)
+    lengths = [np.maximum(np.sqrt((np.abs(x) ** 2).sum(dim)), eps) for x in (a, b)]
+    return np.asarray((a * b).sum(dim) / (lengths[0] * lengths[1]))

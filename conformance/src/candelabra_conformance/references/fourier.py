@@ -1,0 +1,135 @@
+"""Fourier transforms by their definition: a sum over all points for each point, no fast algorithm."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from candelabra_conformance.references.registry import reference, references
+
+Array = np.ndarray[Any, Any]
+
+SWAPPED: Final = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _complex(x: Array) -> Array:
+    return x.astype(np.result_type(x.dtype, np.complex64))
+
+
+def _points(n: int, like: Array, forward: bool) -> Any:
+    """The matrix of ``exp(∓2 pi i j k / n)``, from a table of n numbers, so that no angle is large."""
+    real = like.real.dtype.type
+    angles = np.arange(n).astype(real) * (8 * np.arctan(real(1)) / real(n))
+    table = np.cos(angles) + (-1j if forward else 1j) * np.sin(angles)
+    return table.astype(like.dtype)[np.outer(np.arange(n), np.arange(n)) % n]
+
+
+def _summed(x: Array, dims: tuple[int, ...], forward: bool) -> Array:
+    for d in dims:
+        x = np.moveaxis(np.moveaxis(x, d, -1) @ _points(x.shape[d], x, forward), -1, d)
+    return x
+
+
+def _scale(count: int, norm: str, forward: bool, like: Array) -> Any:
+    """What is divided by: the count in one direction, its root in both, or nothing."""
+    divided = norm == "ortho" or (norm == "forward") == forward
+    number = like.real.dtype.type(count if divided else 1)
+    return np.sqrt(number) if norm == "ortho" else number
+
+
+def _counted(x: Array, dims: tuple[int, ...]) -> int:
+    return int(np.prod([x.shape[d] for d in dims]))
+
+
+@reference("fft_c2c", extended=True)
+def complex_to_complex(input: Array, dim: tuple[int, ...], norm: str, forward: bool) -> Array:
+    """Dim by dim."""
+    out = _summed(_complex(input), dim, forward)
+    return np.asarray(out / _scale(_counted(input, dim), norm, forward, out))
+
+
+@reference("fft_r2c", extended=True)
+def real_to_complex(input: Array, dim: tuple[int, ...], norm: str, onesided: bool) -> Array:
+    """All points, of which a half may be left out."""
+    out = complex_to_complex(input, dim, norm, True)
+    return out.take(np.arange(input.shape[dim[-1]] // 2 + 1), dim[-1]) if onesided else out
+
+
+@reference("fft_c2r", extended=True)
+def complex_to_real(input: Array, dim: tuple[int, ...], norm: str, size: int) -> Array:
+    """The other dims back first; in the last one the half is made whole by conjugates, its ends made real."""
+    x = _summed(_complex(input), dim[:-1], False)
+    half = np.moveaxis(x, dim[-1], -1).copy()
+    half[..., 0] = half[..., 0].real
+    if size % 2 == 0:
+        half[..., -1] = half[..., -1].real
+    whole = np.concatenate([half, np.conj(half[..., (size - 1) // 2 : 0 : -1])], -1)
+    out = np.moveaxis((whole @ _points(size, whole, False)).real, -1, dim[-1])
+    return np.asarray(out / _scale(_counted(out, dim), norm, False, out))
+
+
+# -- what users call --------------------------------------------------------------------------------------------------
+def _resized(x: Array, dims: tuple[int, ...], sizes: list[int]) -> Array:
+    """Each dim cut, or filled up with zeros at its end."""
+    for d, n in zip(dims, sizes, strict=True):
+        x = x.take(np.arange(min(n, x.shape[d])), d)
+        missing = [(0, n - x.shape[d] if i == d else 0) for i in range(x.ndim)]
+        x = np.pad(x, missing)
+    return x
+
+
+def _dims(x: Array, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int | None]]:
+    """The dims, counted from the first, and the size that is asked for in each."""
+    sizes = None if s is None else [s] if isinstance(s, int) else list(s)
+    if dim is None:
+        dims = list(range(x.ndim - (x.ndim if sizes is None else len(sizes)), x.ndim))
+    else:
+        dims = [dim] if isinstance(dim, int) else list(dim)
+    wanted: list[int | None] = [None] * len(dims) if sizes is None else [None if n == -1 else n for n in sizes]
+    return tuple(d % x.ndim for d in dims), wanted
+
+
+def _forth(forward: bool) -> Any:
+    def transformed(input: Array, s: Any, dim: Any, norm: str | None) -> Array:
+        dims, wanted = _dims(input, s, dim)
+        sizes = [input.shape[d] if n is None else n for d, n in zip(dims, wanted, strict=True)]
+        return complex_to_complex(_resized(input, dims, sizes), dims, norm or "backward", forward)
+
+    return transformed
+
+
+def _halved(hermitian: bool) -> Any:
+    """From real numbers; of a Hermitian signal's inverse transform the conjugate, and the other norm."""
+
+    def transformed(input: Array, s: Any, dim: Any, norm: str | None) -> Array:
+        dims, wanted = _dims(input, s, dim)
+        sizes = [input.shape[d] if n is None else n for d, n in zip(dims, wanted, strict=True)]
+        mode = norm or "backward"
+        x = _resized(input, dims, sizes)
+        out = real_to_complex(x, dims, SWAPPED[mode] if hermitian else mode, True)
+        return np.conj(out) if hermitian else out
+
+    return transformed
+
+
+def _whole(hermitian: bool) -> Any:
+    """To real numbers; of a Hermitian signal the conjugate's, with the other norm."""
+
+    def transformed(input: Array, s: Any, dim: Any, norm: str | None) -> Array:
+        dims, wanted = _dims(input, s, dim)
+        sizes = [input.shape[d] if n is None else n for d, n in zip(dims, wanted, strict=True)]
+        last = wanted[-1]
+        size = 2 * (input.shape[dims[-1]] - 1) if last is None else last
+        x = _resized(np.conj(input) if hermitian else input, dims, [*sizes[:-1], size // 2 + 1])
+        mode = norm or "backward"
+        return complex_to_real(x, dims, SWAPPED[mode] if hermitian else mode, size)
+
+    return transformed
+
+
+NAMED: Final = {
+    "fft": _forth(True), "ifft": _forth(False), "rfft": _halved(False), "ihfft": _halved(True),
+    "irfft": _whole(False), "hfft": _whole(True),
+}  # fmt: skip
+references({f"fft_{name}{ending}": f for name, f in NAMED.items() for ending in ("", "2", "n")}, extended=True)

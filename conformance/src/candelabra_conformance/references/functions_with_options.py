@@ -1,0 +1,51 @@
+"""Elementwise functions that take more than tensors: SciPy's."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from candelabra_conformance.references.registry import reference
+
+Array = np.ndarray[Any, Any]
+special: Final[Any] = import_module("scipy.special")  # which has no types
+
+
+def _floating(x: Array) -> Array:
+    return x.astype(np.float64) if x.dtype.kind in "biu" else x
+
+
+@reference("logit")
+def logit(input: Array, eps: float | None) -> Array:
+    """SciPy's, of what is limited first."""
+    whole = _floating(input)
+    return np.asarray(special.logit(whole if eps is None else np.clip(whole, eps, 1 - eps)))
+
+
+@reference("nan_to_num")
+def nan_to_num(input: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    """NumPy's."""
+    return np.asarray(np.nan_to_num(input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf))
+
+
+@reference("mvlgamma")
+def mvlgamma(input: Array, p: int) -> Array:
+    """The sum of the logarithms of ``gamma(input - j / 2)``, each of SciPy's."""
+    whole = _floating(input)
+    total = p * (p - 1) / 4 * np.log(np.pi)
+    return np.asarray(sum(special.gammaln(whole - j / 2) for j in range(p)) + total)
+
+
+@reference("polygamma_of")
+def polygamma(input: Array, n: int) -> Array:
+    """SciPy's."""
+    return np.asarray(special.polygamma(n, _floating(input)))
+
+
+@reference("frexp")
+def frexp(input: Array) -> tuple[Array, ...]:
+    """NumPy's."""
+    mantissa, exponent = np.frexp(input)
+    return np.asarray(mantissa), np.asarray(exponent)

@@ -1,0 +1,41 @@
+"""Scattered products and extremes one by one, triangles, bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.references.registry import reference
+
+Array = np.ndarray[Any, Any]
+
+COMBINED: Final[dict[str, Any]] = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+@reference("scatter_extreme")
+def scatter_extreme(input: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
+    """Element by element; where what is there does not count, the first one takes its place."""
+    out, fresh = np.atleast_1d(input.copy()), np.full(np.atleast_1d(input).shape, not include_self)
+    places, source = np.atleast_1d(index), np.atleast_1d(src)
+    for i in np.ndindex(*places.shape):
+        there = list(i)
+        there[dim] = places[i]
+        at = tuple(there)
+        out[at] = source[i] if fresh[at] else COMBINED[reduce](out[at], source[i])
+        fresh[at] = False
+    return out.reshape(input.shape)
+
+
+@reference("triangle_indices")
+def triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any, device: Any) -> Array:
+    """NumPy's."""
+    made = np.triu_indices if upper else np.tril_indices
+    return np.stack(made(row, offset, col)).astype(host_dtype(dtype))
+
+
+@reference("view_dtype")
+def view_dtype(input: Array, dtype: Any) -> Array:
+    """The same bytes."""
+    return np.ascontiguousarray(input).reshape(input.shape).view(host_dtype(dtype))

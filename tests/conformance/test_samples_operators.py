@@ -1,0 +1,184 @@
+"""Samples and references of the operators distribution, each held against the other on the reference device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.dtypes import ALL, FLOATING, dtype
+from candelabra.operator.accepts import refusal
+from candelabra.operator.record import OPERATORS, Operator
+from candelabra.operator.schema import DEVICE, OPERAND, TENSOR
+from candelabra.plugins.registry import reference_device
+from candelabra_conformance.references import registry as references
+from candelabra_conformance.samples import registry
+from candelabra_conformance.samples.fft import REAL_ONLY
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.sample import HERE, Sample, mapped
+
+registry.load()
+references.load()
+PACKAGES = ("candelabra.families", "candelabra.linalg", "candelabra.fft", "candelabra.special")
+REFERENCE = str(reference_device())
+
+
+def is_plain(op: Operator[..., Any]) -> bool:
+    """Whether samples follow from the record: pointwise, and of tensors alone."""
+    return getattr(op.rule, "pointwise", False) and all(p.kind in (TENSOR, OPERAND) for p in op.schema.parameters)
+
+
+NAMES = sorted(n for n, op in OPERATORS.items() if op.declared.__module__.startswith(PACKAGES) and not is_plain(op))
+TRANSFORMS = [n for n in NAMES if n.startswith("fft_") and OPERATORS[n].body is not None]
+HALVES = {"float16", "bfloat16"}
+COMPLEX = {"complex64", "complex128"}
+REFUSED_BY_BODY: dict[str, set[str]] = {
+    **{n: HALVES | (COMPLEX if n in REAL_ONLY else set()) for n in TRANSFORMS},
+    "pdist": {d.name for d in ALL if d.category != FLOATING},
+    "pseudo_inverse": {d.name for d in ALL if d.category < FLOATING} | HALVES,
+    "topk": {"bool"},
+    "linalg_cross": {"bool"},
+}
+"""Dtypes that the record does not refuse, but what it is made of does."""
+
+
+def taken(name: str, d: dtype) -> bool:
+    """Whether an operator takes a dtype."""
+    op = OPERATORS[name]
+    try:
+        computed = op.promote(d)
+    except RuntimeError:
+        return False
+    return refusal(op, computed) is None and d.name not in REFUSED_BY_BODY.get(name, ())
+
+
+def maker(name: str, d: dtype | str) -> Maker:
+    """What a generator is given."""
+    return Maker(name, d, *registry.DOMAINS.get(name, ()))
+
+
+def tensor(x: np.ndarray[Any, Any]) -> Any:
+    """A tensor on the reference device."""
+    return cd.tensor(x.astype(np.float32)).to(cd.bfloat16) if x.dtype.name == "bfloat16" else cd.tensor(x)
+
+
+def here(value: Any) -> Any:
+    """The arguments with tensors for arrays, and the device where it is asked for."""
+    if isinstance(value, dict):
+        return {name: here(part) for name, part in value.items()}
+    return REFERENCE if value is HERE else mapped(value, tensor)
+
+
+def called(name: str, s: Sample) -> Any:
+    """The result on the reference device."""
+    return OPERATORS[name].function(*map(here, s.args), **here(dict(s.kwargs)))
+
+
+def bound(name: str, s: Sample) -> list[Any]:
+    """The arguments by position, as a reference takes them."""
+    given, rest = iter(s.args), dict(s.kwargs)
+    missing = object()
+    out = []
+    for p in OPERATORS[name].schema.parameters:
+        value = missing if p.keyword_only else next(given, missing)
+        out.append(rest.pop(p.name, p.default) if value is missing else value)
+    assert next(given, missing) is missing
+    assert not rest
+    return out
+
+
+def parts(value: Any) -> tuple[Any, ...]:
+    """The outputs, one or several."""
+    return tuple(value) if isinstance(value, tuple) else (value,)
+
+
+def of(s: Sample, value: Any) -> tuple[Any, ...]:
+    """Of a result, of tensors or of arrays, what is compared."""
+    if s.of is not None:
+        tensors = [tensor(np.asarray(v)) if isinstance(v, (np.ndarray, np.generic)) else v for v in parts(value)]
+        value = s.of(tuple(tensors) if isinstance(value, tuple) else tensors[0])
+    return tuple(np.asarray(v.detach().numpy() if hasattr(v, "_payload") else v) for v in parts(value))
+
+
+def ordinary(name: str, d: dtype | str) -> Iterator[Sample]:
+    """Every ordinary call."""
+    for generator in registry.INPUTS[name]:
+        yield from generator(maker(name, d))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_operator_has_samples_for_each_dtype_that_it_takes(name: str) -> None:
+    """No generator is empty, every call works, and none does in the dtypes that are not taken."""
+    for d in ALL:
+        for generator in registry.INPUTS[name]:
+            samples = list(generator(maker(name, d)))
+            assert samples
+            if not taken(name, d):
+                with pytest.raises((RuntimeError, NotImplementedError, TypeError)):
+                    called(name, samples[0])
+                continue
+            for s in samples:
+                found = of(s, called(name, s))
+                assert all(isinstance(part, np.ndarray) for part in found)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in registry.MISTAKES if n in NAMES))
+def test_every_mistake_is_refused_in_words(name: str) -> None:
+    """In each of three dtypes a call raises one of the classes that users may expect, with a text."""
+    for d in ("float32", "float64", "int64"):
+        for generator in registry.MISTAKES[name]:
+            samples = list(generator(maker(name, d)))
+            assert samples
+            for s in samples:
+                with pytest.raises((RuntimeError, IndexError, TypeError, ValueError)) as raised:
+                    called(name, s)
+                assert " " in str(raised.value), s.note
+
+
+TOLERANCES = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-11, "complex128": 1e-11}
+"""Of results, beside the largest of their elements. Sums of 50,000 elements and conditions of 40 are among them."""
+
+
+@pytest.mark.parametrize("d", ["float64", "complex128", "int64", "bool"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reference_device_agrees_with_numpy(name: str, d: str) -> None:
+    """In ordinary calls and in special ones: shapes, and values; NaN and infinities in the same places."""
+    if not taken(name, next(known for known in ALL if known.name == d)):
+        assert references.REFERENCES[name]
+        return
+    for generator in chain(registry.INPUTS[name], registry.SPECIAL.get(name, ())):
+        for s in generator(maker(name, d)):
+            with np.errstate(all="ignore"):
+                expected = of(s, references.REFERENCES[name](*bound(name, s)))
+            for found, right in zip(of(s, called(name, s)), expected, strict=True):
+                assert found.shape == right.shape, s.note
+                close(found, right, s)
+
+
+def close(found: np.ndarray[Any, Any], right: np.ndarray[Any, Any], s: Sample) -> None:
+    """Equal, or as close as the dtype of the result allows."""
+    tolerance = TOLERANCES.get(found.dtype.name, 0)
+    finite = np.abs(right[np.isfinite(right)])
+    largest = float(finite.max(initial=1)) if tolerance else 0
+    message = f"{s.kind} {s.note}"
+    np.testing.assert_allclose(found, right, tolerance, tolerance * largest, equal_nan=True, err_msg=message)
+
+
+SINGLE = {("linalg_lu_factor_ex", "pivot"): "no device has to factorize without pivoting; the reference refuses"}
+"""Parameters of which there is one value to try."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_takes_two_values(name: str) -> None:
+    """Over the samples in three dtypes, told apart by what they print as; arrays by their shapes and elements."""
+    seen: dict[str, set[str]] = {p.name: set() for p in OPERATORS[name].schema.parameters if p.kind != DEVICE}
+    for d in ("float64", "complex128", "int64"):
+        for s in ordinary(name, d):
+            for p, value in zip(OPERATORS[name].schema.parameters, bound(name, s), strict=True):
+                if p.kind != DEVICE:
+                    seen[p.name].add(repr(mapped(value, lambda x: (x.shape, x.tobytes()))))
+    few = {p for p, values in seen.items() if len(values) < 2}
+    assert few == {p for op, p in SINGLE if op == name}
