@@ -11,13 +11,16 @@ from candelabra_conformance.tolerance import bound, rounded, unit_in_last_place,
 from candelabra_conformance.transport import Array
 
 
-def error_in_ulp(got: Array, want: Array, d: dtype) -> float:
-    """The largest distance of finite values, in units in the last place of the dtype. 0 for integers and no values."""
+def error_in_ulp(got: Array, want: Array, d: dtype, least: float = 0.0) -> float:
+    """The largest distance of finite values, in units in the last place of the dtype. 0 for integers and no values.
+
+    Values smaller than ``least`` are measured in units of that: what remains of a sum whose terms are so large.
+    """
     if not (d.is_floating_point or d.is_complex) or got.shape != want.shape or not got.size:
         return 0.0
     given = wide(got)
     with np.errstate(all="ignore"):
-        apart = np.abs(given - want) / unit_in_last_place(want, d)
+        apart = np.abs(given - want) / unit_in_last_place(np.maximum(np.abs(want), least), d)
         finite = np.isfinite(apart) & np.isfinite(given) & np.isfinite(rounded(want, d))
     return float(np.max(apart, initial=0.0, where=finite))
 

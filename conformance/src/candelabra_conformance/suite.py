@@ -52,7 +52,13 @@ def plan(
     cases = [c for c in cases if c.level <= level]
     if wanted:
         cases = [c for c in cases if any(fnmatch.fnmatchcase(c.id, pattern) for pattern in wanted)]
-    return sorted(cases, key=lambda c: (c.level != 0, c.operator != DEVICE, c.operator))
+    return sorted(cases, key=_order)
+
+
+def _order(case: Case) -> tuple[bool, bool, bool, str]:
+    """Memory first, then what else the device itself does, then primitives, then what is composed of them."""
+    composed = case.operator != DEVICE and OPERATORS[case.operator].body is not None
+    return case.level != 0, case.operator != DEVICE, composed, case.operator
 
 
 def _of_device(context: Context, huge: bool) -> Iterator[Case]:

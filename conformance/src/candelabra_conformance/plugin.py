@@ -1,0 +1,94 @@
+"""The pytest plugin: ``pytest --pyargs candelabra_conformance --candelabra-device acme:0``.
+
+Every case of the suite is a test of its own, so xdist spreads them, ``-k`` chooses among them and ``--lf`` repeats the
+last failures. Without ``--candelabra-device`` the plugin adds its options and fixtures and does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from candelabra_conformance.model import Result
+    from candelabra_conformance.session import Session
+
+PROPERTY: Final = "candelabra-conformance"
+"""Under this name a test's result travels from a worker of xdist to the process that reports."""
+SESSION: Final = pytest.StashKey["Session"]()
+FORMS: Final = ("json", "junit", "markdown", "html", "badge")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of ``candelabra conformance``, with a prefix."""
+    group = parser.getgroup("candelabra", "conformance of a candelabra backend")
+    group.addoption("--candelabra-device", metavar="DEVICE", help="the device under test, as in acme or acme:1")
+    group.addoption("--candelabra-level", type=int, default=3, choices=range(4), help="cases up to this level")
+    group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of the other axes only")
+    group.addoption("--candelabra-forbid-fallback", action="store_true", help="an operator that falls back fails")
+    group.addoption("--candelabra-huge", action="store_true", help="also on more than 2**31 bytes of memory")
+    group.addoption("--candelabra-expected-failures", metavar="TOML", help="in place of the backend's own list")
+    for form in FORMS:
+        group.addoption(f"--candelabra-{form}", metavar="FILE", help=f"write the report as {form}")
+
+
+def session_of(config: pytest.Config) -> Session:
+    """What this process knows of the device under test, found out at first use."""
+    if SESSION not in config.stash:
+        from candelabra_conformance.session import Session
+
+        config.stash[SESSION] = Session.of(config)
+    return config.stash[SESSION]
+
+
+@pytest.fixture(scope="session")
+def candelabra_device(pytestconfig: pytest.Config) -> str:
+    """The name of the device under test; the test is skipped where none was named or the device is not there."""
+    if pytestconfig.getoption("candelabra_device") is None:
+        pytest.skip("no device under test: name one with --candelabra-device")
+    session = session_of(pytestconfig)
+    if session.unavailable:
+        pytest.skip(session.unavailable)
+    if session.error:
+        pytest.fail(session.error, pytrace=False)
+    return session.device
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A failed case shows its message and its reproducer, not the suite's own frames."""
+    report = yield
+    result: Result | None = getattr(item, "candelabra_result", None)
+    if result is not None and call.when == "call":
+        report.user_properties.append((PROPERTY, json.dumps(asdict(result))))
+        if report.failed:
+            report.longrepr = result.message + (f"\n\nReproducer:\n\n{result.reproducer}" if result.reproducer else "")
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Gather the results, also those of xdist's workers."""
+    for name, value in report.user_properties:
+        if name == PROPERTY and report.when == "call":
+            _gathered.append(value)
+
+
+_gathered: Final[list[Any]] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the reports that were asked for, in the process that gathers."""
+    config = session.config
+    wanted = {f: config.getoption(f"candelabra_{f}") for f in FORMS if config.getoption(f"candelabra_{f}")}
+    if not _gathered or hasattr(config, "workerinput"):
+        return
+    rows, _gathered[:] = list(_gathered), []
+    if wanted:
+        from candelabra_conformance.session import written
+
+        written(session_of(config), [json.loads(row) for row in rows], {f: Path(p) for f, p in wanted.items()})

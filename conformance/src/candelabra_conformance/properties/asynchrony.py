@@ -1,0 +1,132 @@
+"""Work that goes on after the call has returned: streams, late errors, several threads on one device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+import candelabra as cd
+import numpy as np
+from candelabra.dtypes import ALL, dtype
+
+from candelabra_conformance.context import Context, Failure, NotApplicable
+from candelabra_conformance.properties.effects import same
+from candelabra_conformance.properties.registry import Axis, device_property
+from candelabra_conformance.transport import Array, to_device, to_host
+
+ROUNDS: Final = 20
+THREADS: Final = 4
+SIZE: Final = 4099
+
+
+def _once(context: Context) -> Iterator[Axis]:
+    yield Axis(None, "", 3)
+
+
+def _whole(context: Context) -> Array:
+    """Small whole numbers in a dtype that the device computes in: sums of them are exact."""
+    from candelabra_conformance.numpy_dtypes import host_dtype
+
+    chosen = next((d for d in ALL if d.name in ("float32", "int64", "int32", "float16") and context.computes(d)), None)
+    if chosen is None:
+        raise NotApplicable("the device computes in none of the usual dtypes")
+    return (np.arange(SIZE) % 5).astype(host_dtype(chosen))
+
+
+@device_property("synchronize", _once)
+def synchronize(context: Context, d: dtype | None, layout: str) -> None:
+    """A chain of calls and writes that nobody waited for comes out right, at whatever point the host looks."""
+    values = _whole(context)
+    for length in range(1, ROUNDS):
+        tensor = to_device(values, context.instance)
+        total = tensor
+        for _ in range(length):
+            total = total + tensor
+            tensor.mul_(1)
+        tensor.zero_()
+        if not same(to_host(total), values * values.dtype.type(length + 1)):
+            raise Failure(f"a chain of {length} sums, whose operand was overwritten after it: other values come out")
+    context.instance.backend.synchronize(context.instance.index)
+
+
+@device_property("streams", _once)
+def streams(context: Context, d: dtype | None, layout: str) -> None:
+    """Work on a stream is done in order; after an event or a synchronisation another stream sees its results."""
+    backend, index = context.instance.backend, context.instance.index
+    try:
+        first, second = backend.stream(index), backend.stream(index)
+    except NotImplementedError as error:
+        raise NotApplicable(str(error)) from error
+    values = _whole(context)
+    want = values * values.dtype.type(4)
+    for _ in range(ROUNDS):
+        tensor = to_device(values, context.instance)
+        with first:
+            doubled = tensor + tensor
+            fourfold = doubled + doubled
+        first.synchronize()
+        if not same(to_host(fourfold), want):
+            raise Failure("after synchronize() of its stream a result is not there")
+        with first:
+            doubled = tensor + tensor
+            event = first.record()
+        event.synchronize()
+        with second:
+            fourfold = doubled + doubled
+        second.synchronize()
+        if not same(to_host(fourfold), want):
+            raise Failure("after an event's synchronize() another stream does not see what was recorded before it")
+        with first:
+            fourfold = (tensor + tensor) + (tensor + tensor)
+        backend.synchronize(index)
+        if not same(to_host(fourfold), want):
+            raise Failure("after synchronize() of the device a stream's result is not there")
+
+
+@device_property("late-error", _once)
+def late_error(context: Context, d: dtype | None, layout: str) -> None:
+    """An error that values alone cause is raised at the call or at the next synchronisation, once, naming the operator."""
+    instance = context.instance
+    with context.device:
+        table = to_device(_whole(context), instance)
+        places = cd.tensor([0, SIZE + 5], dtype=cd.int64)
+        try:
+            to_host(table.index_select(0, places))
+            instance.backend.synchronize(instance.index)
+        except (IndexError, RuntimeError) as error:
+            if "index" not in str(error):
+                raise Failure(f"the error does not say what failed: {error}") from error
+        else:
+            raise Failure("an index out of range raised nothing")
+    instance.backend.synchronize(instance.index)
+    synchronize(context, d, layout)
+
+
+@device_property("threads", _once)
+def threads(context: Context, d: dtype | None, layout: str) -> None:
+    """Threads that allocate, compute and copy at once on one device do not disturb each other."""
+    values = _whole(context)
+    problems: list[BaseException] = []
+    start = threading.Barrier(THREADS)
+
+    def work(own: int) -> None:
+        try:
+            start.wait()
+            for turn in range(ROUNDS):
+                mine = values + values.dtype.type(own)
+                tensor = to_device(mine, context.instance)
+                total: Any = tensor + tensor
+                total.add_(tensor)
+                if not same(to_host(total), mine * values.dtype.type(3)):
+                    raise Failure(f"thread {own}, turn {turn}: other values come out")
+        except BaseException as error:
+            problems.append(error)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if problems:
+        raise problems[0]

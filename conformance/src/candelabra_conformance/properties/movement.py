@@ -1,0 +1,172 @@
+"""Between devices and libraries, and what a tensor says of its own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import candelabra as cd
+import numpy as np
+from candelabra import Tensor
+from candelabra.device import open_device
+from candelabra.dtypes import ALL, dtype
+from candelabra.errors import DeviceMismatch
+
+from candelabra_conformance.context import Context, Failure, NotApplicable
+from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, place
+from candelabra_conformance.properties.effects import same
+from candelabra_conformance.properties.memory import bit_patterns
+from candelabra_conformance.properties.registry import Axis, device_property
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.transport import to_device, to_host
+
+VIEWS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
+    "itself": lambda x: x,
+    "t": lambda x: x.transpose(0, 2),
+    "slice": lambda x: x[1:, ::2],
+    "row": lambda x: x[1],
+    "slice of t": lambda x: x.transpose(0, 1)[1:3, 1:],
+    "unsqueezed": lambda x: x.unsqueeze(1),
+    "expanded": lambda x: x[:, :1].expand(4, 3, 6),
+    "permuted row": lambda x: x.permute(2, 0, 1)[2],
+    "view": lambda x: x.view(2, 6, 6),
+    "split view": lambda x: x[:, :, 2:].unsqueeze(0).squeeze(0),
+    "empty": lambda x: x[:0],
+    "one": lambda x: x[1, 2, 3],
+    "diagonal": lambda x: x.diagonal(1, 0, 2),
+}
+"""Views of a 4 by 3 by 6 tensor."""
+
+
+def _stored(level: int, layouts: tuple[str, ...]) -> Callable[[Context], Iterator[Axis]]:
+    def axes(context: Context) -> Iterator[Axis]:
+        for d in ALL:
+            if d in context.instance.backend.capabilities.storage:
+                for layout in layouts:
+                    yield Axis(d, layout, level)
+
+    return axes
+
+
+def _once(level: int) -> Callable[[Context], Iterator[Axis]]:
+    def axes(context: Context) -> Iterator[Axis]:
+        yield Axis(None, "", level)
+
+    return axes
+
+
+@device_property("layout", _once(1))
+def layout_told(context: Context, d: dtype | None, layout: str) -> None:
+    """Strides, offset and contiguity of views are those that the reference tells."""
+    held = next(d for d in ALL if d in context.instance.backend.capabilities.storage)
+    values = Maker("device", held)(4, 3, 6)
+    for name, view in VIEWS.items():
+        got, want = (view(to_device(values, at)) for at in (context.instance, context.reference))
+        told = [(tuple(t.shape), t.stride(), t.storage_offset(), t.is_contiguous()) for t in (got, want)]
+        if context.instance.backend.capabilities.strided and told[0] != told[1]:
+            raise Failure(f"{name}: shape, strides, offset, contiguity are {told[0]}, {told[1]} is due")
+        if told[0][0] != told[1][0] or not same(to_host(got), to_host(want)):
+            raise Failure(f"{name}: the view shows other values or has another shape")
+
+
+@device_property("transfer", _stored(1, (CONTIGUOUS, *MEMORY[1:3])))
+def transfer(context: Context, d: dtype, layout: str) -> None:
+    """To the reference device, to every other device of the type, and back, bit for bit; always memory of its own."""
+    instance = context.instance
+    others = [context.reference.device]
+    others += [cd.device(context.device.type, i) for i in range(len(instance.backend.devices())) if i != instance.index]
+    for target in others:
+        values = bit_patterns(d, (4, 3, 5))
+        tensor = place(values, layout, instance)
+        if d not in open_device(target).backend.capabilities.storage or target == context.device:
+            continue
+        there = tensor.to(target)
+        if there.device != target or not same(to_host(there), values):
+            raise Failure(f"to({str(target)!r}): other bits arrive")
+        back = there.to(context.device)
+        if not same(to_host(back), values):
+            raise Failure(f"to({str(target)!r}) and back: other bits arrive")
+        there.zero_()
+        if not same(to_host(tensor), values) or not same(to_host(back), values):
+            raise Failure(f"to({str(target)!r}): the copy shares memory with the tensor")
+
+
+@device_property("mixing", _once(1))
+def mixing(context: Context, d: dtype | None, layout: str) -> None:
+    """Tensors of two devices in one call are refused, naming both; nothing crashes and nothing is computed."""
+    if context.is_reference and len(context.instance.backend.devices()) == 1:
+        raise NotApplicable("the reference device has no other one beside it")
+    held = next(d for d in ALL if context.computes(d))
+    here, there = (to_device(Maker("device", held)(3), at) for at in (context.instance, context.reference))
+    try:
+        here + there
+    except DeviceMismatch as error:
+        if str(context.device) not in str(error) or str(context.reference.device) not in str(error):
+            raise Failure(f"the error does not name both devices: {error}") from error
+    else:
+        raise Failure("tensors of two devices were added")
+
+
+@device_property("dlpack", _stored(3, MEMORY[:4]))
+def dlpack(context: Context, d: dtype, layout: str) -> None:
+    """What is exported comes back over the same memory with its layout; without the claim it is refused."""
+    tensor = place(Maker("device", d)(4, 3, 5), layout, context.instance)
+    if context.instance.backend.capabilities.dlpack is None:
+        try:
+            tensor.__dlpack__()
+        except BufferError:
+            return
+        raise Failure("the backend claims no DLPack, but a capsule came")
+    try:
+        back = cd.from_dlpack(tensor)
+    except (BufferError, NotImplementedError, RuntimeError, TypeError) as error:
+        raise NotApplicable(f"{d.name} does not go through DLPack here: {error}") from error
+    if back.device != tensor.device or back.dtype is not tensor.dtype or back.stride() != tensor.stride():
+        raise Failure(f"it comes back as {back.dtype.name} on {back.device} with strides {back.stride()}")
+    if not same(to_host(back), to_host(tensor)):
+        raise Failure("it comes back with other values")
+    if context.instance.backend.capabilities.mutable:
+        tensor.zero_()
+        if np.any(to_host(back) != 0):
+            raise Failure("it comes back over memory of its own")
+
+
+DRAWS: Final[dict[str, Callable[[Any], Tensor]]] = {
+    "rand": lambda d: cd.rand(5, 7, dtype=d),
+    "randn": lambda d: cd.randn(1001, dtype=d),
+    "randint": lambda d: cd.randint(-3, 1000, (33,)),
+    "randperm": lambda d: cd.randperm(101),
+    "bernoulli": lambda d: cd.bernoulli(cd.full((67,), 0.3, dtype=d)),
+    "normal_": lambda d: cd.empty(3, 5, dtype=d).normal_(1.0, 2.0),
+    "uniform_ of a view": lambda d: cd.zeros(4, 6, dtype=d).transpose(0, 1)[1:].uniform_(-1, 1),
+    "one": lambda d: cd.rand((), dtype=d),
+    "none": lambda d: cd.rand(0, dtype=d),
+}
+"""Draws in the order in which they are made: each starts where the one before it ended."""
+
+
+def _floating(context: Context) -> Iterator[Axis]:
+    for d in ALL:
+        if d.is_floating_point and context.computes(d):
+            yield Axis(d, "", 2)
+
+
+@device_property("random", _floating)
+def random(context: Context, d: dtype, layout: str) -> None:
+    """A seed gives the same bits as on the reference device, draw after draw, also from a state that was kept."""
+
+    def drawn(instance: Any) -> list[Any]:
+        with instance.device:
+            cd.manual_seed(1234567890123)
+            first = [to_host(draw(d)) for draw in DRAWS.values()]
+            kept = cd.get_rng_state()
+            again = to_host(cd.rand(3, dtype=d))
+            cd.set_rng_state(kept)
+            return [*first, again, to_host(cd.rand(3, dtype=d))]
+
+    got, want = drawn(context.instance), drawn(context.reference)
+    for name, a, b in zip([*DRAWS, "rand", "rand from the kept state"], got, want, strict=True):
+        if not same(a, b):
+            raise Failure(f"{name}: other bits than on the reference device")
+    if not same(got[-1], got[-2]):
+        raise Failure("the state that was kept does not give the same draw again")

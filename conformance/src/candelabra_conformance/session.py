@@ -1,0 +1,105 @@
+"""What a pytest session knows of the device under test: its cases, what is expected to fail, what failed so far."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from candelabra.errors import BackendError, DeviceUnavailable
+
+from candelabra_conformance.context import Context
+from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run
+from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.running.expected import ExpectedFailure, applied, of_backend, read
+from candelabra_conformance.running.pairwise import pairwise
+from candelabra_conformance.running.run import forbidding, subject
+from candelabra_conformance.running.setup import prepared
+from candelabra_conformance.suite import plan, run_case
+
+
+@dataclass
+class Session:
+    """One process's view. ``unavailable``: why there is no such device here; ``error``: why it cannot be tested."""
+
+    device: str
+    context: Context | None = None
+    cases: list[Case] = field(default_factory=list)
+    expected: list[ExpectedFailure] = field(default_factory=list)
+    forbid_fallback: bool = False
+    unavailable: str = ""
+    error: str = ""
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    clock: float = field(default_factory=time.perf_counter)
+    failed: list[Result] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Session:
+        """Open the device and plan; what goes wrong is told by a test, never by the collection."""
+        made = cls(str(config.getoption("candelabra_device")))
+        made.forbid_fallback = config.getoption("candelabra_forbid_fallback")
+        try:
+            made.device = prepared(made.device)
+            made.context = Context(made.device)
+        except DeviceUnavailable as reason:
+            made.unavailable = str(reason)
+            return made
+        except BackendError as error:
+            made.error = str(error)
+            return made
+        made.cases = plan(
+            made.context, level=config.getoption("candelabra_level"), huge=config.getoption("candelabra_huge")
+        )
+        if config.getoption("candelabra_quick"):
+            made.cases = pairwise(made.cases)
+        path = config.getoption("candelabra_expected_failures") or of_backend(made.context.device.type)
+        made.expected = read(Path(path)) if path is not None else []
+        return made
+
+    def entry(self, case: Case) -> ExpectedFailure | None:
+        """The expected failure that a case is, if it is one today."""
+        today = self.started.date()
+        living = (e for e in self.expected if e.expires is None or e.expires > today)
+        return next((e for e in living if e.about(case.id)), None)
+
+    def run(self, case: Case) -> Result:
+        """The result of a case, blocked where something that failed before in this process explains it."""
+        assert self.context is not None
+        memory = next((r for r in self.failed if r.case.level == 0), None)
+        if memory is not None and case.level:
+            words = f"{memory.case.id} does not hold, and everything needs memory"
+            return Result(case, BLOCKED, message=words, blocked_by=memory.case.id)
+        with forbidding(self.forbid_fallback):
+            result = run_case(self.context, case, forbid_fallback=self.forbid_fallback)
+        result = settled([*self.failed, result])[-1]
+        if result.verdict in BAD:
+            self.failed.append(result)
+        return result
+
+
+def written(session: Session, rows: list[dict[str, Any]], wanted: dict[str, Path]) -> None:
+    """The reports of a session, from the results that its tests (those of workers, too) sent."""
+    from candelabra_conformance.cli import FORMS
+
+    if session.context is None:
+        return
+    results = [Result(**{**row, "case": Case(**row["case"]), **_tuples(row)}) for row in rows]
+    results, stale = applied(sorted(results, key=lambda r: (r.case.level != 0, r.case)), session.expected, session.started.date())
+    results = settled(results)
+    done = Run(
+        subject(session.context),
+        tuple(results),
+        session.started.isoformat(timespec="seconds"),
+        time.perf_counter() - session.clock,
+        next_kernels=unlocked(results),
+        stale=stale,
+    )
+    for form, path in wanted.items():
+        path.write_text(FORMS[form][1](done), encoding="utf-8")
+
+
+def _tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(row[name]) for name in ("uses", "missing")}
