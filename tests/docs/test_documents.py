@@ -16,7 +16,10 @@ def blocks(path: Path) -> str:
     return "\n".join(re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/adding-an-operator.md", "docs/tour.md", "docs/array-api.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/adding-an-operator.md", "docs/tour.md", "docs/array-api.md", "docs/checking-programs.md"],
+)
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader who types in a page's code, top to bottom, sees no error."""
     from candelabra.operator.record import OPERATORS
@@ -34,7 +37,15 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/tour.md", "docs/adding-an-operator.md", "docs/array-api.md", "CONTRIBUTING.md"]
+    "page",
+    [
+        "README.md",
+        "docs/tour.md",
+        "docs/adding-an-operator.md",
+        "docs/array-api.md",
+        "docs/checking-programs.md",
+        "CONTRIBUTING.md",
+    ],
 )
 def test_files_that_a_page_names_exist(page: str) -> None:
     """A path in backticks, or a link, leads somewhere."""
