@@ -45,7 +45,7 @@ def markdown(found: Difference, limit: int = 20) -> str:
         parts.append("\n".join(entries))
         if len(each.entries) > limit:
             parts.append(f"… and {len(each.entries) - limit} more")
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
 def _indented(lines: str) -> str:
@@ -55,7 +55,7 @@ def _indented(lines: str) -> str:
 def _verdict(found: Difference) -> str:
     before, after = tally.level_text(found.before.level), tally.level_text(found.after.level)
     level = f"level {after}" if before == after else f"level {before} → {after}"
-    outcome = f"{len(found.regressions)} regressions, {len(found.fixes)} fixes"
+    outcome = f"{tally.many(len(found.regressions), 'regression')}, {tally.many(len(found.fixes), 'fix', 'fixes')}"
     return f"{found.after.subject.device}: {level}, {outcome}"
 
 

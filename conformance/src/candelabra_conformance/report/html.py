@@ -37,8 +37,8 @@ def to_html(run: Run) -> str:
         "device": escape(subject.device),
         "badge": to_badge(run),
         "about": escape(
-            f"{subject.description} — {subject.backend} {subject.backend_version}. "
-            f"{len(run.results):,} cases in {tally.seconds_text(run.seconds)}: level {tally.level_text(run.level)}."
+            f"{subject.description} — {subject.backend} {subject.backend_version}. {tally.many(len(run.results), 'case')} "
+            f"in {tally.seconds_text(run.seconds)}: level {tally.level_text(run.level)}."
         ),
         "counts": _counts(run),
         "facts": _facts(run),
@@ -96,12 +96,13 @@ def _facts(run: Run) -> str:
 
 def _lists(run: Run) -> str:
     routes = [
-        f"{route}: {cases:,} cases, {operators:,} operators" for route, (cases, operators) in tally.routes(run).items()
+        f"{route}: {tally.many(cases, 'case')}, {tally.many(operators, 'operator')}"
+        for route, (cases, operators) in tally.routes(run).items()
     ]
     levels = [f"{level}, {LEVELS[level]}: {_told(found)}" for level, found in tally.counts_by_level(run).items()]
     kernels = [f"{kernel} unlocks {len(unlocked)}: {', '.join(unlocked)}" for kernel, unlocked in run.next_kernels]
     errors = [f"{tally.ulp_text(result.ulp)} ULP: {result.case.id}" for result in tally.worst_ulps(run)[:20]]
-    blockers = [f"{name}: {count:,} cases" for name, count in tally.blockers(run)]
+    blockers = [f"{name}: {tally.many(count, 'case')}" for name, count in tally.blockers(run)]
     lists = {
         "levels": levels,
         "routes": routes,

@@ -85,7 +85,7 @@ def _head(run: Run) -> str:
         f"{escape(subject.description)} — {escape(subject.backend)} {escape(subject.backend_version)} on candelabra "
         f"{escape(subject.core)}, suite {escape(subject.suite)}, held against {escape(subject.reference)}; "
         f"Python {escape(subject.python)}, {escape(subject.platform)}",
-        f"{len(run.results)} cases in {tally.seconds_text(run.seconds)}, started {escape(run.started)}",
+        f"{tally.many(len(run.results), 'case')} in {tally.seconds_text(run.seconds)}, started {escape(run.started)}",
     ]
     return "\n\n".join(lines)
 
@@ -110,7 +110,7 @@ def _failures(run: Run, limit: int) -> str:
         return ""
     shown = [_failure(result) for result in red[:limit]]
     rest = [f"… and {len(red) - limit} more: see the JSON or the HTML report."] if len(red) > limit else []
-    return "\n\n".join([f"### {len(red)} failures", *shown, *rest])
+    return "\n\n".join([f"### {tally.many(len(red), 'failure')}", *shown, *rest])
 
 
 def _failure(result: Result) -> str:

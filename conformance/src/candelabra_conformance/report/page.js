@@ -11,6 +11,7 @@ const GLYPHS = { passed: "✓", failed: "✗", skipped: "·", blocked: "⊘", un
 const byId = (id) => document.getElementById(id);
 const nameOf = (axis, at) => axes[axis][columns[axis][at]];
 const textOf = (column, at) => texts[columns[column][at]];
+const many = (count) => `${count.toLocaleString("en")} ${count === 1 ? "case" : "cases"}`;
 const classOf = (verdict) => verdict.replace(" ", "-");
 
 function make(tag, properties = {}, ...children) {
@@ -130,7 +131,7 @@ function drawRow(row, at) {
 function drawCell(cell, dtype, operator) {
   if (!cell) return make("td", { role: "gridcell", className: "empty" });
   const verdict = axes.verdict[cell.worst], route = axes.route[cell.route];
-  const told = `${operator}, ${dtype || "no dtype"}: ${verdict}, ${cell.count} cases` + (cell.red ? `, ${cell.red} red` : "")
+  const told = `${operator}, ${dtype || "no dtype"}: ${verdict}, ${many(cell.count)}` + (cell.red ? `, ${cell.red} red` : "")
     + (route ? `, ${route}` : "") + (cell.ulp === null ? "" : `, ${cell.ulp} ULP`);
   const shown = GLYPHS[verdict] + (cell.red ? ` ${cell.red}` : "");
   const mark = route && route !== "native" ? [make("span", { className: "route" }, route[0])] : [];
@@ -188,10 +189,10 @@ function redraw() {
   matrix.set(matrixOf(cases));
   byId("matrix").setAttribute("aria-rowcount", matrix.items.length + 1);
   list.set(listed);
-  byId("shown").textContent = `${cases.length.toLocaleString("en")} of ${everyCase.length.toLocaleString("en")} cases`;
+  byId("shown").textContent = `${cases.length.toLocaleString("en")} of ${many(everyCase.length)}`;
   const parts = selection.at === undefined ? selection.parts : [nameOf("operator", selection.at), nameOf("dtype", selection.at)];
   const title = parts.filter(Boolean).join("/") || "all cases";
-  byId("selection").textContent = `${title}: ${listed.length.toLocaleString("en")} cases`;
+  byId("selection").textContent = `${title}: ${many(listed.length)}`;
   const only = listed.length === 1 ? listed[0] : undefined;
   byId("detail").replaceChildren(...detailOf(selection.at ?? only));
 }

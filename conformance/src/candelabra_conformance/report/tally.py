@@ -86,9 +86,14 @@ def worst_ulps(run: Run) -> list[Result]:
         if result.ulp is None:
             continue
         key = (result.case.operator, result.case.dtype)
-        if key not in found or size(result.ulp) > size(found[key].ulp or 0.0):
+        if key not in found or _largest_first(result) < _largest_first(found[key]):
             found[key] = result
-    return sorted(found.values(), key=lambda r: (-size(r.ulp or 0.0), r.case))
+    return sorted(found.values(), key=lambda r: (*_largest_first(r), r.case))
+
+
+def _largest_first(result: Result) -> tuple[float, bool]:
+    ulp = result.ulp or 0.0
+    return -size(ulp), not math.isnan(ulp)
 
 
 def dtype_order(name: str) -> tuple[int, int, int, str]:
@@ -110,6 +115,11 @@ def operator_order(name: str) -> tuple[bool, str]:
 def level_text(level: int) -> str:
     """A level as a reader sees it: ``2 (training)``; ``none`` when not even the first is reached."""
     return f"{level} ({LEVELS[level].split(':')[0]})" if level in LEVELS else "none"
+
+
+def many(count: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: ``1 case``, ``1,234 cases``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def ulp_text(ulp: float | None) -> str:

@@ -34,9 +34,12 @@ def summary(run: Run, failures: int = 10, errors: int = 5) -> RenderableType:
     """
     parts: list[RenderableType] = [_verdicts(run)]
     parts += _failures(run, failures)
-    parts += _lines("blocked by", [f"{name}: {count} cases" for name, count in tally.blockers(run)[:5]])
+    parts += _lines("blocked by", [f"{name}: {tally.many(count, 'case')}" for name, count in tally.blockers(run)[:5]])
     parts += _lines("kernels to write next", [_kernel(*entry) for entry in run.next_kernels[:5]])
-    parts += _lines("routes", [f"{name}: {c} cases, {o} operators" for name, (c, o) in tally.routes(run).items()])
+    parts += _lines(
+        "routes",
+        [f"{name}: {tally.many(c, 'case')}, {tally.many(o, 'operator')}" for name, (c, o) in tally.routes(run).items()],
+    )
     worst = [f"{tally.ulp_text(r.ulp)} ULP  {r.case.id}" for r in tally.worst_ulps(run)[:errors]]
     parts += _lines("largest errors", worst)
     parts += _lines("expected failures that match nothing any more, or have expired", list(run.stale))
