@@ -205,3 +205,13 @@ def test_only_pairs_side_by_side_are_complex_numbers(shape: tuple[int, ...], dty
     x = cd.ones(shape, dtype=dtype)
     with pytest.raises(RuntimeError, match=text):
         cd.view_as_complex(x.t() if shape == (2, 3) else x)
+
+
+@pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16])
+def test_half_types_overflow_in_silence(dtype: cd.dtype) -> None:
+    """What float32 holds and the half type does not becomes infinity, without a warning (they are errors here)."""
+    large = cd.full((2, 2), cd.finfo(dtype).max, dtype=dtype)
+    assert (large @ large).isinf().all()
+    assert cd.xlogy(large, large).isinf().all()
+    if dtype is cd.float16:
+        assert cd.special.digamma(cd.full((2,), 2.0**-24, dtype=dtype)).isinf().all()

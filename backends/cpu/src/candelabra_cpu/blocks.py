@@ -66,7 +66,7 @@ def blockwise(function: Kernel) -> Kernel:
         if d.itemsize > 2 or d.kind in "iub":
             return in_blocks(function, operands)
         raised = [o.astype(np.float32) if o.__class__ is ndarray else o for o in operands]
-        return asarray(in_blocks(function, tuple(raised))).astype(d)
+        return run_in_copy(asarray(in_blocks(function, tuple(raised))).astype, d)  # what overflows does so quietly
 
     return kernel
 

@@ -37,7 +37,7 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _matmul_of_halves(x: Any, y: Any) -> Any:
-    return _matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+    return asarray(run_in_copy(_matmul(x.astype(np.float32), y.astype(np.float32)).astype, x.dtype))
 
 
 matmul = ByDtype(lambda d: _matmul_of_halves if d.itemsize == 2 and d.is_floating_point else _matmul)
