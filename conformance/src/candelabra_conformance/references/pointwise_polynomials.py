@@ -78,10 +78,11 @@ def polynomial(coefficients: Callable[[int], Coefficients], shifted: bool) -> Ca
         degrees = np.trunc(n)
         for degree in np.unique(degrees[degrees >= 0]):
             terms, divisor = known(int(degree))
-            total = np.zeros_like(at)
+            here = degrees == degree
+            total = np.zeros_like(at[here])
             for term in reversed(terms):
-                total = total * at + term
-            out = np.where(degrees == degree, total / divisor, out)
+                total = total * at[here] + term
+            out[here] = total / divisor
         return out
 
     return evaluated

@@ -77,15 +77,18 @@ for _range, _names in {
         "special_i1", "special_i1e", "special_bessel_j0", "special_bessel_j1", "special_spherical_bessel_j0", "sigmoid",
         "log_sigmoid", "silu", "silu_backward", "logaddexp", "logaddexp2",
     ),
-    (-0.5, 1.5): tuple(f"special_shifted_chebyshev_polynomial_{kind}" for kind in "tuvw"),
 }.items():  # fmt: skip
     domain(*_range, *_names)
 
-POLYNOMIALS: Final = (
-    *(f"special_{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
-    "special_hermite_polynomial_h", "special_hermite_polynomial_he", "special_laguerre_polynomial_l",
-    "special_legendre_polynomial_p",
-)  # fmt: skip
+POLYNOMIALS: Final[dict[str, Range]] = {
+    **{f"special_chebyshev_polynomial_{kind}": Range(-1.0, 2.5) for kind in "tuvw"},
+    # These compute 2 x - 1, which near 0 and 1/2 keeps few of the digits of x.
+    **{f"special_shifted_chebyshev_polynomial_{kind}": Range(0.6, 2.0, ints=(1, 5)) for kind in "tuvw"},
+    **{f"special_{name}": Range(-1.0, 2.5) for name in (
+        "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
+    )},
+}  # fmt: skip
+"""Arguments at which polynomials up to degree 4 fit float16."""
 QUOTIENTS: Final = ("floor_divide", "trunc_divide", "remainder", "fmod")
 """They jump where the quotient is whole: dividends are 1.5 times numbers between two whole ones, divisors near 1.5."""
 DIVIDENDS: Final = Range(0.2, 0.8)
@@ -94,12 +97,12 @@ _SHIFT: Final = Range(0, 6, ints=(0, 6), whole=True)
 _SHAPE: Final = Range(0.3, 4.0, ints=(1, 9))
 _FEW: Final = Range(-1, 2, ints=(0, 2), whole=True)
 RANGES: Final[dict[str, dict[str, Range]]] = {
-    **{name: {"n": Range(0, 6, ints=(0, 6), whole=True)} for name in POLYNOMIALS},
+    **{name: {"input": r, "n": Range(0, 4, ints=(0, 4), whole=True)} for name, r in POLYNOMIALS.items()},
     **{name: {"other": _DIVISOR} for name in QUOTIENTS},
     **{name: {"input": _FEW, "other": _FEW} for name in (
-        "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not",
+        "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
     )},
-    "heaviside": {"input": _FEW},
+    **{name: {"input": _FEW} for name in ("logical_not", "heaviside")},
     "reciprocal": {"input": Range(0.3, 3.0, signed=True)},
     "div": {"other": Range(0.5, 3.0, ints=(1, 9), signed=True)},
     "pow": {"input": Range(0.2, 2.0), "exponent": Range(-2.0, 2.0, ints=(0, 3))},

@@ -1,0 +1,224 @@
+"""Pointwise operators: samples, special values and mistakes that follow from records, on the reference device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from candelabra.device import open_device
+from candelabra.dtypes import ALL, BY_NAME, bfloat16, dtype
+from candelabra.index import OPERATORS_IN
+from candelabra.operator.record import OPERATORS, Operator
+from candelabra.operator.schema import OPERAND, TENSOR
+from candelabra.plugins.registry import reference_device
+from candelabra_conformance import references
+from candelabra_conformance.calling import called
+from candelabra_conformance.comparing import described, wrong
+from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
+from candelabra_conformance.references.registry import AS_GIVEN, EXTENDED, REFERENCES
+from candelabra_conformance.samples import registry
+from candelabra_conformance.samples.gather import gathered, maker
+from candelabra_conformance.samples.mistakes_of_record import mistakes_of_record, refuses
+from candelabra_conformance.samples.pointwise import (
+    CONSTANT,
+    POLYNOMIALS,
+    RANGES,
+    follows_from_record,
+    samples_of_record,
+)
+from candelabra_conformance.samples.sample import KINDS, LARGE, Sample, arrays, mapped
+from candelabra_conformance.samples.special_values import COMPONENTWISE, NO_ANSWER, special_of_record
+from candelabra_conformance.tolerance import eps, rounded
+from candelabra_conformance.transport import to_device, to_host
+
+references.load()
+registry.load()
+EVERY = sorted(set(OPERATORS) | set(OPERATORS_IN))
+POINTWISE = [
+    name for name in EVERY
+    if follows_from_record(OPERATORS[name]) and {p.kind for p in OPERATORS[name].schema.parameters} <= {TENSOR, OPERAND}
+]  # fmt: skip
+DEVICE = open_device(reference_device())
+WIDEST = {"f": np.longdouble, "c": np.clongdouble}
+DOUBLE = {"f": np.float64, "c": np.complex128}
+
+STEPS = dict.fromkeys(POLYNOMIALS, 2**4)
+"""How long a sum of as many steps in pairs would be: a recurrence up to degree 4 rounds as often."""
+EITHER_ZERO = {
+    "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
+    "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
+    "floor_divide": "a quotient rounded to 0",
+}  # fmt: skip
+"""Operators in whose results either zero is right."""
+
+
+def taken(op: Operator[..., Any]) -> list[dtype]:
+    """The dtypes that a record takes."""
+    return [d for d in ALL if not refuses(op, d)]
+
+
+def promoted(op: Operator[..., Any], value: Any) -> Any:
+    """An array as the kernel gets it: integers as floats where the operator computes in floats."""
+    if not isinstance(value, np.ndarray):
+        return value
+    d = op.promote(device_dtype(value.dtype))
+    return value.astype(host_dtype(d))
+
+
+def asked(op: Operator[..., Any], args: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+    """The reference's answer, in the widest precision in which it is one."""
+    table = WIDEST if op.name in EXTENDED else DOUBLE
+
+    def widened(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if op.name in AS_GIVEN:
+            halves = op.name != "nextafter" and a.dtype.itemsize == 2 and a.dtype.kind in "fV"
+            return a.astype(np.float32) if halves else a
+        kind = "f" if a.dtype.kind == "V" else a.dtype.kind
+        return a.astype(table[kind]) if kind in table else a
+
+    with np.errstate(all="ignore"):
+        return np.asarray(REFERENCES[op.name](*mapped(args, widened)))
+
+
+def spread(op: Operator[..., Any], args: tuple[Any, ...], want: np.ndarray[Any, Any], d: dtype) -> Any:
+    """How far the answer moves at most when every argument moves by one eps of the dtype: the sum over arguments."""
+    moved = np.zeros(want.shape)
+    if op.name in AS_GIVEN or not (d.is_floating_point or d.is_complex):
+        return moved
+    table = WIDEST if op.name in EXTENDED else DOUBLE
+    for place, array in enumerate(args):
+        kind = "f" if isinstance(array, np.ndarray) and array.dtype.kind == "V" else np.asarray(array).dtype.kind
+        if not isinstance(array, np.ndarray) or kind not in table:
+            continue
+        with np.errstate(all="ignore"):
+            one = array.astype(table[kind]) * (1 + eps(d))
+            apart = np.abs(asked(op, (*args[:place], one, *args[place + 1 :])) - want)
+            moved += np.where(np.isfinite(apart), apart, 0).astype(np.float64)
+    return moved
+
+
+def check(op: Operator[..., Any], found: Sample) -> np.ndarray[Any, Any]:
+    """Hold the reference device's result against the reference; the answer, rounded to the result's dtype."""
+    result = op.function(*mapped(found.args, lambda a: to_device(a, DEVICE)))
+    got, d = to_host(result), result.dtype
+    args = tuple(promoted(op, a) for a in found.args)
+    want = asked(op, args)
+    assert got.shape == want.shape
+    moved = spread(op, args, want, d) if want.dtype.kind in "fc" else np.zeros(want.shape)
+    bad = wrong(got, want, moved, STEPS.get(op.name, 1), d)
+    text = described(got, want, bad, d, moved, STEPS.get(op.name, 1)) if bad.any() else ""
+    assert not text, f"{d} {found.kind} {found.note}: {text}"
+    if found.note == "special values" and d.is_floating_point and op.name not in (*EITHER_ZERO, *POLYNOMIALS):
+        _check_zeros(op, found, got, rounded(want, d))
+    return got
+
+
+def _check_zeros(op: Operator[..., Any], found: Sample, got: Any, want: Any) -> None:
+    unlike = (want == 0) & (got == 0) & (np.signbit(want.astype(np.float64)) != np.signbit(got.astype(np.float64)))
+    assert not unlike.any(), f"signs of zeros differ at {[a[unlike][:3].tolist() for a in arrays(found.args)]}"
+
+
+# -- samples ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", POINTWISE)
+def test_every_kind_of_sample_follows_from_a_record(name: str) -> None:
+    """In each dtype that the operator takes: none is empty, and the arrays have that dtype."""
+    op = OPERATORS[name]
+    assert taken(op)
+    for d in taken(op):
+        samples = list(samples_of_record(op, maker(op, d)))
+        assert {s.kind for s in samples} == set(KINDS)
+        assert {a.dtype for s in samples for a in arrays(s.args)} == {host_dtype(d)}
+        assert {a.ndim for s in samples for a in arrays(s.args)} == {0, 1, 2, 3, 4}
+        operands = [p for p in op.schema.parameters if p.kind == OPERAND and len(op.schema.parameters) > 1]
+        assert {s.note.split("=")[0] for s in samples} == {"", *(p.name for p in operands)}
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_the_reference_device_computes_what_numpy_does(name: str) -> None:
+    """On ordinary values in every dtype: integers exactly, others within a bound that follows from eps."""
+    op = OPERATORS[name]
+    for d in taken(op):
+        for found in samples_of_record(op, maker(op, d)):
+            if found.kind != LARGE or d.name == "float32":  # which has kernels of its own for many elements
+                check(op, found)
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_the_reference_device_has_numpys_special_values(name: str) -> None:
+    """NaN to NaN, infinities and zeros by their sign, integers wrap alike."""
+    op = OPERATORS[name]
+    for d in taken(op):
+        (found,) = special_of_record(op, maker(op, d))
+        assert not found.gradient
+        check(op, found)
+
+
+def test_special_values_hold_what_they_are_called() -> None:
+    """Subnormals, extremes, NaN and both zeros of floats; both ends of integers; every pair of two."""
+    for d in (BY_NAME["float16"], bfloat16, BY_NAME["float64"]):
+        (found,) = special_of_record(OPERATORS["add"], maker(OPERATORS["add"], d))
+        x, y = (a.astype(np.float64) for a in found.args)
+        for value in (0.0, np.inf, -np.inf, float(np.float64(1) + eps(d))):
+            assert np.any((x == value) & (y == 2.0))
+        assert np.signbit(x[x == 0]).any()
+        assert np.isnan(x).any()
+        assert np.any((x > 0) & (x < eps(d) ** 2)) or d.name == "float16"
+    (found,) = special_of_record(OPERATORS["neg"], maker(OPERATORS["neg"], BY_NAME["int8"]))
+    assert set(found.args[0].tolist()) == {0, 1, -1, 2, 7, -128, -127, 126, 127, 0b01010101, 0b10101010 - 256}
+    assert list(special_of_record(OPERATORS["sum"], maker(OPERATORS["sum"], BY_NAME["int8"]))) == []
+    assert list(samples_of_record(OPERATORS["sum"], maker(OPERATORS["sum"], BY_NAME["int8"]))) == []
+
+
+@pytest.mark.parametrize("name", sorted({*RANGES, *CONSTANT, *NO_ANSWER, *COMPONENTWISE}))
+def test_tables_name_operators_that_there_are(name: str) -> None:
+    """And parameters that they have."""
+    op = OPERATORS[name]
+    assert follows_from_record(op)
+    named = {p.name for p in op.schema.parameters}
+    assert {*RANGES.get(name, ()), *CONSTANT.get(name, ())} <= named
+    kinds, undefined, why = NO_ANSWER.get(name, ("f", None, "defined"))
+    assert kinds
+    assert set(kinds) <= set("biufc")
+    assert why
+    assert undefined is None or callable(undefined)
+
+
+# -- references -------------------------------------------------------------------------------------------------------
+def test_every_pointwise_operator_has_a_reference() -> None:
+    """And none has two."""
+    assert [name for name in POINTWISE if name not in REFERENCES] == []
+    with pytest.raises(ValueError, match=r"reference\('exp'\): exp has a reference already"):
+        references.reference("exp")(lambda x: x)
+    assert references.reference("exp")(REFERENCES["exp"]) is REFERENCES["exp"]
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", EVERY)
+def test_mistakes_that_follow_from_a_record_raise(name: str) -> None:
+    """On the reference device, of any operator, before anything is computed."""
+    op = OPERATORS[name]
+    preferred = [BY_NAME[n] for n in ("float32", "int64", "complex64", "bool")]
+    d = next(d for d in preferred if not refuses(op, d))
+    made = list(mistakes_of_record(op, maker(op, d)))
+    if any(True for _ in gathered(op, d, "inputs")):
+        assert made
+    for found in made:
+        args, kwargs = mapped((found.args, dict(found.kwargs)), lambda a: to_device(a, DEVICE))
+        with pytest.raises((TypeError, RuntimeError, IndexError, ValueError), match=r"\w"):
+            called(op, args, kwargs, DEVICE)
+
+
+@pytest.mark.parametrize("name", [name for name in POINTWISE if name in registry.MISTAKES])
+def test_mistakes_of_pointwise_operators_raise(name: str) -> None:
+    """In every dtype that they take."""
+    op = OPERATORS[name]
+    seen = 0
+    for d in taken(op):
+        for generator in registry.MISTAKES[name]:
+            for found in generator(maker(op, d)):
+                seen += 1
+                args, kwargs = mapped((found.args, dict(found.kwargs)), lambda a: to_device(a, DEVICE))
+                with pytest.raises((TypeError, RuntimeError), match=r"division|power|dtype"):
+                    called(op, args, kwargs, DEVICE)
+    assert seen
