@@ -30,16 +30,12 @@ def elements(t: Maker) -> Iterator[Sample]:
     whole = dict(zip(("low", "high"), bounds.get(t.operator, ()), strict=False)) if t.is_integer else {}
     shapes = ((2, 3), (17,), (2, 1, 5))
     for i, options in enumerate(OPTIONS[t.operator] * 2):
-        yield sample(t(*shapes[i % 3], **whole), **options, gradient=_smooth(t.operator), note=f"{options}")
+        yield sample(t(*shapes[i % 3], **whole), **options, note=f"{options}")
     first = OPTIONS[t.operator][0]
     yield sample(t(**whole), **first, kind=ZERO_DIM)
     yield sample(t(1, **whole), **first, kind=LENGTH_ONE)
     yield sample(t(2, 0), **first, kind=ZERO_SIZE)
     yield sample(t(20_001, **whole), **first, kind=LARGE)
-
-
-def _smooth(operator: str) -> bool:
-    return operator != "frexp"
 
 
 @special("nan_to_num")
