@@ -50,7 +50,8 @@ def run(*results: Result, **changes: Any) -> Run:
 
 def result(case_id: str, verdict: str = model.PASSED, level: int = 1, **facts: Any) -> Result:
     """A result of the case with this id: ``softmax/value/float16/transposed``."""
-    return Result(Case(*case_id.split("/"), level=level), verdict, **facts)
+    operator, name, dtype, layout = [*case_id.split("/"), "", ""][:4]
+    return Result(Case(operator, name, dtype, layout, level), verdict, **facts)
 
 
 def green_run() -> Run:

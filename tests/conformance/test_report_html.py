@@ -1,19 +1,18 @@
-"""The HTML report in a real browser, opened as a file: what it shows, hides, and never asks for."""
+"""The HTML report in a real browser: what it shows, what its filters hide, what a click leads to."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from candelabra_conformance import model
-from candelabra_conformance.model import Run
-from candelabra_conformance.report import to_html, write_html
+from candelabra_conformance.report import write_html
 
 from tests.conformance.browser import Browser
-from tests.conformance.made_runs import DTYPES, NASTY, PROGRAM, PROPERTIES, large_run, nasty_run, result, run, subject
+from tests.conformance.made_runs import NASTY, PROGRAM, large_run, nasty_run, result, run
+from tests.conformance.report_page import Page
 
 
 @pytest.fixture(scope="module")
@@ -22,82 +21,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     made = Browser(tmp_path_factory.mktemp("browser"))
     yield made
     made.close()
-
-
-class Page:
-    """The report of a run, open in the browser: what a reader sees and does."""
-
-    def __init__(self, browser: Browser, folder: Path, made: Run, fragment: str = "") -> None:
-        self.browser, self.path = browser, folder / "report.html"
-        write_html(made, self.path)
-        browser.open_recorded(self.path, fragment)
-
-    def run(self, script: str, **given: Any) -> Any:
-        prelude = (
-            "const find = (q) => page.document.querySelector(q), all = (q) => [...page.document.querySelectorAll(q)];"
-        )
-        return self.browser.run(prelude + script, **given)
-
-    def texts(self, selector: str) -> list[str]:
-        found: list[str] = self.run("return all(given.q).map((e) => e.textContent);", q=selector)
-        return found
-
-    def text(self, selector: str) -> str:
-        (found,) = self.texts(selector)
-        return found
-
-    def names(self) -> list[str]:
-        """The operators whose rows are in the document."""
-        return self.texts("#rows th")
-
-    def cell(self, operator: str, dtype: str) -> dict[str, str]:
-        """Text, class, colour and spoken name of a cell of the matrix."""
-        found: dict[str, str] = self.run(
-            """const column = all("#head th").findIndex((e) => e.textContent === given.dtype);
-            const cell = all("#rows tr").find((e) => e.cells[0]?.textContent === given.operator).cells[column];
-            return { text: cell.textContent, class: cell.className, title: cell.getAttribute("aria-label"),
-                     colour: page.getComputedStyle(cell).backgroundColor };""",
-            operator=operator,
-            dtype=dtype,
-        )
-        return found
-
-    def set(self, control: str, value: str) -> None:
-        """Type into a field, or choose the entry of a list that reads so."""
-        self.run(
-            """const control = page.document.getElementById(given.control);
-            const chosen = [...(control.options ?? [])].find((option) => option.text === given.value);
-            control.value = chosen ? chosen.value : given.value;
-            control.dispatchEvent(new page.Event("input", { bubbles: true }));""",
-            control=control,
-            value=value,
-        )
-
-    def click(self, selector: str, text: str = "") -> None:
-        """Click the first element there that holds `text`, and wait until the page has followed the address."""
-        self.run(
-            """const before = page.location.href;
-            const element = all(given.q).find((e) => e.textContent.includes(given.text));
-            const followed = new Promise((done) => page.addEventListener("hashchange", done, { once: true }));
-            element.click();
-            if (page.location.href !== before) await followed;""",
-            q=selector,
-            text=text,
-        )
-
-    def press(self, key: str) -> None:
-        """Press a key where the focus is."""
-        self.run(
-            """const before = page.location.href;
-            const event = new page.KeyboardEvent("keydown", { key: given.key, bubbles: true });
-            const followed = new Promise((done) => page.addEventListener("hashchange", done, { once: true }));
-            page.document.activeElement.dispatchEvent(event);
-            if (page.location.href !== before) await followed;""",
-            key=key,
-        )
-
-    def shown(self) -> str:
-        return self.text("#shown")
 
 
 @pytest.fixture
@@ -256,17 +179,6 @@ def test_a_click_on_an_operator_lists_all_of_its_cases(page: Page) -> None:
     assert page.text("#selection") == "softmax: 10 cases"
 
 
-@pytest.mark.parametrize("name", NASTY)
-def test_a_text_is_shown_as_it_is(browser: Browser, tmp_path: Path, name: str) -> None:
-    """Every character of message and program, none of it read as HTML, none of it run."""
-    page = Page(browser, tmp_path, nasty_run(), f"#{name}/value/float32/contiguous")
-    assert page.text("#detail .message") == NASTY[name]
-    assert page.text("#detail .program") == NASTY[name]
-    assert page.text("head title") == "acme:0: candelabra conformance"
-    assert page.run('return all("img, script:not([type])").length;') == 2  # the recorder's, and the page's own
-    assert browser.complaints() == []
-
-
 def test_a_case_tells_all_that_is_known_of_it(browser: Browser, tmp_path: Path) -> None:
     """Route, error, what blocks it, which kernels it lacks."""
     facts = {"route": "fallback", "ulp": float("nan"), "blocked_by": "exp", "missing": ("exp", "sum"), "uses": ("max",)}
@@ -304,176 +216,3 @@ def test_without_a_clipboard_the_button_copies_the_old_way(page: Page) -> None:
         await until(() => find(".copy").textContent === "copied");
         return [...copied, all("textarea").length];""")
     assert copied == ["copy", PROGRAM, 0]
-
-
-# Addresses
-
-
-@pytest.mark.parametrize(
-    ("fragment", "title", "detail"),
-    [
-        ("#softmax", "softmax: 10 cases", []),
-        ("#softmax/float16", "softmax/float16: 9 cases", []),
-        ("#softmax/failed", "softmax/failed: 1 case", ["softmax/failed/float16"]),
-        ("#softmax/-", "softmax/-: 1 case", ["softmax/errors/transposed"]),
-        ("#softmax/errors/transposed", "softmax: 1 case", ["softmax/errors/transposed"]),
-        ("#softmax/failed/float16", "softmax/float16: 9 cases", ["softmax/failed/float16"]),
-        ("#softmax/timed%20out/float16", "softmax/float16: 9 cases", ["softmax/timed out/float16"]),
-        ("#device", "device: 1 case", ["device/copy/float32"]),
-        ("#nothing", "nothing: 0 cases", []),
-        ("#softmax/nothing", "softmax/nothing: 0 cases", []),
-        ("#%E0%A4", "%E0%A4: 0 cases", []),
-        ("", "all cases: 21 cases", []),
-    ],
-)
-def test_an_address_leads_to_its_cases(
-    browser: Browser, tmp_path: Path, fragment: str, title: str, detail: list[str]
-) -> None:
-    """A link in an issue opens the page at the operator, the cell or the case; one that leads nowhere says so."""
-    page = Page(browser, tmp_path, nasty_run(), fragment)
-    assert page.text("#selection") == title
-    assert page.texts("#detail h3") == detail
-    assert browser.complaints() == []
-
-
-def test_an_operator_of_a_vendor_has_an_address_too(browser: Browser, tmp_path: Path) -> None:
-    """Its name may hold what an address has to escape."""
-    page = Page(browser, tmp_path, run(result("acme::gelu %/value/float32", model.FAILED)))
-    page.click("#rows td", "✗")
-    assert page.text("#selection") == "acme::gelu %/float32: 1 case"
-    assert page.run("return page.location.hash;") == "#acme::gelu%20%25/float32"
-
-
-# Keys
-
-
-def test_the_matrix_is_used_with_keys_alone(page: Page) -> None:
-    """One stop of the Tab key; arrows, Home and End move; Enter opens; the focus stays where it was."""
-    assert page.run("""return all('#rows [tabindex="0"]').map((e) => e.textContent);""") == ["device"]
-    page.run("""find('#rows [tabindex="0"]').focus();""")
-    for key in ("End", "ArrowUp", "ArrowUp", "Home", "ArrowDown", "ArrowRight", "ArrowRight"):
-        page.press(key)
-    assert page.run(
-        """const e = page.document.activeElement; return [e.parentElement.cells[0].textContent, e.cellIndex];"""
-    ) == [
-        "control",
-        2,
-    ]
-    page.press("Enter")
-    assert page.text("#selection") == "control/float32: 1 case"
-    assert page.run("return page.document.activeElement.className;") == "failed chosen"
-    page.press("PageDown")
-    assert page.run("return page.document.activeElement.parentElement.cells[0].textContent;") == "unicode"
-
-
-def test_the_cases_are_walked_with_keys(page: Page) -> None:
-    """Arrows show one case after the other."""
-    page.run('page.location.hash = "#softmax/float16"; await until(() => all("#cases [data-case]").length === 9);')
-    page.run("""find('#cases [tabindex="0"]').focus();""")
-    page.press("Enter")
-    assert page.text("#detail h3") == "softmax/crashed/float16"
-    page.press("ArrowDown")
-    assert page.text("#detail h3") == "softmax/timed out/float16"
-    assert page.run("return page.document.activeElement.textContent;") == "∞ softmax/timed out/float16"
-    assert page.texts('#cases [aria-selected="true"]') == ["∞ softmax/timed out/float16"]
-
-
-# Many cases, paper, network
-
-
-def test_of_many_cases_only_what_is_seen_is_in_the_document(browser: Browser, tmp_path: Path) -> None:
-    """48,000 cases of 2,000 operators cost a few thousand elements, wherever one scrolls to."""
-    page = Page(browser, tmp_path, large_run(2000))
-    assert page.shown() == "48,000 of 48,000 cases"
-    assert page.run('return find("#matrix").getAttribute("aria-rowcount");') == "2001"
-    assert page.run('return all("*").length;') < 3000
-    page.run("""const s = find("#matrix-scroll"); s.scrollTop = s.scrollHeight;
-        await until(() => all("#rows th").some((e) => e.textContent === "operator1999"));""")
-    assert "operator0000" not in page.names()
-    assert page.run('return all("*").length;') < 3000
-    page.run("""const s = find("#list-scroll"); s.scrollTop = s.scrollHeight / 2;
-        await until(() => Number(find("#cases [data-case]").dataset.case) > 10000);""")
-    page.set("text", "operator1234/")
-    assert page.names() == ["operator1234"]
-    assert page.shown() == f"{len(DTYPES) * len(PROPERTIES)} of 48,000 cases"
-
-
-def test_an_address_far_down_is_scrolled_to(browser: Browser, tmp_path: Path) -> None:
-    """The row that a link names is in sight."""
-    page = Page(browser, tmp_path, large_run(500), "#operator0404/value/float16/contiguous")
-    assert page.text("#detail .message") == "expected 1, got 404"
-    assert page.run("""const head = all("#rows th").find((e) => e.textContent === "operator0404");
-        const row = head.getBoundingClientRect(), seen = find("#matrix-scroll").getBoundingClientRect();
-        return row.top >= seen.top && row.bottom <= seen.bottom;""")
-
-
-def test_the_last_row_is_reached_by_key(browser: Browser, tmp_path: Path) -> None:
-    """Rows that were not in the document get the focus all the same."""
-    page = Page(browser, tmp_path, large_run(300))
-    page.run("""find('#rows [tabindex="0"]').focus();""")
-    page.press("End")
-    assert page.run("return page.document.activeElement.textContent;") == "operator0299"
-
-
-def test_on_paper_the_matrix_is_whole_and_failures_are_told_in_full(browser: Browser, tmp_path: Path) -> None:
-    """Nobody can scroll on paper; afterwards the page is as before."""
-    page = Page(browser, tmp_path, large_run(300))
-    before = len(page.names())
-    page.run('page.dispatchEvent(new page.Event("beforeprint"));')
-    assert len(page.names()) == 300
-    assert len(page.texts("#printed article")) == 60
-    assert PROGRAM in page.texts("#printed .program")
-    page.run('page.dispatchEvent(new page.Event("afterprint"));')
-    assert len(page.names()) == before
-    assert page.texts("#printed article") == []
-
-
-def test_more_failures_than_fit_on_paper_are_counted(browser: Browser, tmp_path: Path) -> None:
-    """200 in full, and how many there are besides."""
-    page = Page(browser, tmp_path, large_run(1010))
-    page.run('page.dispatchEvent(new page.Event("beforeprint"));')
-    assert len(page.texts("#printed article")) == 200
-    assert page.text("#printed > p") == "… and 2 more"
-
-
-def test_an_empty_run_is_an_empty_page(browser: Browser, tmp_path: Path) -> None:
-    """No case is no reason to fail."""
-    page = Page(browser, tmp_path, run())
-    assert page.shown() == "0 of 0 cases"
-    assert browser.complaints() == []
-
-
-def test_nothing_is_asked_of_the_network(tmp_path: Path) -> None:
-    """Neither by the page nor by any text in it, as the browser's own log shows; a page that does ask is in it."""
-    (tmp_path / "asks").mkdir()
-    asking = Browser(tmp_path / "asks")
-    (tmp_path / "asks.html").write_text('<head></head><img src="http://127.0.0.1:9/seen">', encoding="utf-8")
-    asking.open(tmp_path / "asks.html")
-    assert "http://127.0.0.1:9/seen" in asking.close()
-    (tmp_path / "report").mkdir()
-    silent = Browser(tmp_path / "report")
-    page = Page(silent, tmp_path, nasty_run())
-    for name in NASTY:
-        page.run("page.location.hash = given.to; await until(() => find('#detail .program'));", to=f"#{name}")
-    assert silent.close() == []
-
-
-def test_the_policy_stops_what_is_smuggled_in(browser: Browser, tmp_path: Path) -> None:
-    """Were a text ever to end up as HTML, neither its script nor its image would do anything."""
-    text = to_html(nasty_run()).replace(
-        "</body>", '<script>window.owned = 1</script><img src="http://127.0.0.1:9/x"></body>'
-    )
-    (tmp_path / "page.html").write_text(text, encoding="utf-8")
-    browser.open_recorded(tmp_path / "page.html")
-    assert browser.run("return page.owned ?? null;") is None
-    complaints = browser.complaints()
-    assert "policy inline" in complaints
-    assert "policy http://127.0.0.1:9/x" in complaints
-
-
-def test_texts_that_look_like_places_of_the_template_are_left_alone() -> None:
-    """What is filled in is not filled in again; half a surrogate pair does not stop the file from being written."""
-    text = to_html(run(subject=subject(description="{{script}} \ud800")))
-    assert "{{script}} \\ud800 — candelabra-acme" in text
-    assert text.count("const data = JSON.parse") == 1
-    assert not re.findall(r"\{\{\w+\}\}", text.replace("{{script}}", ""))

@@ -2,7 +2,7 @@
 
 The page's policy (Content-Security-Policy, in a ``meta`` element) allows its own script and style by their hashes and
 nothing besides, so that no text of a run can load or run anything. What is about the run as a whole is plain HTML; the
-cases are JSON in a block of data, as columns of small numbers, and ``page.js`` draws the part that is looked at.
+cases are JSON in a block of data, as columns of small numbers, and ``page.js`` with ``rows.js`` draws what is looked at.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 
 def to_html(run: Run) -> str:
     """The page for `run`. What UTF-8 cannot hold (half a surrogate pair) is written as Python escapes it."""
-    style, script = _part("page.css"), _part("page.js")
-    subject = run.subject
+    style, script = _part("page.css"), _part("rows.js") + _part("page.js")
+    subject, cases = run.subject, tally.many(len(run.results), "case")
     places = {
         "policy": _policy(style, script),
         "title": escape(f"{subject.device}: candelabra conformance"),
@@ -37,8 +37,8 @@ def to_html(run: Run) -> str:
         "device": escape(subject.device),
         "badge": to_badge(run),
         "about": escape(
-            f"{subject.description} — {subject.backend} {subject.backend_version}. {tally.many(len(run.results), 'case')} "
-            f"in {tally.seconds_text(run.seconds)}: level {tally.level_text(run.level)}."
+            f"{subject.description} — {subject.backend} {subject.backend_version}. {cases} in "
+            f"{tally.seconds_text(run.seconds)}: level {tally.level_text(run.level)}."
         ),
         "counts": _counts(run),
         "facts": _facts(run),
