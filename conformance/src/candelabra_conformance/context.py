@@ -14,7 +14,7 @@ from candelabra.plugins import registry
 
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.oracle import Oracle
-from candelabra_conformance.samples.gather import gathered
+from candelabra_conformance.samples.gather import gathered, outlined
 from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample
 
 MAIN: Final = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "complex64", "bool")
@@ -42,8 +42,10 @@ class Context:
         self.instance: Final[Instance] = open_device(device)
         self.reference: Final[Instance] = open_device(registry.reference_device())
         self.oracle: Final = Oracle(self.reference, self.instance)
+        self.planning = False
+        """While it is set, inputs are outlines: shapes and dtypes without values."""
         self._samples: dict[Any, list[Sample]] = {}
-        self._operator = ""
+        self._operator: object = None
 
     @property
     def is_reference(self) -> bool:
@@ -75,7 +77,8 @@ class Context:
         self._only(op)
         key = (what, d.name)
         if key not in self._samples:
-            self._samples[key] = list(gathered(op, d, what))
+            outlines = self.planning and what == "inputs"
+            self._samples[key] = outlined(op, d) if outlines else list(gathered(op, d, what))
         return self._samples[key]
 
     def laid_out(self, op: Operator[..., Any], d: dtype, layout: str) -> list[Sample]:
@@ -98,6 +101,6 @@ class Context:
                 yield layout
 
     def _only(self, op: Operator[..., Any]) -> None:
-        if op.name != self._operator:
+        if (op.name, self.planning) != self._operator:
             self._samples.clear()
-            self._operator = op.name
+            self._operator = (op.name, self.planning)

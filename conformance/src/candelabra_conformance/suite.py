@@ -46,9 +46,11 @@ def plan(
         heads = [p.split("/")[0] for p in wanted]
         names = [n for n in names if any(fnmatch.fnmatchcase(n, head) for head in heads)]
     cases = list(_of_device(context, huge)) if operators is None or DEVICE in names else []
-    for name in names:
-        if name != DEVICE:
-            cases += _of_operator(context, OPERATORS[name])
+    context.planning = True
+    try:
+        cases += [case for name in names if name != DEVICE for case in _of_operator(context, OPERATORS[name])]
+    finally:
+        context.planning = False
     cases = [c for c in cases if c.level <= level]
     if wanted:
         cases = [c for c in cases if any(fnmatch.fnmatchcase(c.id, pattern) for pattern in wanted)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from candelabra.dtypes import dtype
+from candelabra.dtypes import BY_NAME, dtype
 from candelabra.operator.record import Operator
 
 from candelabra_conformance.context import MAIN, Context
@@ -18,14 +18,7 @@ USUAL: Final = frozenset({"float32", "int64", "bool"})
 
 def usual(context: Context, d: dtype) -> bool:
     """Whether a dtype belongs to the lower levels: one of :data:`USUAL`, or the device's first floating dtype."""
-    first = next((n for n in MAIN[:4] if any(k.name == n and context.computes(k) for k in _all())), "")
-    return d.name in USUAL or d.name == first
-
-
-def _all() -> tuple[dtype, ...]:
-    from candelabra.dtypes import ALL
-
-    return tuple(ALL)
+    return d.name in USUAL or d.name == next((n for n in MAIN[:4] if context.computes(BY_NAME[n])), "")
 
 
 def everywhere(level: int) -> Axes:

@@ -14,7 +14,7 @@ from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, placed
 from candelabra_conformance.properties.axes import everywhere, some
 from candelabra_conformance.properties.registry import operator_property
-from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample
+from candelabra_conformance.samples.sample import LENGTH_ONE, ORDINARY, ZERO_DIM, ZERO_SIZE, Sample
 from candelabra_conformance.tolerance import rounded, wide
 from candelabra_conformance.transport import Array
 
@@ -90,7 +90,7 @@ def _same_zeros(values: Array, want: Array, d: dtype, found: Sample) -> None:
         raise Failure(f"the zero at {list(index)} has the other sign: got {float(values[index])!r}", found)
 
 
-@operator_property("result", some(1, dtypes=0, layouts=(CONTIGUOUS, *KINDS[1:])))
+@operator_property("result", some(1, dtypes=0, layouts=(CONTIGUOUS, ZERO_DIM, ZERO_SIZE, LENGTH_ONE)))
 def result(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """Dtype, shape and device of every output are the record's, also without dimensions and without elements."""
     for found in context.laid_out(op, d, layout):

@@ -13,8 +13,8 @@ Pair = tuple[str, str, str, str]
 def pairwise(cases: Iterable[Case]) -> list[Case]:
     """Few cases of each operator that together have every pair (property, dtype), (property, layout), (dtype, layout).
 
-    Greedy: of the cases left, the one with the most pairs that are new (the usual method for covering arrays; Cohen
-    and others 1997). All cases of the device itself stay.
+    Greedy, as is usual for covering arrays (Cohen and others 1997), in passes of falling gain instead of by the best
+    case each time. All cases of the device itself stay.
     """
     chosen: list[Case] = []
     for operator, group in groupby(cases, key=lambda c: (c.level == 0, c.operator)):
@@ -29,14 +29,13 @@ def _pairs(case: Case) -> set[Pair]:
 
 
 def _covering(cases: list[Case]) -> list[Case]:
-    left = {case: _pairs(case) for case in cases}
-    chosen = []
+    """In three passes: the cases that bring three new pairs, then two, then one."""
+    pairs = {case: _pairs(case) for case in cases}
     covered: set[Pair] = set()
-    while left:
-        best = max(left, key=lambda case: len(left[case]))
-        if not left[best]:
-            break
-        chosen.append(best)
-        covered |= left.pop(best)
-        left = {case: rest for case, pairs in left.items() if (rest := pairs - covered)}
+    chosen = []
+    for least in (3, 2, 1):
+        for case, named in list(pairs.items()):
+            if len(named - covered) >= least:
+                covered |= pairs.pop(case)
+                chosen.append(case)
     return sorted(chosen)

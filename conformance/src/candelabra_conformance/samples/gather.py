@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
+
 from candelabra.dtypes import dtype
 from candelabra.operator.record import Operator
 from candelabra.plugins import contributions
 
 from candelabra_conformance.samples import registry
-from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.maker import Maker, Outline
 from candelabra_conformance.samples.registry import DOMAINS, Generator
 from candelabra_conformance.samples.sample import Sample
 
@@ -31,6 +33,20 @@ def gathered(op: Operator[..., Any], d: dtype, what: str) -> Iterator[Sample]:
         yield from generator(maker(op, d))
     if what != "inputs" or not generators:
         yield from of_record(what)(op, maker(op, d))
+
+
+def outlined(op: Operator[..., Any], d: dtype) -> list[Sample]:
+    """The operator's inputs by shape and dtype alone, which costs little; see :class:`Outline`."""
+    registry.load()
+    found: list[Sample] = []
+    generators = [*registry.INPUTS.get(op.name, ()), *brought().get(op.name, {}).get("inputs", ())]
+    for generator in generators or [lambda t: of_record("inputs")(op, t)]:
+        try:
+            with np.errstate(all="ignore"):
+                found += list(generator(Outline(op.name, d, *DOMAINS.get(op.name, ()))))
+        except Exception:
+            found += list(generator(maker(op, d)))
+    return found
 
 
 def maker(op: Operator[..., Any], d: dtype) -> Maker:

@@ -100,3 +100,23 @@ class Maker:
     def array(self, values: Any) -> Array:
         """These very values in the dtype."""
         return np.asarray(values).astype(self.numpy)
+
+
+class Outline(Maker):
+    """A maker whose arrays have shapes and dtypes and nothing in them: every value is 1, stored once.
+
+    Planning needs no more of a sample. A generator that computes with its values may fail on these; it is then asked
+    again with a :class:`Maker`.
+    """
+
+    def __call__(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
+        return np.broadcast_to(np.ones((), self.numpy), shape)
+
+    def of(self, d: dtype | str) -> Maker:
+        return Outline(self.operator, d, self.low, self.high)
+
+    def indices(self, *shape: int, below: int) -> Array:
+        return np.broadcast_to(np.zeros((), np.int64), shape)
+
+    def mask(self, *shape: int) -> Array:
+        return np.broadcast_to(np.ones((), np.bool_), shape)
