@@ -2,7 +2,7 @@
 
 The page's policy (Content-Security-Policy, in a ``meta`` element) allows its own script and style by their hashes and
 nothing besides, so that no text of a run can load or run anything. What is about the run as a whole is plain HTML; the
-cases are JSON in a block of data, as columns of small numbers, and ``page.js`` with ``rows.js`` draws what is looked at.
+cases are JSON in a block of data, as columns of small numbers. ``page.js``, with ``rows.js``, draws what is looked at.
 """
 
 from __future__ import annotations
