@@ -76,7 +76,8 @@ class Oracle:
         return self._kept[key][0]
 
     def _answer(self, op: Operator[..., Any], found: Sample) -> Answer:
-        widened = with_arrays(found, wide)
+        as_given = self.itself and op.name in references.AS_GIVEN
+        widened = with_arrays(found, computed_in if as_given else wide)
         want = self._values(op, widened)
         d = floating_of(found)
         spread = [np.zeros(w.shape) for w in want]
@@ -85,9 +86,7 @@ class Oracle:
                 moved = self._values(op, perturbed(widened, eps(d), seed))
                 spread = [np.maximum(s, _distance(m, w)) for s, m, w in zip(spread, moved, want, strict=True)]
         due = self._dtypes(op, found, want)
-        elements = sum(a.size for a in arrays((found.args, dict(found.kwargs))))
-        length = max(1, elements // max(1, max((w.size for w in want), default=1)))
-        return Answer(want, tuple(spread), due, length)
+        return Answer(want, tuple(spread), due, terms(op, found, want))
 
     def _values(self, op: Operator[..., Any], found: Sample) -> tuple[Array, ...]:
         if not self.itself:
@@ -142,6 +141,20 @@ class Oracle:
                 if not representable(values, d):
                     return False
         return seen
+
+
+def terms(op: Operator[..., Any], found: Sample, want: tuple[Array, ...]) -> int:
+    """Into one element of the result go so many of the inputs: of a pointwise operator's one each, of all others maybe
+    the largest input whole (the last of its running sums, say)."""
+    sizes = [a.size for a in arrays((found.args, dict(found.kwargs)))]
+    if getattr(op.rule, "pointwise", False):
+        return max(1, sum(sizes) // max(1, max((w.size for w in want), default=1)))
+    return max(1, *sizes, 1)
+
+
+def computed_in(array: Array) -> Array:
+    """Half types as float32, in which they compute; all others as they are."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind not in "iu" else array
 
 
 def with_arrays(found: Sample, function: Any) -> Sample:

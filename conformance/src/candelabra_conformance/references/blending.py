@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import numpy as np
-import scipy.special
 
 from candelabra_conformance.references.registry import reference, references
 
 Array = np.ndarray[Any, Any]
+special: Final[Any] = import_module("scipy.special")  # which has no types
 
 
 def _like(value: Any, x: Any) -> Any:
@@ -57,7 +58,7 @@ def _scale(value: float) -> Any:
 def gelu(x: Array, approximate: str = "none") -> Any:
     """``x * Phi(x)``, by SciPy's normal distribution function; or the approximation with tanh, written out."""
     if approximate == "none":
-        return x * scipy.special.ndtr(x)
+        return x * special.ndtr(x)
     return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
@@ -65,7 +66,7 @@ def gelu(x: Array, approximate: str = "none") -> Any:
 def gelu_backward(grad: Array, x: Array, approximate: str) -> Any:
     """The product rule on each form."""
     if approximate == "none":
-        return grad * (scipy.special.ndtr(x) + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi))
+        return grad * (special.ndtr(x) + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi))
     inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
     slope = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
     return grad * ((1 + np.tanh(inner)) / 2 + x / 2 * slope / np.cosh(inner) ** 2)

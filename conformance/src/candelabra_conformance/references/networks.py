@@ -13,10 +13,10 @@ Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 
 
-def _spans(at: Ints, places: Ints, stride: Ints, dilation: Ints) -> tuple[slice, ...]:
-    """Where in the padded input the element ``at`` of the kernel is, over all places."""
+def _spans(at: Ints, places: Ints, stride: Ints, dilation: Ints) -> tuple[Any, ...]:
+    """Where in the padded input's last dims the element ``at`` of the kernel is, over all places."""
     steps = zip(at, places, stride, dilation, strict=True)
-    return tuple(slice(k * d, k * d + (n - 1) * s + 1 if n else k * d, s) for k, n, s, d in steps)
+    return ..., *(slice(k * d, k * d + (n - 1) * s + 1 if n else k * d, s) for k, n, s, d in steps)
 
 
 def _padded(x: Array, padding: Ints, behind: Ints, fill: Any = 0) -> Array:
@@ -47,7 +47,7 @@ def conv(
     by_group = _grouped(weight, 0, groups)
     out = np.zeros((x.shape[0], groups, weight.shape[0] // groups, *places), x.dtype)
     for at in np.ndindex(*kernel):
-        part = padded[(..., *_spans(at, places, stride, dilation))]
+        part = padded[_spans(at, places, stride, dilation)]
         out += np.einsum("ngc...,goc->ngo...", part, by_group[(..., *at)])
     flat = out.reshape(x.shape[0], weight.shape[0], *places)
     return flat if bias is None else flat + bias.reshape(-1, *[1] * len(kernel))
@@ -64,9 +64,9 @@ def conv_input(
     grouped, by_group = _grouped(output, 1, groups), _grouped(weight, 0, groups)
     for at in np.ndindex(*kernel):
         share = np.einsum("ngo...,goc->ngc...", grouped, by_group[(..., *at)])
-        back[(..., *_spans(at, places, stride, dilation))] += share
-    inner = tuple(slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True))
-    return back.reshape(*shape[:2], *spatial)[(..., *inner)]
+        back[_spans(at, places, stride, dilation)] += share
+    inner: Any = (..., *(slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True)))
+    return np.asarray(back.reshape(*shape[:2], *spatial)[inner])
 
 
 @reference("conv_weight", extended=True)
@@ -79,7 +79,7 @@ def conv_weight(
     grouped = _grouped(output, 1, groups)
     out = np.zeros((groups, shape[0] // groups, *shape[1:]), x.dtype)
     for at in np.ndindex(*kernel):
-        part = padded[(..., *_spans(at, places, stride, dilation))]
+        part = padded[_spans(at, places, stride, dilation)]
         n, g, c = part.shape[:3]
         count = int(np.prod(places))
         flat = part.reshape(n, g, c, count), grouped.reshape(n, g, grouped.shape[2], count)
@@ -108,7 +108,7 @@ def _largest(rows: Array) -> Array:
     """Where the largest of each row is: NumPy's first one, but the last NaN."""
     strange = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, bool)
     last = rows.shape[1] - 1 - np.argmax(strange[:, ::-1], axis=1)
-    return np.where(strange.any(axis=1), last, np.argmax(rows, axis=1))
+    return np.asarray(np.where(strange.any(axis=1), last, np.argmax(rows, axis=1)))
 
 
 @reference("max_pool")

@@ -46,7 +46,7 @@ ROOT: Final = float.fromhex("0x1.6a09ep-1")
 
 def words(seed: int, offset: int, count: int) -> Array:
     """The first words of a draw: NumPy's stream, whose counter is our offset."""
-    return np.random.Philox(key=seed, counter=offset).random_raw(count).astype(np.uint64)  # type: ignore[arg-type]
+    return np.random.Philox(key=seed, counter=offset).random_raw(count).astype(np.uint64)
 
 
 def halves(seed: int, offset: int, count: int) -> Array:
@@ -92,7 +92,7 @@ def negative_logarithm(H: Array, bits: int) -> Array:
     z = s * s
     q = (0.5 * f) * f
     R = z * _polynomial(z, LOGARITHM)
-    return ((q - (s * (q + R) + e * LN2[1])) - f) - e * LN2[0]
+    return np.asarray(((q - (s * (q + R) + e * LN2[1])) - f) - e * LN2[0])
 
 
 def circle(A: Array) -> tuple[Array, Array]:

@@ -57,14 +57,16 @@ def count(x: Array, dim: Dims) -> int:
 
 @reference("sum", extended=True)
 def sum(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
-    """Over int64 for integers."""
-    return np.sum(accumulated(x, dtype), axes(x, dim), keepdims=keepdim)
+    """Over int64 for integers; over bools, asked for, whether any is True."""
+    values = accumulated(x, dtype)
+    return np.sum(values, axes(x, dim), keepdims=keepdim, dtype=values.dtype)
 
 
 @reference("prod", extended=True)
 def prod(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
-    """Over int64 for integers."""
-    return np.prod(accumulated(x, dtype), axes(x, dim), keepdims=keepdim)
+    """Over int64 for integers; over bools, asked for, whether all are True."""
+    values = accumulated(x, dtype)
+    return np.prod(values, axes(x, dim), keepdims=keepdim, dtype=values.dtype)
 
 
 @reference("mean", extended=True)
@@ -166,7 +168,7 @@ def log_softmax_backward(grad: Array, output: Array, dim: int) -> Any:
 
 def _scan(function: Callable[..., Any], x: Array, dim: int, dtype: DType | None) -> Array:
     values = accumulated(x, dtype)
-    return np.asarray(function(values, axis=dim) if x.ndim else values)
+    return np.asarray(function(values, axis=dim, dtype=values.dtype) if x.ndim else values)
 
 
 references(

@@ -32,11 +32,10 @@ def activated(t: Maker) -> Iterator[Sample]:
     """Every setting in every shape; whole limits where the dtype is whole."""
     for setting in SETTINGS[t.operator]:
         if t.is_integer:
-            setting = tuple(int(value) for value in setting if not isinstance(value, str))
+            limits = [int(value) for value in setting if not isinstance(value, str)]
             if t.dtype.name.startswith("u"):
-                setting = tuple(abs(value) for value in setting[:1]) + tuple(abs(v) + 5 for v in setting[1:])
-                if not setting:
-                    continue  # the least value of the defaults, -1, is none of an unsigned dtype
+                limits = [abs(limit) + 5 * place for place, limit in enumerate(limits)] or [2, 6]  # none below 0
+            setting = tuple(limits)
         for shape, kind in SHAPES:
             yield sample(t(*shape), *setting, kind=kind)
 

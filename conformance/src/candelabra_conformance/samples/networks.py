@@ -72,7 +72,7 @@ def normalized_backwards(t: Maker) -> Iterator[Sample]:
     """With the statistics of the input, as ``normalize`` gives them."""
     for shape, dims, affine, kind in (*((*case, "ordinary") for case in SHAPES), *SCARCE):
         x = t(*shape)
-        wide = x.astype(np.float64)
+        wide = x.real.astype(np.float64)
         mean = wide.mean(dims, keepdims=True) if wide.size else np.zeros((0, 1))
         variance = ((wide - mean) ** 2).mean(dims, keepdims=True) if wide.size else np.zeros((0, 1))
         statistics = t.array(mean), t.array(1 / np.sqrt(variance + 0.01))

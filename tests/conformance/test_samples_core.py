@@ -1,0 +1,165 @@
+"""Samples and references of the core's and the networks' operators that are not plainly pointwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from candelabra import Tensor
+from candelabra.device import open_device
+from candelabra.dtypes import ALL, BY_NAME, dtype
+from candelabra.index import OPERATORS_IN
+from candelabra.operator.record import OPERATORS
+from candelabra.operator.schema import DEVICE, OPERAND, REQUIRED, TENSOR
+from candelabra.plugins.registry import reference_device
+from candelabra_conformance import references
+from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.comparing import described, wrong
+from candelabra_conformance.oracle import Oracle
+from candelabra_conformance.references import REFERENCES
+from candelabra_conformance.references.random import circle, negative_logarithm, words
+from candelabra_conformance.samples import registry
+from candelabra_conformance.samples.gather import maker
+from candelabra_conformance.samples.mistakes_of_record import refuses
+from candelabra_conformance.samples.random import drawn_by
+from candelabra_conformance.samples.sample import KINDS, Sample, mapped
+from candelabra_conformance.transport import to_device, to_host
+
+references.load()
+registry.load()
+INSTANCE = open_device(reference_device())
+ORACLE = Oracle(INSTANCE, INSTANCE)
+PARTS = ("candelabra.ops", "candelabra.nn")
+
+
+def ours(name: str) -> bool:
+    """Whether the operator is the core's or the networks', and not plainly pointwise."""
+    record = OPERATORS[name]
+    plain = {p.kind for p in record.schema.parameters} <= {TENSOR, OPERAND}
+    return record.declared.__module__.startswith(PARTS) and not (plain and getattr(record.rule, "pointwise", False))
+
+
+NAMES = sorted(name for name in {*OPERATORS, *OPERATORS_IN} if ours(name))
+NOT_MADE = {("arange", "bool"), ("linspace", "bool"), ("arange", "complex64"), ("arange", "complex128")}
+"""Dtypes that fronts refuse to count in."""
+NO_PAIRS = {("view_as_complex", "float16"), ("view_as_complex", "bfloat16")}
+"""There is no complex dtype of half types."""
+
+
+def taken(name: str, d: dtype) -> bool:
+    """Whether the operator takes the dtype, by its record or by the specification of random numbers."""
+    record = OPERATORS[name]
+    if record.random:
+        return drawn_by(maker(record, d))
+    return not refuses(record, d) and (name, d.name) not in NOT_MADE | NO_PAIRS
+
+
+def samples(name: str, d: dtype, table: dict[str, list[registry.Generator]]) -> Iterator[Sample]:
+    """What this package's families give for an operator."""
+    for generator in table.get(name, ()):
+        yield from generator(maker(OPERATORS[name], d))
+
+
+def result(name: str, s: Sample) -> Any:
+    """What the reference device makes of a sample."""
+    args, kwargs = mapped((s.args, dict(s.kwargs)), lambda array: to_device(array, INSTANCE))
+    return called(OPERATORS[name], args, kwargs, INSTANCE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_operator_has_samples_in_each_dtype_that_it_takes(name: str) -> None:
+    """Ordinary ones among them, and each of them runs on the reference device."""
+    for d in ALL:
+        if not taken(name, d):
+            continue
+        found = list(samples(name, d, registry.INPUTS))
+        assert {s.kind for s in found} <= set(KINDS)
+        assert len({s.kind for s in found}) >= 3
+        for s in (*found, *samples(name, d, registry.SPECIAL)):
+            assert all(isinstance(t, Tensor) for t in tensors(result(name, s)))
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) & set(registry.MISTAKES)))
+def test_every_mistake_is_refused_with_a_reason(name: str) -> None:
+    """On the reference device, in every dtype that is taken, as one of the classes that users expect."""
+    for d in ALL:
+        if taken(name, d):
+            found = list(samples(name, d, registry.MISTAKES))
+            assert found
+            for s in found:
+                with pytest.raises((RuntimeError, IndexError, TypeError, ValueError)) as refusal:
+                    result(name, s)
+                assert " " in str(refusal.value), s.note
+                assert "operands could not be broadcast" not in str(refusal.value), s.note
+
+
+def check(name: str, d: dtype, s: Sample) -> None:
+    """Hold one sample against NumPy, within the bounds that the suite derives."""
+    op = OPERATORS[name]
+    answer = ORACLE.answer(op, s)
+    for place, tensor in enumerate(tensors(result(name, s))):
+        got, want = to_host(tensor), answer.want[place]
+        assert got.shape == want.shape, (s.kind, s.note, s.kwargs)
+        due, spread = answer.dtypes[place], answer.spread[place]
+        bad = wrong(got, want, spread, answer.length, due, exact=op.random)
+        assert not bad.any(), f"{d.name} {s.kind} {s.note}: " + described(got, want, bad, due, spread, answer.length)
+
+
+@pytest.mark.parametrize("d", ["float64", "float32", "int64", "uint8", "bool", "complex128"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reference_device_agrees_with_numpy(name: str, d: str) -> None:
+    """On ordinary samples and on special ones; draws bit for bit."""
+    assert name in REFERENCES
+    if taken(name, BY_NAME[d]):
+        for table in (registry.INPUTS, registry.SPECIAL):
+            for s in samples(name, BY_NAME[d], table):
+                check(name, BY_NAME[d], s)
+
+
+@pytest.mark.parametrize("d", ["float16", "bfloat16", "complex64", "int8", "uint64"])
+@pytest.mark.parametrize("name", [n for n in NAMES if OPERATORS[n].random])
+def test_draws_agree_in_the_other_dtypes_too(name: str, d: str) -> None:
+    """Bit for bit."""
+    for s in samples(name, BY_NAME[d], registry.INPUTS):
+        check(name, BY_NAME[d], s)
+
+
+def by_parameter(name: str, s: Sample) -> dict[str, Any]:
+    """The arguments by name, defaults filled in."""
+    found = dict(s.kwargs)
+    for p, value in zip(OPERATORS[name].schema.parameters, s.args, strict=False):
+        found[p.name] = value
+    for p in OPERATORS[name].schema.parameters:
+        if p.name not in found:
+            assert p.default is not REQUIRED
+            found[p.name] = p.default
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_takes_two_values(name: str) -> None:
+    """Over the samples of one dtype; arrays differ in shape, not only in what is in them. (There is one device.)"""
+    seen: dict[str, set[str]] = {p.name: set() for p in OPERATORS[name].schema.parameters}
+    d = next(d for d in (BY_NAME["float64"], BY_NAME["complex128"], BY_NAME["int64"]) if taken(name, d))
+    for s in samples(name, d, registry.INPUTS):
+        for parameter, value in by_parameter(name, s).items():
+            seen[parameter].add(repr(mapped(value, lambda array: array.shape)))
+    places = {p.name for p in OPERATORS[name].schema.parameters if p.kind == DEVICE or p.name == "target"}
+    given = {"dtype"} if OPERATORS[name].schema.tensors == () else set()
+    assert {parameter for parameter, values in seen.items() if len(values) < 2} <= places | given
+
+
+def test_normal_numbers_are_the_transform_of_their_words() -> None:
+    """The specification's steps stay within 3 units of the last place of the logarithm and the circular functions that
+    80 bits give (section 7 says 0.8 and 1.5)."""
+    first, second = words(3, 5, 8000).reshape(-1, 2).T
+    A = second & ~np.uint64(2047)
+    N, (cosine, sine) = negative_logarithm(first >> np.uint64(12), 52), circle(A)
+    u = ((first >> np.uint64(12)).astype(np.longdouble) + 0.5) / np.longdouble(2) ** 52
+    turns = A.astype(np.longdouble) / np.longdouble(2) ** 64 * 8 * np.arctan(np.longdouble(1))
+    for found, exact in ((N, -np.log(u)), (cosine, np.cos(turns)), (sine, np.sin(turns))):
+        # An angle near a multiple of a quarter turn is itself rounded in 80 bits: to 2**-63 turns.
+        error = np.maximum(np.abs(found - exact) - 8 * np.longdouble(2) ** -62, 0)
+        assert float(np.max(error / np.spacing(np.abs(exact).astype(np.float64)))) <= 3
