@@ -66,8 +66,8 @@ def test_a_run_is_no_different_from_itself() -> None:
     """Every list is empty, and the text says no more than the outcome."""
     found = compare(nasty_run(), nasty_run())
     assert not found.regressed
-    assert diff_text.text(found) == "acme:0: level none, 0 regressions, 0 fixes\n"
-    assert diff_text.markdown(found) == "## ✅ acme:0: level none, 0 regressions, 0 fixes\n"
+    assert diff_text.text(found) == "acme:0: level none, 0 regressions, 0 fixes in 21 common cases\n"
+    assert diff_text.markdown(found) == "## ✅ acme:0: level none, 0 regressions, 0 fixes in 21 common cases\n"
 
 
 def test_new_cases_and_those_that_are_gone_are_told_apart_from_changes() -> None:
@@ -174,9 +174,9 @@ def _files(folder: Path, before: Run, after: Run) -> list[str]:
 
 def test_the_command_returns_1_on_a_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A step of continuous integration fails by itself; the reverse comparison succeeds."""
-    files = _files(tmp_path, green_run(), replace(green_run(), results=()))
+    files = _files(tmp_path, green_run(), replace(green_run(), results=green_run().results[1:2]))
     assert diff.main(files) == 1
-    assert "cases that are gone: 4" in capsys.readouterr().out
+    assert "cases that are gone: 3" in capsys.readouterr().out
     assert diff.main(files[::-1]) == 0
     assert "level none → 3" in capsys.readouterr().out
 
@@ -185,7 +185,7 @@ def test_the_command_prints_markdown_when_asked(tmp_path: Path, capsys: pytest.C
     """For a comment or a job's summary."""
     files = _files(tmp_path, *_verdicts(model.PASSED, model.FAILED))
     assert diff.main([*files, "--markdown", "--limit", "0"]) == 1
-    assert capsys.readouterr().out.startswith("## ❌ acme:0: level none, 1 regression, 0 fixes\n")
+    assert capsys.readouterr().out.startswith("## ❌ acme:0: level none, 1 regression, 0 fixes in 1 common case\n")
 
 
 def test_the_command_returns_2_when_a_file_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,6 +196,14 @@ def test_the_command_returns_2_when_a_file_cannot_be_read(tmp_path: Path, capsys
     assert "b.json: not a report" in capsys.readouterr().err
     assert diff.main([files[0], str(tmp_path / "none.json")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_the_command_returns_2_when_there_is_nothing_to_compare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gate that compares nothing must not be green: the wrong file was given."""
+    assert diff.main(_files(tmp_path, run(result("a/v")), run(result("b/v")))) == 2
+    assert "the two runs have no case in common: nothing was compared" in capsys.readouterr().err
 
 
 def test_the_command_prints_on_a_terminal_without_unicode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from io import StringIO
 from xml.etree import ElementTree
 
 import pytest
-from candelabra_conformance import model
+from candelabra_conformance import model, report
 from candelabra_conformance.model import Run
 from candelabra_conformance.report import print_summary, tally, to_badge, to_markdown
 from candelabra_conformance.report.markdown import block, code, escape, folded, table
@@ -222,7 +222,13 @@ def test_every_badge_can_be_read() -> None:
     assert len({frozenset(found) for found in colours}) == len(pages)
 
 
-# Counts
+# The package, and its counts
+
+
+def test_every_public_name_is_there() -> None:
+    """What the package says it offers, it has; the module `diff` stays reachable as such."""
+    assert all(callable(getattr(report, name)) or name == "SCHEMA" for name in report.__all__)
+    assert callable(report.diff.main)
 
 
 def test_the_worst_verdict_is_the_one_that_matters_most() -> None:

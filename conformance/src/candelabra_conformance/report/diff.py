@@ -60,6 +60,8 @@ class Difference:
     better_routes: tuple[Change, ...]
     larger_errors: tuple[Change, ...]
     smaller_errors: tuple[Change, ...]
+    compared: int
+    """How many cases both runs have."""
     appeared: tuple[Result, ...]
     vanished: tuple[Result, ...]
 
@@ -94,6 +96,7 @@ def compare(before: Run, after: Run) -> Difference:
         better_routes=tuple(change for change, step in zip(both, routes) if step < 0),
         larger_errors=tuple(change for change in both if _larger(change.before.ulp, change.after.ulp)),
         smaller_errors=tuple(change for change in both if _larger(change.after.ulp, change.before.ulp)),
+        compared=len(both),
         appeared=tuple(new[case] for case in sorted(new.keys() - old.keys())),
         vanished=tuple(old[case] for case in sorted(old.keys() - new.keys())),
     )
@@ -122,12 +125,12 @@ def _larger(before: float | None, after: float | None) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``candelabra conformance diff``: 0 when nothing got worse, 1 on a regression, 2 when a file cannot be read."""
+    """``candelabra conformance diff``: 0 when nothing got worse, 1 on a regression, 2 when nothing was compared."""
     from candelabra_conformance.report import diff_text  # which needs this module
 
     parser = argparse.ArgumentParser(
         prog="candelabra conformance diff",
-        description="Compare two JSON reports. Exit status: 0 nothing got worse, 1 a regression, 2 unreadable file.",
+        description="Compare two JSON reports. Exit status: 0 nothing got worse, 1 a regression, 2 nothing compared.",
     )
     parser.add_argument("before", help="JSON report of the run to compare with")
     parser.add_argument("after", help="JSON report of the newer run")
@@ -142,4 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     form = diff_text.markdown if asked.markdown else diff_text.text
     encoding = sys.stdout.encoding or "utf-8"  # an older Windows console has no arrow
     sys.stdout.write(form(found, asked.limit).encode(encoding, "backslashreplace").decode(encoding))
+    if not found.regressed and not found.compared:
+        sys.stderr.write("candelabra conformance diff: the two runs have no case in common: nothing was compared\n")
+        return 2
     return int(found.regressed)

@@ -56,7 +56,7 @@ def _verdict(found: Difference) -> str:
     before, after = tally.level_text(found.before.level), tally.level_text(found.after.level)
     level = f"level {after}" if before == after else f"level {before} → {after}"
     outcome = f"{tally.many(len(found.regressions), 'regression')}, {tally.many(len(found.fixes), 'fix', 'fixes')}"
-    return f"{found.after.subject.device}: {level}, {outcome}"
+    return f"{found.after.subject.device}: {level}, {outcome} in {tally.many(found.compared, 'common case')}"
 
 
 def _subjects(found: Difference) -> Iterator[str]:
