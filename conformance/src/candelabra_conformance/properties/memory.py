@@ -77,11 +77,11 @@ def copy(context: Context, d: dtype, layout: str) -> None:
         back = payload_to_host(instance.backend, payload, shape, d)
         if not same(back, values):
             raise Failure(f"from_host() and to_host(): other bits come out of shape {list(shape)}")
+        if not instance.backend.capabilities.mutable:
+            continue  # nobody writes to such arrays
         other = instance.backend.empty(instance.index, shape, d)
         written = instance.backend.copy_(other, payload)
         for name, found in (("its result", written), ("its destination", other)):
-            if found is other and not context.instance.backend.capabilities.mutable:
-                continue
             if not same(payload_to_host(instance.backend, found, shape, d), values):
                 raise Failure(f"copy_(): {name} has other bits, shape {list(shape)}")
         again = payload_to_host(instance.backend, payload, shape, d)
