@@ -13,9 +13,10 @@ from candelabra.operator.record import Operator
 from candelabra.plugins import registry
 
 from candelabra_conformance.layouts import MEMORY, fitted
+from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.oracle import Oracle
 from candelabra_conformance.samples.gather import gathered, outlined
-from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample
+from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample, arrays
 
 MAIN: Final = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "complex64", "bool")
 """The dtypes of which the first that a device computes in and an operator takes stands for all, where one must."""
@@ -78,8 +79,14 @@ class Context:
         key = (what, d.name)
         if key not in self._samples:
             outlines = self.planning and what == "inputs"
-            self._samples[key] = outlined(op, d) if outlines else list(gathered(op, d, what))
+            every = outlined(op, d) if outlines else list(gathered(op, d, what))
+            self._samples[key] = [found for found in every if self._holds(found)]
         return self._samples[key]
+
+    def _holds(self, found: Sample) -> bool:
+        """Whether the device stores every dtype in a sample: of a wrong index too."""
+        storage = self.instance.backend.capabilities.storage
+        return all(device_dtype(a.dtype) in storage for a in arrays([found.args, found.kwargs]))
 
     def laid_out(self, op: Operator[..., Any], d: dtype, layout: str) -> list[Sample]:
         """The samples that a layout is about: ordinary ones fitted to it, or those of the kind of that name."""
