@@ -9,16 +9,15 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.dtypes import ALL, FLOATING, dtype
-from candelabra.operator.accepts import refusal
+from candelabra.dtypes import ALL, dtype
 from candelabra.operator.record import OPERATORS, Operator
 from candelabra.operator.schema import DEVICE, OPERAND, TENSOR
 from candelabra.plugins.registry import reference_device
 from candelabra_conformance.references import registry as references
 from candelabra_conformance.samples import registry
-from candelabra_conformance.samples.fft import REAL_ONLY
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.sample import HERE, Sample, mapped
+from candelabra_conformance.taking import refused
 
 registry.load()
 references.load()
@@ -32,27 +31,11 @@ def is_plain(op: Operator[..., Any]) -> bool:
 
 
 NAMES = sorted(n for n, op in OPERATORS.items() if op.declared.__module__.startswith(PACKAGES) and not is_plain(op))
-TRANSFORMS = [n for n in NAMES if n.startswith("fft_") and OPERATORS[n].body is not None]
-HALVES = {"float16", "bfloat16"}
-COMPLEX = {"complex64", "complex128"}
-REFUSED_BY_BODY: dict[str, set[str]] = {
-    **{n: HALVES | (COMPLEX if n in REAL_ONLY else set()) for n in TRANSFORMS},
-    "pdist": {d.name for d in ALL if d.category != FLOATING},
-    "pseudo_inverse": {d.name for d in ALL if d.category < FLOATING} | HALVES,
-    "topk": {"bool"},
-    "linalg_cross": {"bool"},
-}
-"""Dtypes that the record does not refuse, but what it is made of does."""
 
 
 def taken(name: str, d: dtype) -> bool:
     """Whether an operator takes a dtype."""
-    op = OPERATORS[name]
-    try:
-        computed = op.promote(d)
-    except RuntimeError:
-        return False
-    return refusal(op, computed) is None and d.name not in REFUSED_BY_BODY.get(name, ())
+    return refused(OPERATORS[name], d) is None
 
 
 def maker(name: str, d: dtype | str) -> Maker:

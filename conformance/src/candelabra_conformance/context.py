@@ -8,7 +8,6 @@ from typing import Any, Final
 import candelabra as cd
 from candelabra.device import Instance, open_device
 from candelabra.dtypes import ALL, dtype
-from candelabra.operator.accepts import refusal
 from candelabra.operator.record import Operator
 from candelabra.plugins import registry
 
@@ -17,6 +16,7 @@ from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.oracle import Oracle
 from candelabra_conformance.samples.gather import gathered, outlined
 from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample, arrays
+from candelabra_conformance.taking import refused
 
 MAIN: Final = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "complex64", "bool")
 """The dtypes of which the first that a device computes in and an operator takes stands for all, where one must."""
@@ -34,6 +34,15 @@ class Failure(Exception):
 
 class NotApplicable(Exception):
     """There is nothing to check; the text says why."""
+
+
+def takes(op: Operator[..., Any], d: dtype) -> bool:
+    """Whether the record takes operands of a dtype: by its own words, or by what its promotion says of them."""
+    try:
+        op.promote(d)
+    except (RuntimeError, TypeError, NotImplementedError):
+        return False
+    return refusal(op, d) is None
 
 
 class Context:
@@ -64,7 +73,7 @@ class Context:
 
     def dtypes(self, op: Operator[..., Any]) -> list[dtype]:
         """Those that the operator takes and the device claims."""
-        return [d for d in ALL if self.computes(d) and refusal(op, d) is None]
+        return [d for d in ALL if self.computes(d) and refused(op, d) is None]
 
     def main_dtypes(self, op: Operator[..., Any], *, count: int = 1) -> list[dtype]:
         """The first of the usual dtypes that the operator takes and has samples for."""
@@ -96,7 +105,7 @@ class Context:
             every = self.samples(op, d)
             if layout in MEMORY:
                 ordinary = (s for s in every if s.kind == ORDINARY)
-                self._samples[key] = [f for s in ordinary if (f := fitted(s, layout)) is not None]
+                self._samples[key] = [f for s in ordinary if (f := fitted(op, s, layout)) is not None]
             else:
                 self._samples[key] = [s for s in every if s.kind == layout]
         return self._samples[key]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedDType, UnsupportedOperator
-from candelabra.operator.accepts import refusal
 from candelabra.operator.record import Operator
 
 from candelabra_conformance.calling import called, tensors
@@ -19,6 +17,7 @@ from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import agree, results
 from candelabra_conformance.samples.gather import gathered
 from candelabra_conformance.samples.sample import Sample
+from candelabra_conformance.taking import refused
 from candelabra_conformance.transport import to_host
 
 
@@ -72,7 +71,7 @@ def _unclaimed(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
 
     first = next((d for name in MAIN for d in ALL if d.name == name and context.computes(d)), None)
     for d in ALL:
-        if (not context.computes(d) or refusal(op, d) is not None) and d is not first:
+        if (not context.computes(d) or refused(op, d) is not None) and d is not first:
             yield Axis(d, "", 3)
 
 
@@ -89,10 +88,10 @@ def unclaimed(context: Context, op: Operator[..., Any], d: dtype, layout: str) -
         except (UnsupportedDType, UnsupportedOperator):
             continue
         except (NotImplementedError, RuntimeError, TypeError, ValueError):
-            if refusal(op, d) is None:
+            if refused(op, d) is None:
                 raise
             continue
-        if refusal(op, d) is None:
+        if refused(op, d) is None:
             agree(context, op, d, found, CONTIGUOUS, got)
         elif op.schema.named("dtype") is None:
             raise Failure(f"{d.name} is not among what the operator takes, but a result came", found, CONTIGUOUS)
@@ -105,5 +104,3 @@ def _samples_somehow(context: Context, op: Operator[..., Any], d: dtype) -> list
         return context.samples(op, d) or list(gathered(op, d, "inputs"))
     except (TypeError, ValueError, OverflowError, NotImplementedError):
         return []
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dtypes import FLOATING, PYTHON_NAMES
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, dtype
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
@@ -135,19 +135,23 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     return distances(x1, x2, p)
 
 
+def _measured(d: dtype) -> dtype:
+    if d.category != FLOATING:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    return d
+
+
 @by
 def _points(input: Tensor, p: float) -> tuple[int]:
     shape = shape_of(input)
     if len(shape) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape)}D")
-    if input.dtype.category != FLOATING:
-        raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     return (shape[0] * (shape[0] - 1) // 2,)
 
 
-@operator(_points, method=False)
+@operator(_points, promote=_measured, method=False)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 of them, row by row.
 

@@ -6,7 +6,7 @@ Which of equal elements' indices is reported is the same on every device: the on
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra.dtypes import BOOL, FLOATING, int64
+from candelabra.dtypes import BOOL, FLOATING, dtype, int64
 from candelabra.operator.promotion import index, same
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, shape_of
@@ -151,18 +151,22 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> Chosen:
     return _cut(values.movedim(-1, dim), indices.movedim(-1, dim), dim, keepdim)
 
 
+def _no_bool(d: dtype) -> dtype:
+    if d.category == BOOL:
+        raise RuntimeError("topk does not support bool dtypes")
+    return d
+
+
 @by
 def _largest(input: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> Pair:
     shape = shape_of(input)
     if not 0 <= k <= (shape[dim] if shape else 1):
         raise RuntimeError("selected index k out of range")
-    if input.dtype.category == BOOL:
-        raise RuntimeError("topk does not support bool dtypes")
     found = tuple(k if d == dim else s for d, s in enumerate(shape))
     return found, found
 
 
-@operator(_largest, result=(same, index), accepts="real", out=True)
+@operator(_largest, promote=_no_bool, result=(same, index), accepts="real", out=True)
 def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True) -> Chosen:
     """The ``k`` largest (or smallest) elements along ``dim`` and their indices, in order; of equal ones the first.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dtypes import PYTHON_NAMES
-from candelabra.fft.primitives import SWAPPED
+from candelabra.dtypes import COMPLEX, PYTHON_NAMES, dtype
+from candelabra.fft.primitives import SWAPPED, wide
 from candelabra.operator.arguments import wrap_dim
+from candelabra.operator.promotion import Promotion, to_float
 from candelabra.operator.rules import shape_of
 from candelabra.ops.creation import full
 from candelabra.ops.joining import cat
@@ -27,18 +28,20 @@ def checked_norm(norm: str | None) -> str:
     return norm
 
 
-def checked_dtype(input: Tensor) -> Tensor:
-    """Refuse half types: neither PyTorch nor any library transforms them on a CPU."""
-    if input.dtype.itemsize == 2:
-        raise RuntimeError(f"Unsupported dtype {PYTHON_NAMES[input.dtype.name]}")
-    return input
+def transformed(d: dtype) -> dtype:
+    """The promotion of a transform: integers become floats, half types are refused."""
+    return wide(to_float(d))
 
 
-def checked_real(name: str, kind: str, input: Tensor) -> Tensor:
-    """Refuse complex input of a transform of real numbers."""
-    if input.is_complex():
-        raise RuntimeError(f"{name} expects a {kind} input tensor, but got {PYTHON_NAMES[input.dtype.name]}")
-    return checked_dtype(input)
+def of_reals(name: str, kind: str) -> Promotion:
+    """As :func:`transformed`, of a transform of real numbers, which complex ones are not."""
+
+    def promoted(d: dtype) -> dtype:
+        if d.category == COMPLEX:
+            raise RuntimeError(f"{name} expects a {kind} input tensor, but got {PYTHON_NAMES[d.name]}")
+        return transformed(d)
+
+    return promoted
 
 
 def checked_count(count: int) -> int:

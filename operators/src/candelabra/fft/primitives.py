@@ -7,6 +7,7 @@ by its square root) and "forward" (the transform is). Everything else in ``cande
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra.dtypes import PYTHON_NAMES, dtype
 from candelabra.operator.promotion import real_part
 from candelabra.operator.record import operator
 from candelabra.operator.rules import by, like_input, shape_of
@@ -20,6 +21,13 @@ Ints = tuple[int, ...]
 SWAPPED: Final = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 """The norm of the adjoint. A transform F of norm "backward" is not divided, so its adjoint, which runs the other way,
 may not be either; among the inverse transforms that is norm "forward"."""
+
+
+def wide(d: dtype) -> dtype:
+    """Refuse half types: neither PyTorch nor any library transforms them on a CPU."""
+    if d.itemsize == 2:
+        raise RuntimeError(f"Unsupported dtype {PYTHON_NAMES[d.name]}")
+    return d
 
 
 def _complex_of(d: Any) -> Any:
@@ -45,7 +53,7 @@ def _spectrum_shape(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Ints
     return _with_last(shape, dim, shape[dim[-1]] // 2 + 1) if onesided else shape
 
 
-@operator(_spectrum_shape, accepts="real floating", result=_complex_of, public=False, out=False)
+@operator(_spectrum_shape, promote=wide, accepts="real floating", result=_complex_of, public=False, out=False)
 def fft_r2c(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Tensor:
     """The transform of real numbers; ``onesided`` leaves out the half of the last dim that repeats the other."""
     ...

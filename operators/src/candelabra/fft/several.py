@@ -6,15 +6,14 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra.fft.arguments import (
     as_complex,
     checked_count,
-    checked_dtype,
     checked_norm,
-    checked_real,
     dims_and_sizes,
+    of_reals,
     resized,
+    transformed,
 )
 from candelabra.fft.primitives import SWAPPED, fft_c2r, fft_r2c
 from candelabra.fft.transforms import spectrum
-from candelabra.operator.promotion import to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import shape_of, unchecked
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _transformed(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
-    dims, sizes = dims_and_sizes(checked_dtype(input), s, dim)
+    dims, sizes = dims_and_sizes(input, s, dim)
     mode = checked_norm(norm)
     if not dims:
         return as_complex(input).clone()
@@ -31,7 +30,6 @@ def _transformed(input: Tensor, s: Any, dim: Any, norm: str | None, forward: boo
 
 
 def _real(name: str, input: Tensor, s: Any, dim: Any, norm: str) -> Tensor:
-    checked_real(name, "real-valued", input)
     dims, sizes = dims_and_sizes(input, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -39,7 +37,7 @@ def _real(name: str, input: Tensor, s: Any, dim: Any, norm: str) -> Tensor:
 
 
 def _hermitian(name: str, input: Tensor, s: Any, dim: Any, norm: str) -> Tensor:
-    dims, sizes = dims_and_sizes(checked_dtype(input), s, dim)
+    dims, sizes = dims_and_sizes(input, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     wanted = None if s is None else s if isinstance(s, int) else s[-1]
@@ -50,7 +48,7 @@ def _hermitian(name: str, input: Tensor, s: Any, dim: Any, norm: str) -> Tensor:
     return fft_c2r(as_complex(x), dims, norm, size)
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform over ``dim``: all dims, or the last ``len(s)``.
 
@@ -60,67 +58,67 @@ def fft_fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = N
     return _transformed(input, s, dim, norm, True)
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.fftn`."""
     return _transformed(input, s, dim, norm, False)
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=of_reals("rfftn", "real-valued"), namespace="fft")
 def fft_rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The transform of real numbers over ``dim``; of the last one the first half, which determines the other."""
     return _real("rfftn", input, s, dim, checked_norm(norm))
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.rfftn`; ``s[-1]`` is the size of the last dim, by default an even one."""
     return _hermitian("irfftn", input, s, dim, checked_norm(norm))
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The transform, real, of a Hermitian signal over ``dim``, of which the first half in the last dim is given."""
     return _hermitian("hfftn", input.conj(), s, dim, SWAPPED[checked_norm(norm)])
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=of_reals("ihfftn", "real-valued"), namespace="fft")
 def fft_ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.hfftn`."""
     return _real("ihfftn", input, s, dim, SWAPPED[checked_norm(norm)]).conj()
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """:func:`candelabra.fft.fftn` over the last two dims."""
     return _transformed(input, s, dim, norm, True)
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """:func:`candelabra.fft.ifftn` over the last two dims."""
     return _transformed(input, s, dim, norm, False)
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=of_reals("rfftn", "real-valued"), namespace="fft")
 def fft_rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """:func:`candelabra.fft.rfftn` over the last two dims."""
     return _real("rfftn", input, s, dim, checked_norm(norm))
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """:func:`candelabra.fft.irfftn` over the last two dims."""
     return _hermitian("irfftn", input, s, dim, checked_norm(norm))
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=transformed, namespace="fft")
 def fft_hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """:func:`candelabra.fft.hfftn` over the last two dims."""
     return _hermitian("hfftn", input.conj(), s, dim, SWAPPED[checked_norm(norm)])
 
 
-@operator(unchecked, promote=to_float, namespace="fft")
+@operator(unchecked, promote=of_reals("ihfftn", "real-valued"), namespace="fft")
 def fft_ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """:func:`candelabra.fft.ihfftn` over the last two dims."""
     return _real("ihfftn", input, s, dim, SWAPPED[checked_norm(norm)]).conj()

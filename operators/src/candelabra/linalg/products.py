@@ -49,7 +49,7 @@ def _cross_shape(input: Tensor, other: Tensor, dim: int) -> tuple[int, ...]:
     return broadcast_shapes(a, b)
 
 
-@operator(_cross_shape, namespace="linalg")
+@operator(_cross_shape, accepts="numeric", namespace="linalg")
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross products of vectors along ``dim``, which has size 3; the other dims broadcast."""
     _cross_shape(linalg_cross, (input, other, dim))

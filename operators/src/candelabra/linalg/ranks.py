@@ -12,7 +12,7 @@ from candelabra.linalg.arguments import takes_tensors
 from candelabra.linalg.delivery import delivered
 from candelabra.linalg.inversion import linalg_inv_ex
 from candelabra.linalg.norms import norm as matrix_or_vector_norm
-from candelabra.linalg.requirements import check_matrix, check_square
+from candelabra.linalg.requirements import check_matrix, check_square, factored
 from candelabra.linalg.singular import linalg_svd, linalg_svdvals
 from candelabra.linalg.spectra import linalg_eigh, linalg_eigvalsh
 from candelabra.operator.record import operator
@@ -115,7 +115,7 @@ Tolerance = Any
 """A number, a tensor or None: a plain value to the dispatcher, it takes no part in promotion."""
 
 
-@operator(_turned, public=False, method=False)
+@operator(_turned, promote=factored("linalg.pinv"), public=False, method=False)
 def pseudo_inverse(input: Tensor, atol: Tolerance, rtol: Tolerance, hermitian: bool) -> Tensor:
     """V diag(1/s) Uᴴ, where 1/s is 0 for the s that count as zero. Moore 1920, Penrose 1955."""
     if not input.numel():
