@@ -1,0 +1,97 @@
+"""``python -m candelabra_conformance.mutants [NAME …]``: break backends, and see whether the suite notices."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from candelabra_conformance.mutants import matrix, reporting
+from candelabra_conformance.mutants.catalogue import load
+from candelabra_conformance.mutants.hunting import KILLED, SURVIVED, SYSTEMATIC, Finding
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser("python -m candelabra_conformance.mutants", description=__doc__)
+    made.add_argument("names", nargs="*", metavar="NAME", help="mutants or families, with wildcards; all without one")
+    made.add_argument(
+        "--systematic",
+        nargs="*",
+        metavar="OPERATOR",
+        help="the mutants computed from the kernel table, of these operators or of all; with NAME those too",
+    )
+    made.add_argument("--thorough", action="store_true", help="ask of every property whether it catches a mutant")
+    made.add_argument("--list", action="store_true", help="only list the mutants and what is wrong with them")
+    made.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
+    made.add_argument("--report", type=Path, metavar="DIRECTORY", help="write mutants.md and mutants.json there")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command. 0: every mutant of the catalogue was killed by a case that names its fault; 1: not so."""
+    options = parser().parse_args(argv)
+    console = Console(stderr=False, soft_wrap=True)
+    try:
+        catalogued = options.names or options.systematic is None
+        names = matrix.chosen(options.names) if catalogued else []
+        wanted = options.systematic if options.systematic is not None else None
+        operators = [] if wanted is None else matrix.operators_with_kernels(wanted or ("*",))
+    except ValueError as error:
+        console.print(f"error: {error}", markup=False, highlight=False)
+        return 2
+    if options.list:
+        for name in names:
+            console.print(f"{name:45} {load()[name].fault}", markup=False, highlight=False)
+        return 0
+    findings = _hunted(matrix.tasks(names, operators, options.thorough), options.jobs, console)
+    _told(findings, console)
+    if options.report is not None:
+        for path in reporting.write(findings, options.report):
+            console.print(f"written: {path}", markup=False, highlight=False)
+    return int(any(f.verdict != KILLED for f in findings if f.family != SYSTEMATIC))
+
+
+def _hunted(todo: dict[str, matrix.Task], jobs: int, console: Console) -> list[Finding]:
+    findings: list[Finding] = []
+    columns = (
+        TextColumn("mutants"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[last]}"),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("mutants", total=len(todo), last="")
+        for name, found in matrix.run(todo, jobs):
+            findings += found
+            progress.update(bar, advance=1, last=name)
+            for finding in found:
+                if finding.verdict != KILLED:
+                    progress.console.print(_line(finding), markup=False, highlight=False)
+    return findings
+
+
+def _line(finding: Finding) -> str:
+    if finding.verdict == SURVIVED:
+        unseen = "" if finding.differed else " (it never gave other bits)"
+        return f"SURVIVED {finding.mutant}: {finding.fault}{unseen}"
+    return f"elsewhere {finding.mutant}: caught by {finding.caught_by}, which does not name the fault"
+
+
+def _told(findings: list[Finding], console: Console) -> None:
+    for family, words in ((False, "of the catalogue"), (True, "computed")):
+        of = [f for f in findings if (f.family == SYSTEMATIC) is family]
+        if of:
+            killed = sum(f.verdict == KILLED for f in of)
+            survived = sum(f.verdict == SURVIVED for f in of)
+            text = f"{len(of)} mutants {words}: {killed} killed, {len(of) - killed - survived} by another case, "
+            console.print(text + f"{survived} survived", markup=False, highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
