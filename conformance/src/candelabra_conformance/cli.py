@@ -84,7 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--level", type=int, choices=sorted(LEVELS), default=3, help=f"up to this level: {levels}")
     parser.add_argument("--quick", action="store_true", help="every operator, pairs of the other axes only")
     parser.add_argument("--operator", action="append", default=[], metavar="OP", help="only this one; may be repeated")
-    parser.add_argument("--case", action="append", default=[], metavar="PATTERN", help="only ids like 'softmax/value/*'")
+    parser.add_argument(
+        "--case", action="append", default=[], metavar="PATTERN", help="only ids like 'softmax/value/*'"
+    )
     parser.add_argument("--forbid-fallback", action="store_true", help="an operator that falls back fails")
     parser.add_argument("--jobs", type=int, default=cores(), help="processes at once (default: the machine's cores)")
     parser.add_argument("--isolate", action="store_true", help="in processes even with --jobs 1: a crash is a verdict")
@@ -94,5 +96,3 @@ def _parser() -> argparse.ArgumentParser:
     for form, (what, _) in FORMS.items():
         parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write a report: {what}")
     return parser
-
-

@@ -73,7 +73,7 @@ class Context:
 
     def dtypes(self, op: Operator[..., Any]) -> list[dtype]:
         """Those that the operator takes and the device claims."""
-        return [d for d in ALL if self.computes(d) and refused(op, d) is None]
+        return [d for d in ALL if self.computes(d) and refused(op, d) is None and registry.defined(op.name, d)]
 
     def main_dtypes(self, op: Operator[..., Any], *, count: int = 1) -> list[dtype]:
         """The first of the usual dtypes that the operator takes and has samples for."""

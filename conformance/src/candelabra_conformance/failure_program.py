@@ -1,23 +1,50 @@
-"""The reproducer of a case of the suite that failed: its sample made smaller, its layout, what was due."""
+"""The reproducer of a case of the suite that failed: its sample made smaller, its layout, what was due.
+
+Each property has a way of its own to say what was due (:data:`DUE`). Where literals cannot say it, because the result
+is determined up to a choice only, or the check needs more than one device, the program ends with what came out. Each is
+tried before it is shown.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
-from candelabra.operator.record import OPERATORS
+from candelabra import autograd
+from candelabra.operator.record import OPERATORS, Operator
 
+from candelabra_conformance import literals
+from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.layouts import CONTIGUOUS, MEMORY
+from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.model import Case
+from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.program_checks import FLAT, allowance
+from candelabra_conformance.program_trial import best
 from candelabra_conformance.reproducer import reproducer
+from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.shadowing.showing import fails, smallest
-from candelabra_conformance.tolerance import rounded
+from candelabra_conformance.tolerance import eps, rounded, wide
+from candelabra_conformance.transport import Array, to_device, to_host
 
-COMPARED: Final = frozenset({"value", "special", "inplace"})
-"""Properties whose failure a wrong value shows, so that smaller arrays can be tried."""
-WRITTEN: Final = COMPARED | {"random", "inputs", "determinism"}
-"""Properties that have a check of their own in a program, without more being known."""
+
+@dataclass(frozen=True)
+class Told:
+    """A failure on its way to a program: the call, and what is due."""
+
+    context: Context
+    record: Operator[..., Any]
+    failure: Failure
+    found: Sample
+    given: Any
+    layout: Any
+    property: str
+    shrinks: bool = True
+    """Whether smaller arrays may be tried."""
+    due: dict[str, Any] = field(default_factory=dict)
+    """Arguments of :func:`reproducer`: ``expected``, ``allowed``, ``check``."""
 
 
 def of_failure(context: Context, case: Case, failure: Failure) -> str:
@@ -26,37 +53,135 @@ def of_failure(context: Context, case: Case, failure: Failure) -> str:
     Never raises: where no program can be written, the text is a comment that says why.
     """
     try:
-        return _program(context, case, failure)
+        found = failure.sample
+        if found is None:
+            raise ValueError("the failure is about no sample")
+        layout = failure.layout if failure.layout in MEMORY else CONTIGUOUS
+        given = (found.args, dict(found.kwargs))
+        told = Told(context, OPERATORS[case.operator], failure, found, given, layout, case.property)
+        due = _shown if found.of is not None else DUE.get(case.property, _shown)
+        return best(_written(due(told)), lambda: _written(due(replace(told, shrinks=False))))
     except Exception as error:
         return f"# no reproducer: {type(error).__name__}: {error}\n"
 
 
-def _program(context: Context, case: Case, failure: Failure) -> str:
-    found = failure.sample
-    if found is None:
-        raise ValueError("the failure is about no sample")
-    record = OPERATORS[case.operator]
-    layout: Any = failure.layout if failure.layout in MEMORY else CONTIGUOUS
-    given: Any = (found.args, dict(found.kwargs))
-    where = context.instance, case.property == "inplace", str(context.reference.device)
-    expected, check = None, None
-    if case.property not in WRITTEN or found.of is not None:
-        check = _shown(failure)
-    elif case.property in COMPARED:
-        if fails(record, given, layout, *where):
-            given, layout = smallest(record, given, layout, *where, tried=(layout,))
-        elif "expected" in failure.details:
-            expected = rounded(failure.details["expected"], failure.details["dtype"])
-        else:
-            check = _shown(failure)
+def _written(told: Told) -> str:
+    args, kwargs = told.given
     return reproducer(
-        record, given[0], given[1], device=context.device, property=case.property, layout=layout, expected=expected,
-        check=check, note=str(failure),
+        told.record, args, kwargs, device=told.context.device, property=told.property, layout=told.layout,
+        note=str(told.failure), **told.due,
     )  # fmt: skip
 
 
-def _shown(failure: Failure) -> list[str]:
-    """What stands after a call that only a reader can judge."""
-    expected = failure.details.get("expected")
-    known = isinstance(expected, np.ndarray) and expected.size <= 64
-    return ["print(got)", *([f"# expected: {expected.tolist()}"] if known and expected is not None else [])]
+# -- what is due ------------------------------------------------------------------------------------------------------
+def _shown(told: Told) -> Told:
+    """What only a reader can judge."""
+    expected = told.failure.details.get("expected")
+    lines = ["print(got)"]
+    if isinstance(expected, np.ndarray) and expected.size <= literals.LIMIT:
+        lines.append(f"# expected: {expected.tolist()}")
+    return replace(told, due={"check": lines})
+
+
+def _plain(told: Told) -> Told:
+    """Nothing but the call: the property's own check says it all."""
+    return told
+
+
+def _value(told: Told) -> Told:
+    """A wrong value, on smaller arrays where the reference shows it."""
+    where = told.context.instance, told.property == "inplace", str(told.context.reference.device)
+    if fails(told.record, told.given, told.layout, *where):
+        if told.shrinks:
+            given, layout = smallest(told.record, told.given, told.layout, *where, tried=(told.layout,))
+            told = replace(told, given=given, layout=layout)
+        return told
+    details = told.failure.details
+    if "expected" not in details:
+        return _zeros(told) if "has the other sign" in str(told.failure) else _shown(told)
+    want = rounded(details["expected"], details["dtype"])
+    limit = allowance(want)
+    with np.errstate(all="ignore"):
+        near = np.abs(wide(details["got"]) - wide(want)) <= limit
+    exact = bool(np.all(near))  # then it is not the size of the error: the operator owes these very numbers
+    return replace(told, due={"expected": want, "allowed": 0.0 if exact else limit})
+
+
+def _zeros(told: Told) -> Told:
+    """Zeros with their signs."""
+    want = told.context.oracle.answer(told.record, told.found).want[0]
+    lines = [
+        *FLAT, f"want = {literals.flat_list(want)}", "for i, (g, w) in enumerate(zip(flat(got.tolist()), want)):",
+        "    assert not g == w == 0 or str(g) == str(w), f\"element {i}: got {g}, expected {w}\"",
+    ]  # fmt: skip
+    return replace(told, due={"check": lines})
+
+
+def _result(told: Told) -> Told:
+    """Dtypes and shapes."""
+    answer = told.context.oracle.answer(told.record, told.found)
+    return replace(told, due={"expected": [(d, w.shape) for d, w in zip(answer.dtypes, answer.want, strict=True)]})
+
+
+def _error(told: Told) -> Told:
+    """The error of the reference: its class, and its text where that names no device."""
+    reference = told.context.reference
+    args, kwargs = placed(told.given, CONTIGUOUS, reference)
+    try:
+        called(told.record, args, kwargs, reference)
+    except Exception as error:
+        named = reference.device.type in str(error) or told.context.instance.backend.capabilities.asynchronous
+        return replace(told, due={"expected": type(error) if named else error})
+    return _shown(told)
+
+
+def _aliasing(told: Told) -> Told:
+    """Whether a write into the result reaches an input."""
+    words = "a write into the view does not reach its source" if told.record.view else "the result shares memory"
+    lines = [
+        *FLAT, "result = got[0] if isinstance(got, tuple) else got", "before = [str(x.tolist()) for x in inputs]",
+        "reached = False", "for value in (0, 1):", "    result.fill_(value)",
+        '    assert set(flat(result.tolist())) == {value}, "writing into the result does not change it"', "    reached = reached or before != [str(x.tolist()) for x in inputs]",
+        f"assert reached is {told.record.view}, {words!r}",
+    ]  # fmt: skip
+    return replace(told, due={"check": lines})
+
+
+def _gradient(told: Told) -> Told:
+    """The gradients of the sum of the outputs, where these show the fault."""
+    leaves = list({id(a): a for a in arrays(told.given) if a.dtype.kind not in "biu"}.values())
+    want = [rounded(g, d) for g, d in _gradients(told, leaves, True)]
+    got = [g for g, _ in _gradients(told, leaves, False)]
+    limits = [
+        64 * eps(d) * np.full(w.shape, np.max(np.abs(wide(w)), initial=0.0)) for w, d in zip(want, _dtypes(leaves))
+    ]
+    with np.errstate(all="ignore"):
+        differs = [not np.all(np.abs(wide(g) - wide(w)) <= a) for g, w, a in zip(got, want, limits, strict=True)]
+    if not any(differs):
+        return _shown(told)
+    return replace(told, property="gradient", due={"expected": tuple(want), "allowed": tuple(limits)})
+
+
+def _gradients(told: Told, leaves: list[Array], on_reference: bool) -> list[tuple[Array, Any]]:
+    instance = told.context.reference if on_reference else told.context.instance
+    made = {id(a): to_device(wide(a) if on_reference else a, instance).requires_grad_() for a in leaves}
+    args, kwargs = _with_leaves(told.given, made, instance)
+    outs = [o for o in tensors(called(told.record, args, kwargs, instance)) if o.requires_grad]
+    found = autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], [made[id(a)] for a in leaves])
+    return [(to_host(g), d) for g, d in zip(found, _dtypes(leaves), strict=True)]
+
+
+def _with_leaves(given: Any, made: dict[int, Any], instance: Any) -> Any:
+    """The arguments with tensors: those that are made already, by identity of their array, and new ones."""
+    return mapped(given, lambda a: made[id(a)] if id(a) in made else to_device(a, instance))
+
+
+def _dtypes(leaves: list[Array]) -> list[Any]:
+    return [device_dtype(a.dtype) for a in leaves]
+
+
+DUE: Final[dict[str, Callable[[Told], Told]]] = {
+    "value": _value, "special": _value, "inplace": _value, "random": _plain, "inputs": _plain, "determinism": _plain,
+    "result": _result, "errors": _error, "aliasing": _aliasing, "gradient": _gradient,
+}  # fmt: skip
+"""By property."""

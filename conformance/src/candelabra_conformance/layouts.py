@@ -7,12 +7,15 @@ that nobody may write to (:func:`guards`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor
+from candelabra.operator.record import Operator
+from candelabra.operator.schema import DIFFERENTIABLE
 
-from candelabra_conformance.samples.sample import Sample, mapped
+from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.transport import Array, to_device
 
 CONTIGUOUS, TRANSPOSED, OFFSET, STEP, BROADCAST, ALIASED = (
@@ -82,30 +85,45 @@ def place(array: Array, layout: str, device: Any) -> Tensor:
     return PLACE.get(layout, _contiguous)(array, device)
 
 
-def fitted(found: Sample, layout: str) -> Sample | None:
+def fitted(op: Operator[..., Any], found: Sample, layout: str) -> Sample | None:
     """The sample with the values that a layout can hold; None where the layout is nothing new for it.
 
     ``broadcast`` repeats the first row of every array that has more dimensions than belong together; ``aliased`` gives
-    one array for all tensors of equal shape and dtype, which :func:`placed` makes one tensor.
+    one array for all operands of equal shape and dtype, which :func:`placed` makes one tensor.
     """
-    arrays = [a for a in _flat(found.args)]
+    if found.layouts and layout not in found.layouts:
+        return None
+    every = list(arrays((found.args, dict(found.kwargs))))
     if layout == TRANSPOSED:
-        return found if any(a.ndim > 1 for a in arrays) else None
+        return found if any(a.ndim > 1 for a in every) else None
     if layout in (OFFSET, STEP):
-        return found if any(a.ndim for a in arrays) else None
+        return found if any(a.ndim for a in every) else None
     if layout == BROADCAST:
-        able = [a for a in arrays if a.ndim > found.core and a.shape[0] > 1 and a.dtype.kind in "fcV"]
-        if not able:
-            return None
-        return _replaced(found, lambda a: repeated(a) if any(a is b for b in able) else a)
+        able = [a for a in every if a.ndim > found.core and a.shape[0] > 1 and a.dtype.kind in "fcV"]
+        return _replaced(found, lambda a: repeated(a) if _among(a, able) else a) if able else None
     if layout == ALIASED:
-        first = next((a for a in arrays), None)
-        twins = [a for a in arrays if first is not None and a.shape == first.shape and a.dtype == first.dtype]
-        if len(twins) < 2 or found.core or first is None:
+        # The last of them: what stands there may be a divisor, and is never 0.
+        chosen = next(reversed(_operands(op, found)), None)
+        twins = [a for a in _operands(op, found) if chosen is not None and _alike(a, chosen)]
+        if chosen is None or len(twins) < 2 or found.core:
             return None
-        chosen = twins[0]
-        return _replaced(found, lambda a: chosen if any(a is b for b in twins) else a)
+        return _replaced(found, lambda a: chosen if _among(a, twins) else a)
     return found
+
+
+def _operands(op: Operator[..., Any], found: Sample) -> list[Array]:
+    """The arrays of the parameters that are computed with: no indices, no masks."""
+    names = [p.name for p in op.schema.parameters]
+    given = {**dict(zip(names, found.args)), **dict(found.kwargs)}
+    return [a for p in op.schema.parameters if p.kind in DIFFERENTIABLE for a in arrays(given.get(p.name))]
+
+
+def _alike(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+def _among(array: Array, chosen: list[Array]) -> bool:
+    return any(array is one for one in chosen)
 
 
 def repeated(array: Array) -> Array:
@@ -126,12 +144,4 @@ def placed(value: Any, layout: str, device: Any) -> Any:
 
 
 def _replaced(found: Sample, function: Callable[[Array], Array]) -> Sample:
-    from dataclasses import replace
-
     return replace(found, args=mapped(found.args, function), kwargs=mapped(dict(found.kwargs), function))
-
-
-def _flat(value: Any) -> list[Array]:
-    from candelabra_conformance.samples.sample import arrays
-
-    return list(arrays(value))

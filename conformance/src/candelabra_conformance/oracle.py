@@ -15,6 +15,7 @@ from candelabra.device import Instance
 from candelabra.dispatch.explain import canonical
 from candelabra.dtypes import dtype
 from candelabra.operator.record import Operator
+from candelabra.operator.schema import DIFFERENTIABLE
 
 from candelabra_conformance.calling import at, called, determined, tensors
 from candelabra_conformance.numpy_dtypes import device_dtype
@@ -23,8 +24,10 @@ from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.tolerance import eps, representable, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
-PERTURBATIONS: Final = 3
+FEW: Final = 3
 """So many directions in which the inputs are moved to see how far the answer moves."""
+MANY: Final = 24
+"""So many where it looks as if a value were wrong: in a few directions the terms of a difference may move alike."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,14 @@ class Oracle:
         self._kept: dict[Any, Any] = {}
         self._operator = ""
 
-    def answer(self, op: Operator[..., Any], found: Sample) -> Answer:
-        """The answer for a sample, its arrays being in the dtype that is asked about."""
-        return self._remembered(op, ("answer", _identity(found)), found, lambda: self._answer(op, found))
+    def answer(self, op: Operator[..., Any], found: Sample, directions: int = FEW) -> Answer:
+        """The answer for a sample, its arrays being in the dtype that is asked about.
+
+        The inputs are moved in so many ``directions``: a few, and :data:`MANY` before a value is called wrong.
+        """
+        key = ("answer", _identity(found), directions)
+        answer: Answer = self._remembered(op, key, found, lambda: self._answer(op, found, directions))
+        return answer
 
     def own(self, op: Operator[..., Any], found: Sample) -> tuple[Array, ...]:
         """The answer in the sample's own dtype: of operators whose meaning depends on it (``nextafter``)."""
@@ -64,7 +72,9 @@ class Oracle:
 
         Moves, comparisons, roundings to integers, extremes are found to be such; sums and functions are not.
         """
-        return bool(self._remembered(op, ("exact", output), None, lambda: self._exact(op, output, samples)))
+        kind = samples[0].of if samples else None
+        key = ("exact", output, id(kind), floating_of(samples[0]) if samples else None)
+        return bool(self._remembered(op, key, kind, lambda: self._exact(op, output, samples)))
 
     # -- how ----------------------------------------------------------------------------------------------------------
     def _remembered(self, op: Operator[..., Any], key: Any, anchor: Any, make: Any) -> Any:
@@ -75,18 +85,28 @@ class Oracle:
             self._kept[key] = (make(), anchor)  # the anchor keeps the identity in the key alive
         return self._kept[key][0]
 
-    def _answer(self, op: Operator[..., Any], found: Sample) -> Answer:
-        as_given = self.itself and op.name in references.AS_GIVEN
-        widened = with_arrays(found, computed_in if as_given else wide)
+    def _answer(self, op: Operator[..., Any], found: Sample, directions: int) -> Answer:
+        widened = with_arrays(found, wide)
         want = self._values(op, widened)
-        d = floating_of(found)
-        spread = [np.zeros(w.shape) for w in want]
-        if d is not None and not op.random:
-            for seed in range(PERTURBATIONS):
-                moved = self._values(op, perturbed(widened, eps(d), seed))
-                spread = [np.maximum(s, _distance(m, w)) for s, m, w in zip(spread, moved, want, strict=True)]
         due = self._dtypes(op, found, want)
-        return Answer(want, tuple(spread), due, terms(op, found, want))
+        spread = [np.zeros(w.shape) for w in want]
+        floats = [d for d in due if d.is_floating_point or d.is_complex]
+        movable = with_operands(op, widened, _as_float) if floats and floating_of(found) is None else widened
+        d = floating_of(found) or (floats[0] if floats else None)
+        if d is not None and not op.random:
+            for seed in range(directions):
+                moved = self._moved(op, perturbed(movable, eps(d), seed), want)
+                spread = [np.maximum(s, _distance(m, w)) for s, m, w in zip(spread, moved, want, strict=True)]
+        elements = sum(a.size for a in arrays((found.args, dict(found.kwargs))))
+        length = max(1, elements // max(1, max((w.size for w in want), default=1)))
+        return Answer(want, tuple(spread), due, length)
+
+    def _moved(self, op: Operator[..., Any], found: Sample, want: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The values of a moved sample; where it has left the operator's domain, those of the sample itself."""
+        try:
+            return self._values(op, found)
+        except (RuntimeError, ValueError, TypeError, NotImplementedError):
+            return want
 
     def _values(self, op: Operator[..., Any], found: Sample) -> tuple[Array, ...]:
         if not self.itself:
@@ -160,6 +180,19 @@ def computed_in(array: Array) -> Array:
 def with_arrays(found: Sample, function: Any) -> Sample:
     """The sample with ``function`` applied to each array."""
     return replace(found, args=mapped(found.args, function), kwargs=mapped(dict(found.kwargs), function))
+
+
+def with_operands(op: Operator[..., Any], found: Sample, function: Any) -> Sample:
+    """The sample with ``function`` applied to the arrays of its operands: not to indices and masks."""
+    kinds = {p.name: p.kind in DIFFERENTIABLE for p in op.schema.parameters}
+    names = [p.name for p in op.schema.parameters]
+    args = tuple(mapped(a, function) if kinds[n] else a for n, a in zip(names, found.args))
+    kwargs = {n: mapped(a, function) if kinds.get(n) else a for n, a in found.kwargs.items()}
+    return replace(found, args=args, kwargs=kwargs)
+
+
+def _as_float(array: Array) -> Array:
+    return array.astype(np.float64) if array.dtype.kind in "biu" else array
 
 
 def floating_of(found: Sample) -> dtype | None:

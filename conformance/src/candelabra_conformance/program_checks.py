@@ -89,6 +89,9 @@ def _result(w: Written) -> list[str]:
         lines += [
             f"result = got[{i}]" if len(pairs) > 1 else "result = got",
             f"assert result.dtype is cd.{d.name}, result.dtype",
+            "held = result._instance.backend.dtype_of(result._payload)",
+            'assert held is result.dtype, f"the payload holds {held}"',
+            "assert isinstance(result._payload.shape, tuple), result._payload.shape",
             f"assert tuple(result.shape) == {tuple(shape)}, tuple(result.shape)",
             "assert result.device == cd.device(device), result.device",
         ]
@@ -98,7 +101,7 @@ def _result(w: Written) -> list[str]:
 def _inputs(w: Written) -> list[str]:
     names = ", ".join(w.program.names.values())
     return [
-        f"inputs = [{names}]",
+        f"inputs = [x._base if x._is_view() else x for x in ({names},)]",
         "before = [str(x.tolist()) for x in inputs]",
         f"got = {w.call}",
         "after = [str(x.tolist()) for x in inputs]",
@@ -148,7 +151,7 @@ def _gradient(w: Written) -> list[str]:
         "for leaf in leaves: leaf.requires_grad_()",
         f"out = {w.call}",
         "outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o.requires_grad]",
-        "got = cd.autograd.grad([o.sum() for o in outs], leaves)" + ("[0]" if len(leaves) == 1 else ""),
+        "got = cd.autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], leaves)" + ("[0]" if len(leaves) == 1 else ""),
         *compared(w),
     ]
 

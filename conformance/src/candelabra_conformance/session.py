@@ -87,7 +87,9 @@ def written(session: Session, rows: list[dict[str, Any]], wanted: dict[str, Path
     if session.context is None:
         return
     results = [Result(**{**row, "case": Case(**row["case"]), **_tuples(row)}) for row in rows]
-    results, stale = applied(sorted(results, key=lambda r: (r.case.level != 0, r.case)), session.expected, session.started.date())
+    results, stale = applied(
+        sorted(results, key=lambda r: (r.case.level != 0, r.case)), session.expected, session.started.date()
+    )
     results = settled(results)
     done = Run(
         subject(session.context),

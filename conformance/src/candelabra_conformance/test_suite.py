@@ -14,9 +14,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("case", [pytest.param(None, id="no-device")])
         return
     session = session_of(metafunc.config)
-    cases = [
-        pytest.param(case, id=case.id, marks=_marks(session.entry(case))) for case in session.cases
-    ] or [pytest.param(None, id=session.device)]
+    cases = [pytest.param(case, id=case.id, marks=_marks(session.entry(case))) for case in session.cases] or [
+        pytest.param(None, id=session.device)
+    ]
     metafunc.parametrize("case", cases)
 
 

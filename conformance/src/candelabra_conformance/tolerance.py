@@ -2,9 +2,9 @@
 
 A value computed in a dtype with unit roundoff eps differs from the exact one for two reasons: the result is rounded
 (eps times the value), and each step on the way acts as if the inputs had been changed by some eps (backward error;
-Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 1). How much a change of the inputs changes the result,
-the conditioning, is found by changing them: the oracle is run on inputs perturbed by one eps each, and how far its
-answer moves is the *spread*. A sum of n terms in pairs takes log2(n) steps (ibid., ch. 4).
+Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 1). How much a change of the inputs changes the
+result, the conditioning, is found by changing them: the oracle is run on inputs perturbed by one eps each, and how far
+its answer moves is the *spread*. A sum of n terms in pairs takes log2(n) steps (ibid., ch. 4).
 
     bound = SAFETY * (eps * |want| + (1 + log2(n)) * spread) + tiny
 

@@ -70,7 +70,8 @@ def aliasing(context: Context, op: Operator[..., Any], d: dtype, layout: str) ->
         given = given_tensors([args, kwargs])
         made = tensors(called(op, args, kwargs, context.instance))
         for tensor in made:
-            if tensor.numel() and not _overlapping(tensor):
+            itself = any(tensor is t for t in given)  # which the caller can see: +x may be x
+            if tensor.numel() and not itself and not _overlapping(tensor):
                 _write_into(context, op, found, layout, tensor, given, made)
     return None
 

@@ -111,7 +111,12 @@ def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout:
     """Differentiating through the in-place form gives what differentiating through the function gives."""
     worst = None
     for found in context.laid_out(op, d, layout):
-        if not found.gradient or found.kind == LARGE or not _fits(op, context, found, d) or not _first_is_leaf(op, found):
+        if (
+            not found.gradient
+            or found.kind == LARGE
+            or not _fits(op, context, found, d)
+            or not _first_is_leaf(op, found)
+        ):
             continue
         if context.oracle.answer(op, found).dtypes[0] is not d:
             continue
@@ -172,5 +177,3 @@ def _targets(shape: tuple[int, ...], d: dtype, instance: Instance) -> list[Tenso
         to_device(np.ones((0,), host_dtype(d)), instance),
         place(blank, TRANSPOSED, instance),
     ]
-
-

@@ -21,7 +21,7 @@ from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import described, error_in_ulp, wrong
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, STEP, TRANSPOSED, placed
-from candelabra_conformance.oracle import PERTURBATIONS, perturbed, with_arrays
+from candelabra_conformance.oracle import FEW, MANY, perturbed, with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, some
 from candelabra_conformance.properties.registry import operator_property
 from candelabra_conformance.samples.sample import LARGE, Sample
@@ -60,22 +60,26 @@ def _hold(context: Context, op: Operator[..., Any], d: dtype, layout: str, deriv
         got = derivatives(op, found, layout, context.instance)
         if context.is_reference and d.itemsize == (16 if d.is_complex else 8):
             _against_differences(op, found, layout, context.instance, twice=derivatives is second_derivatives)
-        want, spread = _wanted(context, op, found, layout, derivatives, d)
-        worst = max(worst or 0.0, _compare(found, layout, d, got, want, spread))
+        want, spread = _wanted(context, op, found, derivatives, d, FEW)
+        try:
+            found_error = _compare(found, layout, d, got, want, spread)
+        except Failure:
+            found_error = _compare(found, layout, d, got, *_wanted(context, op, found, derivatives, d, MANY))
+        worst = max(worst or 0.0, found_error)
     return worst
 
 
 def _wanted(
-    context: Context, op: Operator[..., Any], found: Sample, layout: str, derivatives: Derivatives, d: dtype
+    context: Context, op: Operator[..., Any], found: Sample, derivatives: Derivatives, d: dtype, directions: int
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """The reference's derivatives in the widest precision, and how far they move. Layouts don't matter to it."""
-    key = (derivatives.__name__, id(found))
+    key = (derivatives.__name__, id(found), directions)
 
     def make() -> tuple[tuple[Array, ...], list[Array]]:
         widened = with_arrays(found, wide)
         want = derivatives(op, widened, CONTIGUOUS, context.reference)
         spread = [np.zeros(w.shape) for w in want]
-        for seed in range(PERTURBATIONS):
+        for seed in range(directions):
             moved = derivatives(op, perturbed(widened, eps(d), seed), CONTIGUOUS, context.reference)
             with np.errstate(all="ignore"):
                 spread = [
@@ -95,9 +99,7 @@ def _compare(
     worst = 0.0
     for place, (values, truth, moved) in enumerate(zip(got, want, spread, strict=True)):
         if values.shape != truth.shape:
-            raise Failure(
-                f"gradient {place} has shape {list(values.shape)}, {list(truth.shape)} is due", found, layout
-            )
+            raise Failure(f"gradient {place} has shape {list(values.shape)}, {list(truth.shape)} is due", found, layout)
         due = d.to_real() if d.is_complex and values.dtype.kind == "f" else d
         # A gradient sums over what was broadcast, and its terms are as large as its largest neighbour.
         size = np.max(np.abs(truth), initial=0.0, where=np.isfinite(truth))
@@ -151,7 +153,9 @@ def leaves_of(op: Operator[..., Any], found: Sample, layout: str, instance: Inst
     return args, kwargs, leaves
 
 
-def _outputs(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
+def _outputs(
+    op: Operator[..., Any], found: Sample, layout: str, instance: Instance
+) -> tuple[list[Tensor], list[Tensor]]:
     args, kwargs, leaves = leaves_of(op, found, layout, instance)
     if found.call is None:
         made = called(op, args, kwargs, instance)

@@ -65,11 +65,15 @@ def _entry(file: str, place: int, entry: Any) -> ExpectedFailure:
         raise ExpectedFailuresError(f"{where}: unknown key {unknown[0]!r}; there are {', '.join(sorted(KEYS))}")
     for key in ("id", "reason"):
         if not isinstance(entry.get(key), str) or not entry[key].strip():
-            raise ExpectedFailuresError(f"{where}: {key!r} is missing; every expected failure has a pattern and a reason")
+            raise ExpectedFailuresError(
+                f"{where}: {key!r} is missing; every expected failure has a pattern and a reason"
+            )
     expires = entry.get("expires")
     if expires is not None and type(expires) is not date:
         raise ExpectedFailuresError(f"{where}: 'expires' must be a date like 2027-01-31, got {expires!r}")
-    return ExpectedFailure(entry["id"], entry["reason"], entry.get("link", ""), expires, bool(entry.get("flaky", False)))
+    return ExpectedFailure(
+        entry["id"], entry["reason"], entry.get("link", ""), expires, bool(entry.get("flaky", False))
+    )
 
 
 def of_backend(device_type: str) -> Path | None:
@@ -88,9 +92,7 @@ def of_backend(device_type: str) -> Path | None:
     return None
 
 
-def applied(
-    results: list[Result], entries: list[ExpectedFailure], today: date
-) -> tuple[list[Result], tuple[str, ...]]:
+def applied(results: list[Result], entries: list[ExpectedFailure], today: date) -> tuple[list[Result], tuple[str, ...]]:
     """Results with expected failures told apart, and the patterns that are stale, each with the reason."""
     stale = [f"{e.pattern}: expired on {e.expires}" for e in entries if e.expires is not None and e.expires <= today]
     living = [e for e in entries if e.expires is None or e.expires > today]

@@ -77,9 +77,7 @@ def run(
     started, clock = datetime.now(UTC), time.perf_counter()
     name = prepared(device, setup)
     context = Context(name)
-    cases = plan(
-        context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge
-    )
+    cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
     if chosen.quick:
         from candelabra_conformance.running.pairwise import pairwise
 

@@ -54,7 +54,9 @@ class Worker:
             connection.send(case)
             if not connection.poll(self.timeout):
                 self.stop(kill=True)
-                return Result(case, TIMED_OUT, message=f"no answer within {self.timeout:g} s", seconds=self.timeout or 0)
+                return Result(
+                    case, TIMED_OUT, message=f"no answer within {self.timeout:g} s", seconds=self.timeout or 0
+                )
             result: Result = connection.recv()
             return result
         except (EOFError, OSError):
@@ -150,5 +152,3 @@ def _by_operator(cases: Sequence[Case]) -> deque[list[Case]]:
     for case in cases:
         found.setdefault((case.level == 0, case.operator), []).append(case)
     return deque(found.values())
-
-

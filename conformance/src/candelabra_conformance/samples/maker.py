@@ -80,7 +80,11 @@ class Maker:
 
     def real(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
         """As a call, but real where the dtype is complex, in the precision of its parts."""
-        return self.of(self.dtype.to_real())(*shape, low=low, high=high) if self.is_complex else self(*shape, low=low, high=high)
+        return (
+            self.of(self.dtype.to_real())(*shape, low=low, high=high)
+            if self.is_complex
+            else self(*shape, low=low, high=high)
+        )
 
     def index(self, *values: Any) -> Array:
         """An int64 array of these values: ``t.index(2, 0)``, ``t.index([0, 1], [1, 0])``."""

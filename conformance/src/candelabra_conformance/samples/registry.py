@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, TypeVar
 
+from candelabra.dtypes import dtype
+
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.sample import Sample
 
@@ -18,6 +20,7 @@ INPUTS: Final[dict[str, list[Generator]]] = {}
 MISTAKES: Final[dict[str, list[Generator]]] = {}
 SPECIAL: Final[dict[str, list[Generator]]] = {}
 DOMAINS: Final[dict[str, tuple[float, float]]] = {}
+ONLY: Final[dict[str, Callable[[dtype], bool]]] = {}
 
 
 def _marks(table: dict[str, list[Generator]], operators: tuple[str, ...]) -> Callable[[G], G]:
@@ -47,6 +50,17 @@ def special(*operators: str) -> Callable[[G], G]:
 def domain(low: float, high: float, *operators: str) -> None:
     """Let ordinary floating values of these operators lie between ``low`` and ``high``: where they are smooth."""
     DOMAINS.update(dict.fromkeys(operators, (low, high)))
+
+
+def only(takes: Callable[[dtype], bool], *operators: str) -> None:
+    """Say which dtypes these operators are defined for, where their records leave it to the fronts."""
+    ONLY.update(dict.fromkeys(operators, takes))
+
+
+def defined(operator: str, d: dtype) -> bool:
+    """Whether an operator has a meaning in a dtype, as far as :func:`only` was told."""
+    load()
+    return operator not in ONLY or ONLY[operator](d)
 
 
 @cache

@@ -41,6 +41,8 @@ class Sample:
     of: Callable[[Any], Any] | None = None
     """Of a result that is determined up to a choice (a sign, a phase): what does not depend on the choice. Given the
     result as Tensors, returns a Tensor or a tuple of them, made with candelabra's functions."""
+    layouts: tuple[str, ...] = ()
+    """The layouts of memory that the operator takes, where it does not take all."""
     call: Callable[..., Any] | None = None
     """For derivatives, where the arguments' domain is no open set (symmetric matrices) or ``of`` is needed: given the
     operator's function and the arguments as Tensors, a differentiable function of free parameters."""
@@ -48,14 +50,14 @@ class Sample:
 
 def sample(*args: Any, **options: Any) -> Sample:
     """A :class:`Sample`: positional arguments are the operator's; keywords are the operator's too, but for the fields
-    of :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``of``, ``call``)."""
+    of :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``of``, ``layouts``, ``call``)."""
     known = {name: options.pop(name) for name in FIELDS if name in options}
     if known.get("kind", ORDINARY) not in KINDS:
         raise ValueError(f"sample(): kind must be one of {', '.join(KINDS)}, got {known['kind']!r}")
     return Sample(args, options, **known)
 
 
-FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "of", "call")
+FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "of", "layouts", "call")
 
 
 def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
