@@ -1,4 +1,4 @@
-"""Element by element: special functions by SciPy, in float64."""
+"""Element by element: special functions by SciPy, in float64, of which there is no second source here."""
 
 from __future__ import annotations
 
@@ -24,26 +24,7 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     return of_floats(double)
 
 
-references(
-    {
-        name: in_double(function) for name, function in {
-            "digamma": sp.psi, "erf": sp.erf, "erfc": sp.erfc, "erfinv": sp.erfinv, "i0": sp.i0, "igamma": sp.gammainc,
-            "igammac": sp.gammaincc, "special_bessel_j0": sp.j0, "special_bessel_j1": sp.j1,
-            "special_bessel_y0": sp.y0, "special_bessel_y1": sp.y1, "special_erfcx": sp.erfcx, "special_i0e": sp.i0e,
-            "special_i1": sp.i1, "special_i1e": sp.i1e, "special_log_ndtr": sp.log_ndtr,
-            "special_modified_bessel_k0": sp.k0, "special_modified_bessel_k1": sp.k1, "special_ndtr": sp.ndtr,
-            "special_ndtri": sp.ndtri, "special_scaled_modified_bessel_k0": sp.k0e,
-            "special_scaled_modified_bessel_k1": sp.k1e, "special_zeta": sp.zeta,
-        }.items()
-    }
-)  # fmt: skip
-
-
-@reference("lgamma")
-@in_double
-def lgamma(x: Array) -> Any:
-    """SciPy's, but for minus infinity, where C says infinity."""
-    return np.where(x == -np.inf, np.inf, sp.gammaln(x))
+references({"special_bessel_y0": in_double(sp.y0), "special_bessel_y1": in_double(sp.y1)})
 
 
 @reference("special_airy_ai")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from candelabra.dtypes import get_default_dtype
 
 from candelabra_conformance.numpy_dtypes import host_dtype
+
+MANY: Final = 10_000
+"""Elements from which on SciPy answers for slow formulas."""
 
 
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,6 +26,22 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*map(_floating, args))
 
     return promoted
+
+
+def unless_many(scipys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The function, but SciPy's where there are many elements: they are asked for whether each is computed at all, and
+    a hundred steps in 80 bits each would take seconds."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def either(*args: Any) -> Any:
+            if max(map(np.size, args)) > MANY:
+                return scipys(*[np.asarray(a, np.float64) for a in args])
+            return function(*args)
+
+        return either
+
+    return mark
 
 
 def _floating(value: Any) -> Any:
