@@ -23,7 +23,6 @@ from candelabra_conformance.references.random import circle, negative_logarithm,
 from candelabra_conformance.samples import registry
 from candelabra_conformance.samples.gather import maker
 from candelabra_conformance.samples.mistakes_of_record import refuses
-from candelabra_conformance.samples.random import drawn_by
 from candelabra_conformance.samples.sample import KINDS, Sample, mapped
 from candelabra_conformance.transport import to_device, to_host
 
@@ -42,18 +41,11 @@ def ours(name: str) -> bool:
 
 
 NAMES = sorted(name for name in {*OPERATORS, *OPERATORS_IN} if ours(name))
-NOT_MADE = {("arange", "bool"), ("linspace", "bool"), ("arange", "complex64"), ("arange", "complex128")}
-"""Dtypes that fronts refuse to count in."""
-NO_PAIRS = {("view_as_complex", "float16"), ("view_as_complex", "bfloat16")}
-"""There is no complex dtype of half types."""
 
 
 def taken(name: str, d: dtype) -> bool:
-    """Whether the operator takes the dtype, by its record or by the specification of random numbers."""
-    record = OPERATORS[name]
-    if record.random:
-        return drawn_by(maker(record, d))
-    return not refuses(record, d) and (name, d.name) not in NOT_MADE | NO_PAIRS
+    """Whether the operator takes the dtype, by its record and by what the samples say."""
+    return not refuses(OPERATORS[name], d) and registry.defined(name, d)
 
 
 def samples(name: str, d: dtype, table: dict[str, list[registry.Generator]]) -> Iterator[Sample]:

@@ -7,14 +7,15 @@ from typing import Any, Final
 
 import candelabra as cd
 from candelabra.device import Instance, open_device
-from candelabra.dtypes import ALL, dtype
+from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.operator.record import Operator
 from candelabra.plugins import registry
 
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.numpy_dtypes import device_dtype
-from candelabra_conformance.oracle import Oracle
+from candelabra_conformance.oracle import Oracle, floating_of
 from candelabra_conformance.samples.gather import gathered, outlined
+from candelabra_conformance.samples.registry import defined
 from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample, arrays
 from candelabra_conformance.taking import refused
 
@@ -34,15 +35,6 @@ class Failure(Exception):
 
 class NotApplicable(Exception):
     """There is nothing to check; the text says why."""
-
-
-def takes(op: Operator[..., Any], d: dtype) -> bool:
-    """Whether the record takes operands of a dtype: by its own words, or by what its promotion says of them."""
-    try:
-        op.promote(d)
-    except (RuntimeError, TypeError, NotImplementedError):
-        return False
-    return refusal(op, d) is None
 
 
 class Context:
@@ -73,7 +65,7 @@ class Context:
 
     def dtypes(self, op: Operator[..., Any]) -> list[dtype]:
         """Those that the operator takes and the device claims."""
-        return [d for d in ALL if self.computes(d) and refused(op, d) is None and registry.defined(op.name, d)]
+        return [d for d in ALL if self.computes(d) and refused(op, d) is None and defined(op.name, d)]
 
     def main_dtypes(self, op: Operator[..., Any], *, count: int = 1) -> list[dtype]:
         """The first of the usual dtypes that the operator takes and has samples for."""
@@ -115,6 +107,18 @@ class Context:
         for layout in (*MEMORY, *KINDS[1:]):
             if self.laid_out(op, d, layout):
                 yield layout
+
+    def exact(self, op: Operator[..., Any], found: Sample, output: int) -> bool:
+        """Whether an output of the operator is exact, judged by its samples in single precision.
+
+        In double precision the oracle could not tell, and integers have no precision to tell by.
+        """
+        d = floating_of(found)
+        judge = BY_NAME["complex64" if d is not None and d.is_complex else "float32"]
+        if refused(op, judge) is not None:
+            return False
+        alike = [s for s in self.samples(op, judge) if s.kind == ORDINARY and s.of is found.of]
+        return self.oracle.exact(op, output, alike)
 
     def _only(self, op: Operator[..., Any]) -> None:
         if (op.name, self.planning) != self._operator:

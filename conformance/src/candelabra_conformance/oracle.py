@@ -68,13 +68,15 @@ class Oracle:
         return self._remembered(op, ("own", _identity(found)), found, lambda: self._values(op, found))
 
     def exact(self, op: Operator[..., Any], output: int, samples: list[Sample]) -> bool:
-        """Whether every value of an output is a number of its dtype, over samples in one dtype: then no error is due.
+        """Whether every value of an output is a number of its dtype, over samples in float32 or complex64.
 
-        Moves, comparisons, roundings to integers, extremes are found to be such; sums and functions are not.
+        Then no error is due, in any dtype. Moves, comparisons, roundings to integers, extremes are found to be such;
+        sums and functions are not.
         """
-        kind = samples[0].of if samples else None
-        key = ("exact", output, id(kind), floating_of(samples[0]) if samples else None)
-        return bool(self._remembered(op, key, kind, lambda: self._exact(op, output, samples)))
+        if not samples:
+            return False
+        key = ("exact", output, id(samples[0].of), floating_of(samples[0]))
+        return bool(self._remembered(op, key, samples, lambda: self._exact(op, output, samples)))
 
     # -- how ----------------------------------------------------------------------------------------------------------
     def _remembered(self, op: Operator[..., Any], key: Any, anchor: Any, make: Any) -> Any:
@@ -86,7 +88,8 @@ class Oracle:
         return self._kept[key][0]
 
     def _answer(self, op: Operator[..., Any], found: Sample, directions: int) -> Answer:
-        widened = with_arrays(found, wide)
+        as_given = self.itself and op.name in references.AS_GIVEN
+        widened = with_arrays(found, computed_in if as_given else wide)
         want = self._values(op, widened)
         due = self._dtypes(op, found, want)
         spread = [np.zeros(w.shape) for w in want]
@@ -97,9 +100,7 @@ class Oracle:
             for seed in range(directions):
                 moved = self._moved(op, perturbed(movable, eps(d), seed), want)
                 spread = [np.maximum(s, _distance(m, w)) for s, m, w in zip(spread, moved, want, strict=True)]
-        elements = sum(a.size for a in arrays((found.args, dict(found.kwargs))))
-        length = max(1, elements // max(1, max((w.size for w in want), default=1)))
-        return Answer(want, tuple(spread), due, length)
+        return Answer(want, tuple(spread), due, terms(op, found, want))
 
     def _moved(self, op: Operator[..., Any], found: Sample, want: tuple[Array, ...]) -> tuple[Array, ...]:
         """The values of a moved sample; where it has left the operator's domain, those of the sample itself."""

@@ -8,9 +8,11 @@ import numpy as np
 from candelabra.dtypes import ALL, FLOATING, INTEGER, complex128, dtype, float32, float64
 
 from candelabra_conformance.samples.maker import Array, Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.registry import defined, inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import HERE, Sample, sample
 
+only(lambda d: INTEGER <= d.category <= FLOATING, "arange")
+only(lambda d: d.category >= INTEGER, "linspace")
 SHAPES = (
     ((3, 5), "ordinary"),
     ((7,), "ordinary"),
@@ -58,7 +60,7 @@ def numbers_at_the_edge(t: Maker) -> Iterator[Sample]:
 @inputs("arange")
 def ranges(t: Maker) -> Iterator[Sample]:
     """Up, down, in fractions; blocks and what is left of them; none, one."""
-    if t.is_bool or t.is_complex:
+    if not defined(t.operator, t.dtype):
         return
     yield sample(0, 1, 7, dtype=t.dtype, device=HERE)
     yield sample(3, 2, 17, dtype=t.dtype, device=HERE)
@@ -75,7 +77,7 @@ def ranges(t: Maker) -> Iterator[Sample]:
 @inputs("linspace")
 def evenly_spaced(t: Maker) -> Iterator[Sample]:
     """Up, down, on one spot. (Rounding is to the larger end: where many steps cross 0 no digit is due.)"""
-    if t.is_bool:
+    if not defined(t.operator, t.dtype):
         return
     yield sample(0, 10, 11, dtype=t.dtype, device=HERE)
     yield sample(12, 3, 4, dtype=t.dtype, device=HERE)

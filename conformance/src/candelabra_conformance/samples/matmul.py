@@ -52,9 +52,9 @@ def products(t: Maker) -> Iterator[Sample]:
 
 @inputs("matmul")
 def a_matrix_by_itself(t: Maker) -> Iterator[Sample]:
-    """The same tensor twice."""
+    """The same tensor twice. (Finite differences would move both.)"""
     x = t(3, 3)
-    yield sample(x, x, core=2, note="square")
+    yield sample(x, x, core=2, note="square", gradient=False)
 
 
 @mistakes("matmul")

@@ -13,11 +13,12 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("embedding")
 def looked_up(t: Maker) -> Iterator[Sample]:
-    """Indices of every rank, with duplicates; a padding row, gradients by frequency."""
+    """Indices of every rank, with duplicates; a padding row, gradients by frequency (which are no derivatives then)."""
     yield sample(t(4, 3), t.index(1, 3, 1))
-    yield sample(t(5, 2), t.indices(2, 3, below=5), 2, False)
-    yield sample(t(5, 2), t.index([0, 4], [4, 4]), padding_idx=4, scale_grad_by_freq=True)
-    yield sample(t(4, 3), t.indices(2, 2, 3, below=4), -1, True)
+    yield sample(t(5, 2), t.indices(2, 3, below=5), 2, False, gradient=False)
+    yield sample(t(5, 2), t.index([0, 4], [3, 1]), 2, note="a padding row that is not met")
+    yield sample(t(5, 2), t.index([0, 4], [4, 4]), padding_idx=4, scale_grad_by_freq=True, gradient=False)
+    yield sample(t(4, 3), t.indices(2, 2, 3, below=4), -1, True, gradient=False)
     yield sample(t(4, 3), t.index(2).reshape(()), 0, note="one row")
     yield sample(t(4, 3), t.indices(0, below=1), kind="zero-size")
     yield sample(t(4, 0), t.index(1, 2), kind="zero-size")

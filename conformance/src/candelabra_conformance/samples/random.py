@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from candelabra.dtypes import FLOATING, INTEGER
 
 from candelabra_conformance.samples.maker import Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.registry import defined, inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import HERE, Sample, sample
 
 WORD = 1 << 64
@@ -28,13 +29,15 @@ SHAPES = (
 CONTINUOUS = ("random_uniform", "random_normal", "random_exponential")
 
 
+only(lambda d: d.category >= FLOATING, "random_uniform", "random_normal")
+only(lambda d: d.category == FLOATING, "random_exponential", "random_bernoulli", "random_multinomial")
+only(lambda d: d.category <= INTEGER, "random_integers")
+only(lambda d: d.category == INTEGER, "random_permutation")
+
+
 def drawn_by(t: Maker) -> bool:
     """Whether the specification defines this draw in this dtype."""
-    if t.operator == "random_integers":
-        return t.is_integer or t.is_bool
-    if t.operator == "random_permutation":
-        return t.is_integer
-    return t.is_floating or (t.is_complex and t.operator in ("random_uniform", "random_normal"))
+    return defined(t.operator, t.dtype)
 
 
 @inputs(*CONTINUOUS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from candelabra_conformance.samples.maker import Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.registry import defined, inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import Sample, sample
 
 DIAGONALS = (
@@ -95,8 +95,7 @@ def contiguous_origin(*shape: int) -> tuple[tuple[int, ...], int]:
 
 @inputs("as_strided")
 def parts_of_the_storage(t: Maker) -> Iterator[Sample]:
-    """Strides, offsets, windows that overlap. They are absolute: every sample needs contiguous memory, and so none is
-    of the ordinary kind that is laid out in other ways."""
+    """Strides, offsets, windows that overlap. They are absolute, and so made for contiguous memory."""
     for shape, size, strides, offset in (
         ((3, 4), (2, 2), (5, 2), 1),
         ((12,), (3, 4), (1, 3), 0),
@@ -105,7 +104,7 @@ def parts_of_the_storage(t: Maker) -> Iterator[Sample]:
         ((7,), (3, 2), (0, 1), 2),
         ((1023,), (100, 7), (9, 11), 5),
     ):
-        yield sample(t(*shape), size, strides, offset, contiguous_origin(*shape), kind="large")
+        yield sample(t(*shape), size, strides, offset, contiguous_origin(*shape), layouts=("contiguous",))
     yield sample(t(5), (), (), 3, contiguous_origin(5), kind="0-d")
     yield sample(t(3), (0, 2), (1, 1), 0, contiguous_origin(3), kind="zero-size")
     yield sample(t(1), (1,), (1,), 0, contiguous_origin(1), kind="length-1")
@@ -130,14 +129,17 @@ def pairs_not_finite(t: Maker) -> Iterator[Sample]:
     yield sample(t.array([complex(inf, nan), complex(-0.0, 1), complex(0, -0.0), complex(nan, -inf)]))
 
 
+only(lambda d: d.itemsize >= 4, "view_as_complex")
+
+
 @inputs("view_as_complex")
 def pairs_as_complex(t: Maker) -> Iterator[Sample]:
-    """A last dim of two. Pairs have to lie side by side: no sample is of the kind that is laid out in other ways. (Half
-    types have no complex type.)"""
-    if t.dtype.itemsize < 4:
+    """A last dim of two; pairs have to lie side by side. (Half types have no complex type.)"""
+    if not defined(t.operator, t.dtype):
         return
-    for shape in ((3, 2), (2, 3, 2), (511, 2)):
-        yield sample(t(*shape), kind="large")
+    for shape in ((3, 2), (2, 3, 2), (2, 1, 3, 2)):
+        yield sample(t(*shape), layouts=("contiguous",))
+    yield sample(t(511, 2), kind="large")
     yield sample(t(2), kind="0-d")
     yield sample(t(0, 2), kind="zero-size")
     yield sample(t(1, 2), kind="length-1")
@@ -146,7 +148,7 @@ def pairs_as_complex(t: Maker) -> Iterator[Sample]:
 @mistakes("view_as_complex")
 def no_pairs(t: Maker) -> Iterator[Sample]:
     """The last dim has size 2, and there is one."""
-    if t.dtype.itemsize >= 4:
+    if defined(t.operator, t.dtype):
         yield sample(t(3), note="three parts")
         yield sample(t(2, 1), note="one part")
         yield sample(t(), note="no dims")

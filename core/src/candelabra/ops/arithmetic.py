@@ -163,7 +163,7 @@ atan2.vjp(
 )
 
 
-@operator(pointwise, method=False)
+@operator(pointwise, method=False, inplace=False)
 def where(condition: Mask, input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input`` where ``condition`` holds, else ``other``; all three broadcast."""
     ...
