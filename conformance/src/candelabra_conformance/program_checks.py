@@ -151,7 +151,8 @@ def _gradient(w: Written) -> list[str]:
         "for leaf in leaves: leaf.requires_grad_()",
         f"out = {w.call}",
         "outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o.requires_grad]",
-        "got = cd.autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], leaves)" + ("[0]" if len(leaves) == 1 else ""),
+        "got = cd.autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], leaves)"
+        + ("[0]" if len(leaves) == 1 else ""),
         *compared(w),
     ]
 

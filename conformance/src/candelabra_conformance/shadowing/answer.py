@@ -50,11 +50,13 @@ class Expected:
         return tuple(rounded(w, d) for w, d in zip(self.want, self.dtypes, strict=True))
 
     def allowed(self) -> tuple[Array, ...]:
-        """The error that is allowed of each element."""
-        return tuple(
-            bound(w, s, self.length, d) if d.is_floating_point or d.is_complex else np.zeros(w.shape)
-            for w, s, d in zip(self.want, self.spread, self.dtypes, strict=True)
-        )
+        """The error that is allowed of each element: none of an infinity."""
+        limits = []
+        for want, spread, d in zip(self.want, self.spread, self.dtypes, strict=True):
+            floating = d.is_floating_point or d.is_complex
+            limit = bound(want, spread, self.length, d) if floating else np.zeros(want.shape)
+            limits.append(np.where(np.isfinite(wide(rounded(want, d))), limit, 0.0))
+        return tuple(limits)
 
     def wrong(self, place: int, got: Array, d: dtype) -> Array:
         """True where an output's value is neither of the two answers, within the bound of dtype ``d``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from candelabra.operator.record import Operator
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.layouts import CONTIGUOUS, OFFSET, STEP, TRANSPOSED, placed
+from candelabra_conformance.program_trial import best
 from candelabra_conformance.reproducer import reproducer
 from candelabra_conformance.samples.sample import HERE, arrays
 from candelabra_conformance.shadowing.answer import answer
@@ -31,9 +33,11 @@ def shown(before: Snapshot, finding: Finding, written: bool, reference: str) -> 
     given = _here(before.split())
     layout: Any = before.layouts()
     try:
-        if finding.property in VALUES:
-            given, layout = smallest(before.record, given, layout, instance, written, reference)
-        return _written(before.record, given, layout, instance, finding, written, reference)
+        whole = partial(_written, before.record, given, layout, instance, finding, written, reference)
+        if finding.property not in VALUES:
+            return best(whole(), whole)
+        small = smallest(before.record, given, layout, instance, written, reference)
+        return best(_written(before.record, *small, instance, finding, written, reference), whole)
     except Exception as error:
         return f"# no reproducer: {type(error).__name__}: {error}"
 

@@ -1,0 +1,135 @@
+"""The reproducers of the suite's own failures: they fail where the case failed, and pass on a correct device."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from candelabra.dtypes import float32
+from candelabra.operator.record import OPERATORS
+from candelabra.plugins import registry
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.failure_program import of_failure
+from candelabra_conformance.model import Case
+from candelabra_conformance.mutants.mirror import Mirror
+from candelabra_conformance.program_trial import PASSES, best, shows
+from candelabra_conformance.suite import run_case
+
+Break = Callable[..., None]
+
+
+@pytest.fixture
+def broken() -> Iterator[Break]:
+    """A device ``broken``, correct until ``broken(operator=fault)`` puts ``fault(kernel)`` in a kernel's place."""
+    removals: list[Callable[[], None]] = []
+
+    def install(**faults: Callable[[Any], Any]) -> None:
+        while removals:
+            removals.pop()()
+        made = Mirror("broken")
+        made.table.update({name: fault(made.table[name]) for name, fault in faults.items()})
+        removals.append(registry.add_backend(made))
+
+    install()
+    yield install
+    removals.pop()()
+
+
+def run(text: str) -> None:
+    """Run a program as ``python program.py`` would."""
+    exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - it is to run
+
+
+def after(change: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A fault: ``change(result, *arguments)`` on the correct kernel's result and arguments."""
+
+    def fault(kernel: Any) -> Any:
+        def wrong(*args: Any) -> Any:
+            result = kernel(*args)
+            return change(result, *args) or result
+
+        return wrong
+
+    return fault
+
+
+def add(image: Any, *_: Any) -> None:
+    """Off by one."""
+    image.inner += 1
+
+
+def no_infinity(image: Any, *_: Any) -> None:
+    """Overflow ends at the largest number."""
+    np.nan_to_num(image.inner, copy=False, nan=np.nan)
+
+
+def positive_zero(image: Any, *_: Any) -> None:
+    """No zero has a sign."""
+    image.inner += 0.0
+
+
+def narrow(image: Any, *_: Any) -> Any:
+    """Indices of half the width."""
+    image.inner = image.inner.astype(np.int32)
+
+
+def write_back(image: Any, x: Any) -> None:
+    """The result goes into the argument too."""
+    x.inner[...] = image.inner
+
+
+CASES = {
+    "exp/value/float32/contiguous": ("exp", after(add), "wrong value"),
+    "exp/value/float32/transposed": ("exp", after(add), "wrong value"),
+    "exp/value/int64/contiguous": ("exp", after(add), "wrong value"),
+    "exp/special/float32/contiguous": ("exp", after(no_infinity), "wrong value"),
+    "neg/special/float32/contiguous": ("neg", after(positive_zero), "got 0.0, expected -0.0"),
+    "argmax/result/float32/contiguous": ("argmax", after(narrow), "the payload holds candelabra.int32"),
+    "exp/inputs/float32/contiguous": ("exp", after(write_back), "an input was changed"),
+    "trunc/aliasing/float32/contiguous": ("trunc", lambda kernel: lambda x: x, "the result shares memory"),
+    "exp/inplace/float32/contiguous": ("exp_", after(lambda r, x: add(x)), "wrong value"),
+    "sin/gradient/float32/contiguous": ("cos", after(add), "wrong value"),
+    "add/errors/float32/contiguous": ("add", lambda kernel: lambda x, y: x, "expected RuntimeError, got None"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_program_fails_on_the_broken_device_and_passes_on_the_correct_one(broken: Break, case: str) -> None:
+    """One case of each property that has a way of its own; the program is short whatever the samples are."""
+    name, fault, words = CASES[case]
+    operator, property, d, layout = case.split("/")
+    broken(**{name: fault})
+    result = run_case(Context("broken:0"), Case(operator, property, d, layout))
+    assert result.verdict == "failed"
+    with pytest.raises(AssertionError, match=words):
+        run(result.reproducer)
+    broken()
+    run(result.reproducer)
+    assert run_case(Context("broken:0"), Case(operator, property, d, layout)).verdict == "passed"
+
+
+def test_failure_that_cannot_be_written_says_why(broken: Break) -> None:
+    """A comment in place of a program, never an error."""
+    text = of_failure(Context("broken:0"), Case("exp", "value", "float32"), Failure("something"))
+    assert text == "# no reproducer: ValueError: the failure is about no sample\n"
+
+
+def test_property_without_a_check_shows_what_came_out(broken: Break) -> None:
+    """The call stands there, its result is printed, and the message says the rest."""
+    context = Context("broken:0")
+    sample = context.samples(OPERATORS["exp"], float32)[0]
+    text = of_failure(context, Case("exp", "threads", "float32"), Failure("two threads differ", sample))
+    assert "# two threads differ\n" in text
+    assert text.endswith("got = cd.exp(x)\nprint(got)\n")
+    run(text)
+
+
+def test_program_is_tried_before_it_is_shown() -> None:
+    """The first that fails as it must; else a comment that it passed; errors that are no assertion don't count."""
+    assert shows("assert False")
+    assert not shows("print(1)")
+    assert not shows("1 / 0  # no assert")
+    assert best("assert 0", lambda: "assert 1") == "assert 0"
+    assert best("assert 1", lambda: "assert 0") == "assert 0"
+    assert best("assert 1\n", lambda: "assert 2") == "assert 1\n" + PASSES
+    assert best("print(1)", lambda: "assert 0") == "print(1)"
