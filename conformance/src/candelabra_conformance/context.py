@@ -75,7 +75,7 @@ class Context:
 
     # -- samples ------------------------------------------------------------------------------------------------------
     def samples(self, op: Operator[..., Any], d: dtype, what: str = "inputs") -> list[Sample]:
-        """The operator's samples in a dtype: its ``"inputs"``, ``"special"`` ones or ``"mistakes"``, all made at once."""
+        """The operator's samples in a dtype, all made at once: ``"inputs"``, ``"special"`` ones or ``"mistakes"``."""
         self._only(op)
         key = (what, d.name)
         if key not in self._samples:

@@ -1,4 +1,4 @@
-"""What the answer is: the reference device in the widest precision; for the reference itself, NumPy, SciPy or a formula.
+"""What the answer is: the reference device in the widest precision; for the reference itself NumPy, SciPy, a formula.
 
 An :class:`Answer` holds exact-as-can-be values, how far they move when the inputs move by one eps (see
 :mod:`candelabra_conformance.tolerance`), and the dtypes and shapes that are due.

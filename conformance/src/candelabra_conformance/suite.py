@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import candelabra as cd
-import numpy as np
 from candelabra.dispatch import fallback as falling_back
 from candelabra.dispatch.explain import explain_key
 from candelabra.dispatch.layers import Layer
@@ -18,14 +17,10 @@ from candelabra.dtypes import BY_NAME, dtype
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
 from candelabra.operator.record import OPERATORS, Operator
 
-from candelabra_conformance.calling import called
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import DEVICE, FAILED, PASSED, SKIPPED, UNSUPPORTED, Case, Result
-from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.properties import registry as properties
 from candelabra_conformance.reporting_failure import reproduced
-from candelabra_conformance.samples.sample import mapped
-from candelabra_conformance.transport import Array, to_device
 
 SAMPLES: Final = "samples"
 """The property of having something to be tried on. It comes first: no operator passes for want of a sample."""
@@ -149,7 +144,7 @@ def _checked(context: Context, case: Case) -> float | None:
 def has_samples(context: Context, op: Operator[..., Any]) -> None:
     """Hold that there is something to try the operator on, in every dtype that it takes."""
     taken = context.dtypes(op)
-    empty = [d.name for d in taken if not context.samples(op, d) and not _refused(context, op, d)]
+    empty = [d.name for d in taken if not context.samples(op, d)]
     if empty:
         raise Failure(
             f"operator {op.name!r} has no samples in {', '.join(empty)}: add a generator to "
@@ -157,27 +152,6 @@ def has_samples(context: Context, op: Operator[..., Any]) -> None:
         )
     for found in properties.OF_OPERATORS.values():
         list(found.axes(context, op))  # what a generator or an axis raises is this case's failure
-
-
-def _refused(context: Context, op: Operator[..., Any], d: dtype) -> bool:
-    """Whether the reference refuses the operator's usual samples when they are cast to a dtype."""
-    usual = next(iter(context.main_dtypes(op)), None)
-    if usual is None or usual is d:
-        return False
-    for found in context.samples(op, usual)[:1]:
-        args, kwargs = mapped((found.args, dict(found.kwargs)), lambda a: _cast(a, usual, d, context))
-        try:
-            called(op, args, kwargs, context.reference)
-        except (RuntimeError, TypeError, ValueError, NotImplementedError):
-            return True
-    return False
-
-
-def _cast(array: Array, usual: dtype, d: dtype, context: Context) -> Any:
-    if array.dtype == host_dtype(usual):
-        with np.errstate(all="ignore"):
-            array = array.astype(host_dtype(d))
-    return to_device(array, context.reference)
 
 
 def _with_sample(failure: Failure) -> str:

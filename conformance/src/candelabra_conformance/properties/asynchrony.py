@@ -86,7 +86,7 @@ def streams(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("late-error", _once)
 def late_error(context: Context, d: dtype | None, layout: str) -> None:
-    """An error that values alone cause is raised at the call or at the next synchronisation, once, naming the operator."""
+    """An error that values alone cause is raised at the call or at the next synchronisation, once, with its reason."""
     instance = context.instance
     with context.device:
         table = to_device(_whole(context), instance)

@@ -57,6 +57,12 @@ def allocate(context: Context, d: dtype, layout: str) -> None:
                 raise Failure(f"empty(): dtype {instance.backend.dtype_of(payload)}, {d.name} is due")
         with context.device:
             a, b = cd.zeros(shape, dtype=d), cd.ones(shape, dtype=d)
+        if instance.backend.capabilities.mutable:
+            values = bit_patterns(d, shape)
+            first = instance.backend.copy_(payloads[0], to_device(values, instance)._payload)
+            instance.backend.copy_(payloads[1], _other(instance, shape, d))
+            if not same(payload_to_host(instance.backend, first, shape, d), values):
+                raise Failure("empty(): two payloads have one memory")
         if a.device != context.device:
             raise Failure(f"zeros(): on {a.device}, {context.device} is due")
         if np.any(to_host(a) != 0) or np.any(to_host(b) != 1):
@@ -87,6 +93,14 @@ def copy(context: Context, d: dtype, layout: str) -> None:
         again = payload_to_host(instance.backend, payload, shape, d)
         if not same(again, values):
             raise Failure("copy_() changed its source")
+        instance.backend.copy_(written, _other(instance, shape, d))
+        if not same(payload_to_host(instance.backend, payload, shape, d), values):
+            raise Failure("copy_(): its destination shares memory with its source")
+
+
+def _other(instance: Instance, shape: tuple[int, ...], d: dtype) -> Any:
+    """A payload of zeros."""
+    return instance.backend.from_host(instance.index, memoryview(bytes(prod(shape) * d.itemsize)), shape, d)
 
 
 @device_property("item", _stored(0))
