@@ -707,8 +707,6 @@ class OperatorMethods:
         """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
     def view_as_real(self) -> Tensor:
         """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
-    def where_(self, input: Tensor | Number, other: Tensor | Number) -> Tensor:
-        """In-place form of :func:`candelabra.where`."""
     def __add__(self, other: Tensor | Number) -> Tensor:
         """See :func:`candelabra.add`."""
     def __radd__(self, other: Tensor | Number) -> Tensor:

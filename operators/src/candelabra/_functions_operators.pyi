@@ -288,7 +288,7 @@ from candelabra.families.replacing import select_scatter as select_scatter
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where the sign is set: below 0, and at -0.0."""
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """``sin(pi * input) / (pi * input)``, 1 at 0."""
+    """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other whole numbers."""
 def slice_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """What ``slice`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
 from candelabra.families.replacing import slice_scatter as slice_scatter

@@ -414,7 +414,7 @@ class OperatorsMethods:
     def signbit_(self) -> Tensor:
         """In-place form of :func:`candelabra.signbit`."""
     def sinc(self, *, out: Tensor | None = None) -> Tensor:
-        """``sin(pi * input) / (pi * input)``, 1 at 0."""
+        """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other whole numbers."""
     def sinc_(self) -> Tensor:
         """In-place form of :func:`candelabra.sinc`."""
     def topk(self, k: builtins.int, dim: Dim = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Tensor | None = None, axis: Any = None) -> Chosen:

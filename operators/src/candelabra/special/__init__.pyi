@@ -122,7 +122,7 @@ def shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | Number, *
 def shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """:func:`chebyshev_polynomial_w` at ``2 * input - 1``: orthogonal on [0, 1]."""
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """``sin(pi * input) / (pi * input)``, 1 at 0."""
+    """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other whole numbers."""
 from candelabra.special.normalizing import softmax as softmax
 def spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The spherical Bessel function of order 0: ``sin(input) / input``, 1 at 0, 0 at the infinities."""
