@@ -14,7 +14,7 @@ SWAPPED: Final = {"backward": "forward", "ortho": "ortho", "forward": "backward"
 
 
 def _complex(x: Array) -> Array:
-    return x.astype(np.result_type(x.dtype, np.complex64))
+    return x.astype(np.result_type(x.dtype, np.complex128))
 
 
 def _points(n: int, like: Array, forward: bool) -> Any:

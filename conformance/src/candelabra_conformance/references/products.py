@@ -17,13 +17,23 @@ SUMS: Final = {
 """Each product as a sum over repeated letters."""
 
 
+def _summed(equation: str, a: Array, b: Array) -> Array:
+    """NumPy's ``einsum``; zeros where an operand is empty: NumPy 2.4 writes past the end of an empty outer product."""
+    if a.size and b.size:
+        return np.asarray(np.einsum(equation, a, b))
+    terms, out = equation.split("->")
+    operands = zip(terms.split(","), (a, b), strict=True)
+    sizes = {k: n for labels, x in operands for k, n in zip(labels, x.shape, strict=True)}
+    return np.zeros([sizes[k] for k in out], np.result_type(a, b))
+
+
 def _plain(equation: str) -> Any:
-    return lambda a, b: np.einsum(equation, a, b)
+    return lambda a, b: _summed(equation, a, b)
 
 
 def _added(equation: str) -> Any:
     def added(input: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Any:
-        product = np.einsum(equation, a, b)
+        product = _summed(equation, a, b)
         if product.dtype.kind == "b":
             return (product & bool(alpha)) | (input & bool(beta))
         whole = product * _as(product, alpha)
@@ -45,7 +55,7 @@ references(
 @reference("vdot", extended=True)
 def vdot(input: Array, other: Array) -> Array:
     """The first vector conjugated."""
-    return np.asarray(np.einsum("k,k->", np.conj(input), other))
+    return _summed("k,k->", np.conj(input), other)
 
 
 @reference("inner", extended=True)
@@ -83,7 +93,8 @@ def tensordot(input: Array, other: Array, dims: Any) -> Array:
             input, other = _repeated(input, i, size), _repeated(other, j, size)
     left = list(range(input.ndim))
     kept = [k for k in left if k not in first] + [k for k in right if k >= input.ndim]
-    return np.asarray(np.einsum(input, left, other, right, kept), input.dtype)
+    letters = ["".join(chr(ord("a") + k) for k in labels) for labels in (left, right, kept)]
+    return _summed(f"{letters[0]},{letters[1]}->{letters[2]}", input, other)
 
 
 def _repeated(x: Array, dim: int, size: int) -> Array:

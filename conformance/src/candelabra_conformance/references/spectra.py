@@ -64,7 +64,7 @@ def eigvalsh(A: Array, UPLO: str) -> Array:
 
 
 def _eig(A: Array) -> tuple[Array, Array]:
-    whole = A.astype(np.result_type(A.dtype, np.complex64))
+    whole = A.astype(np.result_type(A.dtype, np.complex128))
     if not A.size:
         return whole[0] if len(whole) else np.empty(0, whole.dtype), whole
     values = np.diagonal(linalg.schur(whole, output="complex")[0])

@@ -70,19 +70,19 @@ def triangles(t: Maker) -> Iterator[Sample]:
 
 @inputs("view_dtype")
 def reinterpreted(t: Maker) -> Iterator[Sample]:
-    """As the integers of the same width, of half of it and of twice it; every bit pattern is a number there."""
+    """As integers of the same width, in any layout; of less and of more, where the bytes have to stand in a row."""
     size = t.dtype.itemsize
-    for width in (size // 2, size, size * 2):
+    same = {1: cd.int8, 2: cd.int16, 4: cd.int32, 8: cd.int64, 16: cd.complex128}[size]
+    yield sample(t(2, 3), dtype=same, gradient=False)
+    yield sample(t(5), dtype=same, gradient=False)
+    for width in (size // 2, size * 2):
         if width in (1, 2, 4, 8):
-            yield sample(t(2, 4), dtype=cd.uint8 if width == 1 else getattr(cd, f"int{8 * width}"), gradient=False)
-    if size == 16:
-        yield sample(t(2, 4), dtype=cd.int32, gradient=False, note="a quarter")
-    whole = {1: cd.int8, 2: cd.int16, 4: cd.int32, 8: cd.int64, 16: cd.int64}[size]
-    if size < 16:
-        yield sample(t(), dtype=whole, kind=ZERO_DIM, gradient=False)
-    yield sample(t(1), dtype=whole, kind=LENGTH_ONE, gradient=False)
-    yield sample(t(0, 2), dtype=whole, kind=ZERO_SIZE, gradient=False)
-    yield sample(t(20_001), dtype=whole, kind=LARGE, gradient=False)
+            other = cd.uint8 if width == 1 else getattr(cd, f"int{8 * width}")
+            yield sample(t(2, 4096), dtype=other, kind=LARGE, gradient=False, note=f"{width} bytes each")
+    yield sample(t(), dtype=same, kind=ZERO_DIM, gradient=False)
+    yield sample(t(1), dtype=same, kind=LENGTH_ONE, gradient=False)
+    yield sample(t(0, 2), dtype=same, kind=ZERO_SIZE, gradient=False)
+    yield sample(t(20_001), dtype=same, kind=LARGE, gradient=False)
 
 
 @mistakes("view_dtype")

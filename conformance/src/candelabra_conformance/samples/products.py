@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
+
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, special
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
@@ -150,7 +152,7 @@ def wrapping(t: Maker) -> Iterator[Sample]:
         return
     bits = 8 * t.dtype.itemsize
     most = (1 << bits) - 1 if t.dtype.name.startswith("u") else (1 << (bits - 1)) - 1
-    row = t.array([most, 2, most])
+    row = np.array([most, 2, most], dtype=t.numpy)
     if t.operator == "mm":
         yield sample(row.reshape(1, 3), row.reshape(3, 1))
     else:
