@@ -1,7 +1,7 @@
 """Memory layouts: the same values, lying in memory in different ways.
 
-Each layout is made of views on the device, of a tensor that holds more than the values: what lies around them is a guard
-that nobody may write to (:func:`guards`).
+Each layout is made of views on the device, of a tensor that holds more than the values: what lies around them is a
+guard that nobody may write to.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ MEMORY: Final = tuple(PLACE)
 
 
 def place(array: Array, layout: str, device: Any) -> Tensor:
-    """The array on the device, laid out so. Arrays with too few dimensions for a layout are contiguous, as are the kinds
+    """The array on the device, laid out so; contiguous where it has too few dimensions for the layout, and for the kinds
     of samples that are no layout of memory."""
     least = {TRANSPOSED: 2, OFFSET: 1, STEP: 1, BROADCAST: 1}.get(layout, 0)
     if array.ndim < least or (layout == BROADCAST and array.shape[0] == 0):
@@ -119,7 +119,7 @@ def _operands(op: Operator[..., Any], found: Sample) -> list[Array]:
 
 
 def _alike(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype
+    return bool(a.shape == b.shape and a.dtype == b.dtype)
 
 
 def _among(array: Array, chosen: list[Array]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,7 +26,7 @@ VERDICTS: Final[dict[str, str]] = {
 BAD: Final = frozenset({FAILED, UNEXPECTED, CRASHED, TIMED_OUT})
 """Verdicts that make a run red. A blocked case is not one: what blocks it is."""
 ROUTES: Final = ("native", "composite", "fallback", "unsupported")
-"""How a device serves an operator: its own kernel (or strides), the operator's body, the reference device, not at all."""
+"""How a device serves an operator: its own kernel (or strides), the operator's body, the reference device, nothing."""
 LEVELS: Final[dict[int, str]] = {
     0: "memory: allocate, copy, item, compare",
     1: "inference",
@@ -44,7 +45,7 @@ class Case:
     layout: str = ""
     level: int = field(default=3, compare=False)
 
-    @property
+    @builtins.property
     def id(self) -> str:
         """Reads as a requirement: ``softmax/value/float16/transposed``."""
         return "/".join(part for part in (self.operator, self.property, self.dtype, self.layout) if part)

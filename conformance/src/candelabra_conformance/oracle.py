@@ -65,7 +65,10 @@ class Oracle:
 
     def own(self, op: Operator[..., Any], found: Sample) -> tuple[Array, ...]:
         """The answer in the sample's own dtype: of operators whose meaning depends on it (``nextafter``)."""
-        return self._remembered(op, ("own", _identity(found)), found, lambda: self._values(op, found))
+        values: tuple[Array, ...] = self._remembered(
+            op, ("own", _identity(found)), found, lambda: self._values(op, found)
+        )
+        return values
 
     def exact(self, op: Operator[..., Any], output: int, samples: list[Sample]) -> bool:
         """Whether every value of an output is a number of its dtype, over samples in float32 or complex64.

@@ -7,7 +7,7 @@ last failures. Without ``--candelabra-device`` the plugin adds its options and f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -60,7 +60,9 @@ def candelabra_device(pytestconfig: pytest.Config) -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed case shows its message and its reproducer, not the suite's own frames."""
     report = yield
     result: Result | None = getattr(item, "candelabra_result", None)

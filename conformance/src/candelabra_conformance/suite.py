@@ -137,7 +137,8 @@ def _checked(context: Context, case: Case) -> float | None:
         return properties.OF_DEVICES[case.property].check(context, d, case.layout)
     op = OPERATORS[case.operator]
     if case.property == SAMPLES:
-        return has_samples(context, op)
+        has_samples(context, op)
+        return None
     return properties.OF_OPERATORS[case.property].check(context, op, d, case.layout)
 
 

@@ -23,7 +23,7 @@ def to_device(array: Array, device: Any) -> Tensor:
     d = device_dtype(array.dtype)
     keys = instance.keys_for(d)
     held = np.ascontiguousarray(array)
-    data = memoryview(held.reshape(-1).view(np.uint8))
+    data = memoryview(held.reshape(-1).view(np.uint8).data)
     return wrap(instance.backend.from_host(instance.index, data, tuple(array.shape), d), keys)
 
 
@@ -40,4 +40,6 @@ def payload_to_host(backend: Any, payload: Any, shape: tuple[int, ...], d: Any) 
     expected = int(np.prod(shape, dtype=np.int64)) * host_dtype(d).itemsize
     if data.size != expected:
         raise AssertionError(f"to_host() gave {data.size} bytes, {expected} are due for {d.name}{list(shape)}")
+    if d.name == "bool" and data.max(initial=0) > 1:
+        raise AssertionError(f"to_host() gave a bool whose byte is {data.max()}, 0 or 1 is due")
     return data.view(host_dtype(d)).reshape(shape)

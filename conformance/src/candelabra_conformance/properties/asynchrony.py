@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
+from candelabra import Tensor
 from candelabra.dtypes import ALL, dtype
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
@@ -45,9 +46,20 @@ def synchronize(context: Context, d: dtype | None, layout: str) -> None:
             total = total + tensor
             tensor.mul_(1)
         tensor.zero_()
+        moved = _moved(context, total)
         if not same(to_host(total), values * values.dtype.type(length + 1)):
             raise Failure(f"a chain of {length} sums, whose operand was overwritten after it: other values come out")
+        if not same(moved, to_host(total)):
+            raise Failure(f"a chain of {length} sums that nobody waited for reaches another device with other values")
     context.instance.backend.synchronize(context.instance.index)
+
+
+def _moved(context: Context, tensor: Tensor) -> Array:
+    """The values after a move to another device of the type; of the only one there is, as they are."""
+    for index in range(len(context.instance.backend.devices())):
+        if index != context.instance.index:
+            return to_host(tensor.to(cd.device(context.device.type, index)))
+    return to_host(tensor)
 
 
 @device_property("streams", _once)

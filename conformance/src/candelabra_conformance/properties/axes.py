@@ -56,6 +56,20 @@ def some(
     return axes
 
 
+def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
+    """The first dtypes of each kind of number: the main one on all of the layouts, the others on the first."""
+
+    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+        able = context.main_dtypes(op, count=99)
+        kinds = {(d.is_floating_point, d.is_complex, d.name == "bool"): d for d in reversed(able)}
+        for d in sorted(kinds.values(), key=able.index):
+            for layout in layouts if d in able[:1] else layouts[:1]:
+                if context.laid_out(op, d, layout):
+                    yield Axis(d, layout, level if usual(context, d) else 3)
+
+    return axes
+
+
 def main_on_all_layouts(level: int, when: Callable[[Operator[..., Any]], bool], floating: bool = False) -> Axes:
     """The first dtype on every layout of memory, every other dtype on contiguous memory."""
 

@@ -12,9 +12,9 @@ from candelabra.operator.record import Operator
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, OFFSET, STEP, TRANSPOSED, placed
-from candelabra_conformance.properties.axes import some
+from candelabra_conformance.properties.axes import each_category, some
 from candelabra_conformance.properties.registry import operator_property
-from candelabra_conformance.samples.sample import Sample
+from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, Sample
 from candelabra_conformance.transport import Array, to_device, to_host
 
 
@@ -62,17 +62,24 @@ def inputs(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> f
     return None
 
 
-@operator_property("aliasing", some(1, dtypes=2, layouts=(CONTIGUOUS, TRANSPOSED, OFFSET, STEP)))
+@operator_property("aliasing", each_category(1, (CONTIGUOUS, TRANSPOSED, OFFSET, STEP, LENGTH_ONE, ZERO_DIM)))
 def aliasing(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """Writing into a result changes an input where the record says view, and only there; versions follow."""
+    """Writing into a result changes an input where the record says view, and only there; versions follow.
+
+    Nor does it change the result of another call.
+    """
     for found in context.laid_out(op, d, layout):
         args, kwargs = _arguments(context, found, layout)
         given = given_tensors([args, kwargs])
         made = tensors(called(op, args, kwargs, context.instance))
+        beside = () if op.view else tensors(called(op, *_arguments(context, found, layout), context.instance))
+        values = [to_host(t) for t in beside]
         for tensor in made:
             itself = any(tensor is t for t in given)  # which the caller can see: +x may be x
             if tensor.numel() and not itself and not _overlapping(tensor):
                 _write_into(context, op, found, layout, tensor, given, made)
+        if not all(same(to_host(t), v) for t, v in zip(beside, values, strict=True)):
+            raise Failure("the results of two calls share memory", found, layout)
     return None
 
 
@@ -116,7 +123,7 @@ def _marked(values: Array) -> Array:
     if values.dtype.kind == "b":
         return ~values
     if values.dtype.kind in "iu":
-        return values ^ values.dtype.type(1)
+        return np.asarray(values ^ values.dtype.type(1))
     flipped = np.where(np.asarray(values == values.dtype.type(3)), values.dtype.type(5), values.dtype.type(3))
     return np.asarray(flipped, dtype=values.dtype)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -161,7 +162,7 @@ def _outputs(
         made = called(op, args, kwargs, instance)
         made = made if found.of is None else found.of(made)
     else:
-        made = called(op, args, kwargs, instance, lambda *a, **k: found.call(op.function, *a, **k))  # type: ignore[misc]
+        made = called(op, args, kwargs, instance, partial(found.call, op.function))
     return [t for t in tensors(made) if t.requires_grad], leaves
 
 
@@ -217,7 +218,7 @@ def _on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
 def _against_differences(
     op: Operator[..., Any], found: Sample, layout: str, instance: Instance, *, twice: bool
 ) -> None:
-    """Finite differences along a random direction (Tesi and others' fast mode; Griewank and Walther 2008, ch. 1)."""
+    """Finite differences along a random direction (Griewank and Walther, Evaluating Derivatives, 2008, ch. 1)."""
     args, kwargs, leaves = leaves_of(op, found, layout, instance)
     if not leaves or not sum(leaf.numel() for leaf in leaves):
         return
@@ -229,7 +230,7 @@ def _against_differences(
 
     def call(*values: Tensor) -> Any:
         given = {id(leaf): value for leaf, value in zip(leaves, values, strict=True)}
-        function = op.function if found.call is None else lambda *a, **k: found.call(op.function, *a, **k)  # type: ignore[misc]
+        function = op.function if found.call is None else partial(found.call, op.function)
         made = called(op, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance, function)
         made = found.of(made) if found.of is not None and found.call is None else made
         return tuple(t for t in tensors(made) if t.requires_grad)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from math import prod
 from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
+from candelabra.device import Instance
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import OutOfMemoryError, UnsupportedDType
 

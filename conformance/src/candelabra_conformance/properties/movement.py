@@ -107,6 +107,16 @@ def mixing(context: Context, d: dtype | None, layout: str) -> None:
         raise Failure("tensors of two devices were added")
 
 
+class _Foreign:
+    """An exporter whose memory is nobody's here: a device number that DLPack has not given to anyone."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 99, 0
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise Failure("memory of a device type that nobody knows was asked for")
+
+
 @device_property("dlpack", _stored(3, MEMORY[:4]))
 def dlpack(context: Context, d: dtype, layout: str) -> None:
     """What is exported comes back over the same memory with its layout; without the claim it is refused."""
@@ -117,6 +127,8 @@ def dlpack(context: Context, d: dtype, layout: str) -> None:
         except BufferError:
             return
         raise Failure("the backend claims no DLPack, but a capsule came")
+    if context.instance.backend.from_dlpack(_Foreign(), context.instance.index, None) is not None:
+        raise Failure("memory of a device type that nobody knows was imported")
     try:
         back = cd.from_dlpack(tensor)
     except (BufferError, NotImplementedError, RuntimeError, TypeError) as error:

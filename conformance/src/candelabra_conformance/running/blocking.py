@@ -42,7 +42,7 @@ def _blocked(result: Result, broken: dict[str, list[Result]]) -> Result:
 
 
 def _cause(result: Result, candidates: Iterable[Result]) -> Result | None:
-    """The failure of a used operator that explains this one: in its dtype, of its own making, not the other way round."""
+    """The failure of a used operator that explains this one: in its dtype, and not the other way round."""
     for found in candidates:
         explains = found.case.property in CAUSES or (_derivative(found.case) and _derivative(result.case))
         alike = found.case.dtype == result.case.dtype or not result.case.dtype

@@ -1,4 +1,4 @@
-"""Cases in processes of their own: two at once, and a driver that crashes or hangs takes one case with it, not the run."""
+"""Cases in processes of their own: several at once, and a driver that crashes takes one case with it, not the run."""
 
 from __future__ import annotations
 
