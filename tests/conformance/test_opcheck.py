@@ -271,6 +271,13 @@ def test_kernels_that_depend_on_layout_are_found(mirror: Any) -> None:
     assert text.startswith("arguments laid out as 'transposed' give other values: ")
 
 
+def test_layouts_of_values_that_an_operator_cannot_take_are_passed_over() -> None:
+    """A matrix of equal rows has no inverse: the other layouts are tried."""
+    matrix = np.array([[2.0, 1.0], [0.5, 3.0]], np.float64)
+    for subject in ("linalg_inv_ex", cd.linalg.inv):
+        assert opcheck(subject, (matrix,), tests=["layouts"]) == {"layouts": "passed"}
+
+
 def test_non_determinism_is_found() -> None:
     """A function that counts its calls."""
     calls: list[int] = []
@@ -336,5 +343,7 @@ def test_mistakes_in_the_call_are_told() -> None:
     """A test that does not exist, and a subject that is no operator."""
     with pytest.raises(ValueError, match="there is no test 'speed'; tests are inputs, result"):
         opcheck("exp", (X,), tests=["speed"])
+    with pytest.raises(ValueError, match="there is no operator 'inv'; a function can be given itself"):
+        opcheck("inv", (X,))
     with pytest.raises(TypeError, match="expects an operator, its name, an autograd Function or a function, got 3"):
         opcheck(3, (X,))

@@ -59,7 +59,7 @@ def reproducer(
         raise ValueError(f"reproducer(): property must be one of {', '.join(WRITERS)}, or check be given: {property!r}")
     else:
         if expected is None and property in VALUES:
-            expected, allowed = answered(record, args, kwargs or {}, device, allowed)
+            expected, allowed = answered(record, args, kwargs or {}, allowed)
         lines = writer(Written(record, call, arguments, program, expected, allowed))
     first = [f"cd.manual_seed({seed})"] if seed is not None else []
     body = [f"device = {program.device!r}", *program.setup, *first, *lines]
@@ -74,7 +74,7 @@ def reproducer(
 
 
 def answered(
-    record: Operator[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], device: Any, allowed: Any
+    record: Operator[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], allowed: Any
 ) -> tuple[tuple[Array, ...], Any]:
     """What the reference device answers in the widest precision, in the dtype that is due, and the error allowed."""
     from candelabra_conformance.shadowing.answer import answer

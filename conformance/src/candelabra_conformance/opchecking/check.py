@@ -44,8 +44,8 @@ def opcheck(
     ``gradient2`` (finite differences, in float64), ``body`` (the record's derivative against its body's).
 
     Returns the text of each test: ``"passed"``, ``"not applicable: …"`` with the reason, or what is wrong.
-    :class:`OpCheckError` where one is wrong, unless ``raise_exception`` is False. ``ValueError`` for a test that does
-    not exist, ``TypeError`` for what is no operator.
+    :class:`OpCheckError` where one is wrong, unless ``raise_exception`` is False. ``ValueError`` for a test or
+    an operator that does not exist, ``TypeError`` for what is no operator.
     """
     unknown = [test for test in tests if test not in TESTS]
     if unknown:

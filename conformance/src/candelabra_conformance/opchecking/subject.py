@@ -79,7 +79,12 @@ def given_tensors(value: Any) -> list[Tensor]:
 
 
 def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, device: Any) -> Subject:
-    """The subject of ``opcheck``'s arguments. TypeError for what is no operator, Function or function."""
+    """The subject of ``opcheck``'s arguments. TypeError for what is no operator, Function or function.
+
+    ValueError for a name that no operator has.
+    """
+    if isinstance(operator, str) and operator not in OPERATORS:
+        raise ValueError(f"opcheck(): there is no operator {operator!r}; a function can be given itself")
     record = OPERATORS[operator] if isinstance(operator, str) else operator
     if isinstance(record, Operator):
         name, function, known = record.name, record.function, record
