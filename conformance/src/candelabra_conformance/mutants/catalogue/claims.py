@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ class BfloatsAreClaimed(Mirror):
         return run
 
 
-@breaks_backend(caught_by="device/unclaimed* */unclaimed/* device/roundtrip/float64*")
+@breaks_backend(caught_by="device/*/float64*")
 class DoublesAreHeldAsSingles(Mirror):
     """float64 is claimed as storage, and arrives as float32."""
 
@@ -64,28 +63,6 @@ class DoublesAreHeldAsSingles(Mirror):
         """Half the truth."""
         d = super().dtype_of(payload)
         return BY_NAME["float32"] if d.name == "float64" else d
-
-
-@breaks_backend("sin", "add", caught_by="*/unclaimed/float16*")
-class UnclaimedHalvesAreComputed(Mirror):
-    """float16 can be held and not computed in; where it is, the numbers are wrong."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        claimed = self.capabilities
-        self.capabilities = replace(claimed, arithmetic=claimed.arithmetic - {BY_NAME["float16"]})
-        for operator in ("sin", "add", "cast"):
-            self.table[operator] = self._doubled(self.table[operator])
-
-    def _doubled(self, right: Kernel) -> Kernel:
-        def run(*args: Any) -> Any:
-            out = right(*args)
-            if self.dtype_of(out).name != "float16":
-                return out
-            array = array_of(self, out)
-            return payload_of(self, array + array, out.index)
-
-        return run
 
 
 @breaks("lt", "maximum", "sort", only="u", caught_by="*/special/uint64* */value/uint64*")

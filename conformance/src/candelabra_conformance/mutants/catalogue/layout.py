@@ -169,20 +169,7 @@ def _one_by_one(made: Mirror, target: Image, source: Any, step: Any) -> None:
     overwrite(made, flat, storage)
 
 
-@breaks_kernel("add_", "mul_", caught_by="*/inplace/*/aliased")
-def reads_what_it_has_just_written(made: Mirror, right: Kernel, x: Image, y: Any) -> Any:
-    """An in-place operation on overlapping memory sees its own results."""
-    if not isinstance(y, Image) or y.memory is not x.memory or not x.shape:
-        return right(x, y)
-    # Which of the two it is shows in 1 + 2: the correct kernel of the same dtype decides.
-    copy = payload_of(made, array_of(made, y), y.index)
-    if y.shape == x.shape and made.layout(x) == made.layout(y):
-        return right(x, copy)
-    _one_by_one(made, x, y, lambda a, b: a + b if right.__name__ == "add" else a * b)
-    return x
-
-
-@breaks_backend("copied", caught_by="copied/*/*/aliased device/copy*")
+@breaks_backend("copied", caught_by="device/overlap*")
 class CopiesFrontToBack(Mirror):
     """A copy within one memory overwrites what it has yet to read."""
 

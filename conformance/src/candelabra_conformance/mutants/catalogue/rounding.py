@@ -73,7 +73,8 @@ def halves_add_up_in_halves(right: Kernel, x: Any, dim: Dims, *rest: Any) -> Any
         return right(x, dim, *rest)
     for axis in axes:
         x = np.concatenate(
-            [np.add.accumulate(x, axis=axis).take([-1], axis), 0 * x.take([0] * (x.shape[axis] - 1), axis)], axis
+            [np.add.accumulate(x, axis=axis).take([-1], axis), np.zeros_like(x.take([0] * (x.shape[axis] - 1), axis))],
+            axis,
         )
     return right(x, dim, *rest)
 
@@ -85,7 +86,9 @@ def large_sums_lose_precision(right: Kernel, x: Any, dim: Dims, *rest: Any) -> A
     if x.dtype != np.float32 or not axes or x.shape[axes[0]] < 10_000:
         return right(x, dim, *rest)
     total = np.add.accumulate(x, axis=axes[0]).take([-1], axes[0])
-    return right(np.concatenate([total, 0 * x.take(range(1, x.shape[axes[0]]), axes[0])], axes[0]), dim, *rest)
+    return right(
+        np.concatenate([total, np.zeros_like(x.take(range(1, x.shape[axes[0]]), axes[0]))], axes[0]), dim, *rest
+    )
 
 
 @breaks("cumsum", only=FLOATS, caught_by="cumsum/value/*float16*")
@@ -159,7 +162,8 @@ def rsqrt_keeps_12_bits(right: Kernel, x: Any) -> Any:
 def divides_by_multiplying(right: Kernel, x: Any, y: Any) -> Any:
     """Quotients are products with a rounded reciprocal."""
     out = right(x, y)
-    return np.where(np.isfinite(out), x * right(np.ones_like(out), y), out).astype(out.dtype)
+    product = (x * right(np.ones_like(out), y)).astype(out.dtype)
+    return np.where(np.isfinite(product) & np.isfinite(out), product, out)
 
 
 @breaks("matmul", only=FLOATS, caught_by="matmul/value/float64*")

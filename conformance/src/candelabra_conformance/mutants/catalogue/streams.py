@@ -32,7 +32,7 @@ def breaks_order(*operators: str, caught_by: str) -> Callable[[C], C]:
     return mark
 
 
-@breaks_order(caught_by="device/streams* device/copy* device/roundtrip* device/async*")
+@breaks_order(caught_by="device/copy* device/roundtrip* device/streams*")
 class ReadsDoNotWait(FakeAccelerator):
     """``to_host`` reads what is in memory now, finished or not."""
 
@@ -41,7 +41,7 @@ class ReadsDoNotWait(FakeAccelerator):
         return memoryview(bytes(self.reference.to_host(payload._hidden)))
 
 
-@breaks_order(caught_by="device/streams* device/async*")
+@breaks_order(caught_by="device/streams* device/late-error*")
 class SynchronizeDoesNothing(FakeAccelerator):
     """Waiting for the device waits for nothing, and raises nothing."""
 
@@ -49,7 +49,7 @@ class SynchronizeDoesNothing(FakeAccelerator):
         """Done at once."""
 
 
-@breaks_order(caught_by="device/streams* device/async*")
+@breaks_order(caught_by="device/streams* device/late-error*")
 class OnlyTheDefaultStreamIsWaitedFor(FakeAccelerator):
     """Waiting for the device waits for its default stream."""
 
@@ -79,43 +79,7 @@ class EventsAreRecordedEarly(FakeAccelerator):
         return _Early(self.schedule, index)
 
 
-class _Deaf(Stream):
-    """A stream that waits for no other."""
-
-    def wait_event(self, event: Event) -> None:
-        """Nothing is noted."""
-
-    def wait_stream(self, stream: Stream) -> None:
-        """Nothing is noted."""
-
-
-@breaks_order(caught_by="device/streams*")
-class StreamsDoNotWaitForEvents(FakeAccelerator):
-    """A stream that was told to wait for another goes on at once."""
-
-    def stream(self, index: int) -> Stream:
-        """Deaf ones."""
-        return _Deaf(self.schedule, index)
-
-
-class _Outside(Stream):
-    """A stream whose ``with`` block does not make it the current one."""
-
-    def __enter__(self) -> Stream:
-        self.schedule.entered(self.index).append(self.schedule.defaults[self.index])
-        return self
-
-
-@breaks_order(caught_by="device/streams*")
-class StreamsAreNotEntered(FakeAccelerator):
-    """Work given inside a stream's block goes to the default stream."""
-
-    def stream(self, index: int) -> Stream:
-        """Never current."""
-        return _Outside(self.schedule, index)
-
-
-@breaks_order(caught_by="device/streams* device/async*")
+@breaks_order(caught_by="device/late-error*")
 class LateErrorsAreSwallowed(FakeAccelerator):
     """What goes wrong in work that was put off is never said."""
 
@@ -130,7 +94,7 @@ class LateErrorsAreSwallowed(FakeAccelerator):
         return super().to_host(payload)
 
 
-@breaks_order(caught_by="device/async*")
+@breaks_order(caught_by="device/late-error*")
 class LateErrorsNameNobody(FakeAccelerator):
     """An error in work that was put off does not say which operator it was."""
 
@@ -147,7 +111,7 @@ class LateErrorsNameNobody(FakeAccelerator):
         return super().to_host(payload)
 
 
-@breaks_order(caught_by="device/async*")
+@breaks_order(caught_by="device/late-error*")
 class LateErrorsStay(FakeAccelerator):
     """After an error in work that was put off, every later wait raises it again."""
 
@@ -168,7 +132,7 @@ class LateErrorsStay(FakeAccelerator):
         return super().to_host(payload)
 
 
-@breaks_order("add", caught_by="device/transfer* device/streams*")
+@breaks_order(caught_by="device/transfer* device/synchronize*")
 class TransfersDoNotWait(FakeAccelerator):
     """A transfer to the other device takes what is in memory now."""
 
@@ -179,24 +143,7 @@ class TransfersDoNotWait(FakeAccelerator):
         return array
 
 
-@breaks_order(caught_by="device/dlpack*")
-class ExportsDoNotWait(FakeAccelerator):
-    """A DLPack capsule is handed out before the work on its memory is done."""
-
-    def to_dlpack(self, payload: Any, index: int, **options: Any) -> Any:
-        """The same capsule, too early."""
-        waiting = self.schedule.current(index)
-        held, waiting_work = list(waiting.waiting), waiting.waiting
-        waiting_work.clear()
-        submitted, waiting.submitted = waiting.submitted, waiting.finished
-        try:
-            return super().to_dlpack(payload, index, **options)
-        finally:
-            waiting_work.extend(held)
-            waiting.submitted = submitted
-
-
-@breaks_order("copied", "clone", caught_by="device/copy* device/streams* copied/*")
+@breaks_order("floor", "erf", caught_by="*/inplace/*")
 class CopiesOvertake(FakeAccelerator):
     """A copy on the device is made at once, before the work that fills its source."""
 
@@ -206,7 +153,7 @@ class CopiesOvertake(FakeAccelerator):
         return destination
 
 
-@breaks_order("add", "sum", caught_by="*/value/* */inplace/*")
+@breaks_order(caught_by="device/synchronize* device/compare*")
 class WorkRunsBackwards(FakeAccelerator):
     """What waits on a stream is run in reverse order."""
 
