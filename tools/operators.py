@@ -37,6 +37,7 @@ ACCEPTED = {
     "floating": "floats and complex",
     "real floating": "real floats",
     "integral": "bool and integers",
+    "integer": "integers",
     "complex": "complex",
     "signed": "all but bool",
 }
