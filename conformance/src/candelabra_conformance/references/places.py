@@ -35,7 +35,7 @@ def triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any, d
     return np.stack(made(row, offset, col)).astype(host_dtype(dtype))
 
 
-@reference("view_dtype")
+@reference("view_dtype", as_given=True)
 def view_dtype(input: Array, dtype: Any) -> Array:
     """The same bytes."""
     return np.ascontiguousarray(input).reshape(input.shape).view(host_dtype(dtype))

@@ -37,9 +37,9 @@ def without_nan(t: Maker) -> Iterator[Sample]:
     yield sample(_holed(t, 3, 4), note="all dims")
     if t.operator == "nansum":
         yield sample(_holed(t, 3, 4), 1, dtype=cd.float64, note="another dtype")
-        yield sample(_holed(t, 3, 4), 1, dtype=cd.float32, note="another dtype")
+        yield sample(_holed(t, 3, 4), 1, dtype=cd.float32, gradient=False, note="another dtype")
     elif not t.is_complex:
-        yield sample(_holed(t, 3, 4), 0, dtype=cd.float32, note="another dtype")
+        yield sample(_holed(t, 3, 4), 0, dtype=cd.float32, gradient=False, note="another dtype")
         yield sample(_holed(t, 3, 4), 0, dtype=cd.float64, note="another dtype")
     yield sample(t(), kind=ZERO_DIM)
     yield sample(t(1), 0, kind=LENGTH_ONE)
