@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import candelabra as cd
@@ -303,6 +304,63 @@ def test_in_place_forms_are_held_against_the_function(mirror: Any) -> None:
     mirror.add()
     text = failure("exp", (X,), "inplace", tests=["inplace"], device="mirror")
     assert text.startswith("the in-place form leaves other values: the values are not close")
+
+
+def test_in_place_forms_that_lose_their_target_are_found() -> None:
+    """One that returns a copy, and one that leaves the version counter where it was."""
+
+    @operator(pointwise)
+    def tripled_of_mine(x: Tensor) -> Tensor:
+        """3 x"""
+        return x * 3
+
+    tripled_of_mine._functions["inplace"] = lambda x: x * 3
+    text = failure(tripled_of_mine, (X,), "inplace", tests=["inplace"])
+    assert text == "the in-place form does not return its first argument"
+
+    def silent(x: Tensor) -> Tensor:
+        x.data.mul_(3)
+        return x
+
+    tripled_of_mine._functions["inplace"] = silent
+    text = failure(tripled_of_mine, (X,), "inplace", tests=["inplace"])
+    assert text == "the in-place form did not move the version counter"
+
+
+def test_what_a_device_says_of_itself_is_heeded(lantern: object) -> None:
+    """Immutable arrays share memory as they like; a declared lack of determinism is no fault."""
+    assert opcheck("exp", (X,), device="ember", tests=["aliasing"])["aliasing"] == (
+        "not applicable: arrays of ember:0 never change"
+    )
+
+
+def test_declared_non_determinism_is_heeded(mirror: Any) -> None:
+    """The backend names the operator."""
+    mirror.capabilities = replace(mirror.capabilities, nondeterministic=frozenset({"exp"}))
+    mirror.add()
+    assert opcheck("exp", (X,), device="mirror", tests=["determinism"])["determinism"] == (
+        "not applicable: mirror:0 declares the operator non-deterministic"
+    )
+
+
+def test_small_values_are_held_to_the_derived_bound(mirror: Any) -> None:
+    """An error that ``assert_close``'s absolute tolerance would let pass; and a shape that is another."""
+    kernel = mirror.table["exp"]
+
+    def wrong(x: Any) -> Any:
+        made = kernel(x)
+        if made.inner.ndim == 2:
+            return type(made)(made.inner[:1], made.index, made.memory)
+        made.inner *= np.float32(1.01)
+        return made
+
+    mirror.table["exp"] = wrong
+    mirror.add()
+    small = np.full(3, -14, np.float32)
+    text = failure("exp", (small,), "devices", tests=["devices"], device="mirror")
+    assert text == "3 of 3 values are further from the reference than the bound"
+    text = failure("exp", (X,), "devices", tests=["devices"], device="mirror")
+    assert text == "shape [1, 3], on the reference [2, 3]"
 
 
 def test_errors_of_the_operator_are_its_results() -> None:

@@ -250,6 +250,23 @@ def test_form_of_a_result_is_checked(broken: Break, fault: Any, words: str) -> N
     assert caught.value.divergence.property == "result"
 
 
+def test_tensor_with_a_broken_payload_does_not_end_the_program(broken: Break) -> None:
+    """Told once, where it is made; what takes it is not compared, and the log says why."""
+
+    def make(kernel: Any) -> Any:
+        def wrong(x: Any) -> Any:
+            result = kernel(x)
+            return type(result)(result.inner.astype(np.float64), result.index, result.memory)
+
+        return wrong
+
+    broken(exp=make)
+    with shadow(on_divergence=lambda _: None) as log:
+        cd.ones(3, device="broken").exp().neg()
+    assert [d.property for d in log.divergences] == ["result"]
+    assert "to_host() gave 24 bytes, 12 are due" in log.unchecked["neg"]
+
+
 def test_random_numbers_are_compared_to_the_bit(broken: Break) -> None:
     """One unit in the last place too many is told."""
 
