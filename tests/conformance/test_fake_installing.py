@@ -8,7 +8,7 @@ import pytest
 from candelabra.errors import BackendError, DeviceUnavailable
 from candelabra.plugins import registry
 from candelabra_conformance.fake import FakeAccelerator, installed, parse, provide
-from candelabra_conformance.fake.installing import provided
+from candelabra_conformance.fake.installing import FakeDeviceError, provided
 
 
 @pytest.fixture
@@ -101,7 +101,12 @@ def test_provide_refuses_options_that_cannot_be_had() -> None:
     ):
         provide("cpu?immutable")
     provide("fake?-float64")
-    with pytest.raises(ValueError, match=r"device type 'fake' is there already, with other options: \{'missing_dtyp"):
+    with pytest.raises(
+        FakeDeviceError, match=r"device type 'fake' is there already, with other options: \{'missing_dtyp"
+    ):
         provide("fake?immutable")
-    with installed("acme", immutable=True), pytest.raises(ValueError, match="'acme', but it has an owner that takes"):
+    with (
+        installed("acme", immutable=True),
+        pytest.raises(FakeDeviceError, match="'acme', but it has an owner that takes"),
+    ):
         provide("acme?immutable")

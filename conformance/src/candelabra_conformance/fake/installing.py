@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from candelabra.device import device
 from candelabra.dtypes import BY_NAME
+from candelabra.errors import BackendError
 from candelabra.operator.record import OPERATORS
 from candelabra.plugins import registry
 
@@ -24,6 +25,10 @@ _FLAGS: Final = {
     "unpoisoned": ("poison", False),
 }
 _NUMBERS: Final = ("devices", "capacity", "fail_allocation_after")
+
+
+class FakeDeviceError(BackendError, ValueError):
+    """A fake device that cannot be had as it was asked for."""
 
 
 @contextmanager
@@ -52,7 +57,7 @@ def parse(text: str) -> Wanted:
 
     Options: ``immutable``, ``synchronous``, ``unpoisoned``, ``devices=N``, ``capacity=BYTES``,
     ``fail_allocation_after=N``, ``-NAME`` for a dtype or a kernel that is missing, ``~NAME`` for a dtype that is only
-    held. ``ValueError`` for anything else, ``RuntimeError`` for what is no device's name.
+    held. ``FakeDeviceError`` for anything else, ``RuntimeError`` for what is no device's name.
     """
     name, _, written = text.partition("?")
     options: dict[str, Any] = {}
@@ -76,7 +81,7 @@ def _option(text: str) -> tuple[str, Any]:
         return ("missing_dtypes" if sign == "-" else "storage_only"), name
     if sign == "-" and name in OPERATORS:
         return "missing_kernels", name
-    raise ValueError(
+    raise FakeDeviceError(
         f"a fake device has no option {text!r}: it knows {', '.join(_FLAGS)}, {', '.join(f'{n}=N' for n in _NUMBERS)}, "
         "-DTYPE, ~DTYPE (held, not computed in) and -OPERATOR"
     )
@@ -86,8 +91,8 @@ def provide(text: str) -> str:
     """See to it that a device is there, and return its name without options.
 
     A fake accelerator is installed for the rest of the process where the name is ``fake`` or options are given, unless
-    one with the same options is there. Any other name is handed back as it is. ``ValueError`` where options are given
-    and the device type belongs to something else.
+    one with the same options is there. Any other name is handed back as it is. ``FakeDeviceError`` where options
+    are given and the device type belongs to something else.
     """
     wanted = parse(text)
     kind = wanted.device.type
@@ -98,9 +103,9 @@ def provide(text: str) -> str:
     elif owner is not None and wanted.options:
         there = provided.get(kind)
         if there is None or there.backend is not owner.backend:
-            raise ValueError(f"options were given for device type {kind!r}, but it has an owner that takes none")
+            raise FakeDeviceError(f"options were given for device type {kind!r}, but it has an owner that takes none")
         if there.options != wanted.options:
-            raise ValueError(f"device type {kind!r} is there already, with other options: {there.options}")
+            raise FakeDeviceError(f"device type {kind!r} is there already, with other options: {there.options}")
     return str(wanted.device)
 
 
