@@ -1,4 +1,4 @@
-"""No backend's name stands in core, operators or nn: a device that we ship has no privilege that a vendor's lacks."""
+"""No backend's name stands in core, operators, nn or conformance: a device we ship has no privilege over a vendor's."""
 
 import io
 import tokenize
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(p for part in ("core/src", "operators/src", "nn/src") for p in (ROOT / part).rglob("*.py"))
+FILES = sorted(p for part in ("core/src", "operators/src", "nn/src", "conformance/src") for p in (ROOT / part).rglob("*.py"))
 NAMES = {
     entry.name for group in ("candelabra.device_names", "candelabra.backends") for entry in entry_points(group=group)
 }

@@ -77,8 +77,10 @@ MEMORY: Final = tuple(PLACE)
 
 
 def place(array: Array, layout: str, device: Any) -> Tensor:
-    """The array on the device, laid out so; contiguous where it has too few dimensions for the layout, and for the kinds
-    of samples that are no layout of memory."""
+    """The array on the device, laid out so.
+
+    It is contiguous where it has too few dimensions for the layout, and for kinds of samples that are no layout.
+    """
     least = {TRANSPOSED: 2, OFFSET: 1, STEP: 1, BROADCAST: 1}.get(layout, 0)
     if array.ndim < least or (layout == BROADCAST and array.shape[0] == 0):
         return to_device(array, device)
@@ -88,7 +90,7 @@ def place(array: Array, layout: str, device: Any) -> Tensor:
 def fitted(op: Operator[..., Any], found: Sample, layout: str) -> Sample | None:
     """The sample with the values that a layout can hold; None where the layout is nothing new for it.
 
-    ``broadcast`` repeats the first row of every array that has more dimensions than belong together; ``aliased`` gives
+    ``broadcast`` repeats the first row of an array that has more dimensions than belong together; ``aliased`` gives
     one array for all operands of equal shape and dtype, which :func:`placed` makes one tensor.
     """
     if found.layouts and layout not in found.layouts:
@@ -100,6 +102,8 @@ def fitted(op: Operator[..., Any], found: Sample, layout: str) -> Sample | None:
         return found if any(a.ndim for a in every) else None
     if layout == BROADCAST:
         able = [a for a in every if a.ndim > found.core and a.shape[0] > 1 and a.dtype.kind in "fcV"]
+        # One of them, now this and now that: so that it meets rows that differ.
+        able = able[sum(a.size for a in every) % len(able) :][:1] if able else []
         return _replaced(found, lambda a: repeated(a) if _among(a, able) else a) if able else None
     if layout == ALIASED:
         # The last of them: what stands there may be a divisor, and is never 0.

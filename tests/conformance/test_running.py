@@ -1,0 +1,292 @@
+"""Runs: what blocks what, which kernel comes next, quick runs, workers that crash or hang, a vendor's own operators."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.errors import BackendError
+from candelabra.operator.record import OPERATORS
+from candelabra.plugins import registry
+from candelabra_conformance.context import Context
+from candelabra_conformance.fake import FakeAccelerator
+from candelabra_conformance.model import (
+    BLOCKED,
+    CRASHED,
+    FAILED,
+    PASSED,
+    SKIPPED,
+    TIMED_OUT,
+    UNSUPPORTED,
+    Case,
+    Result,
+)
+from candelabra_conformance.mutants.mirror import Mirror
+from candelabra_conformance.running import Options, run
+from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.running.pairwise import pairwise
+from candelabra_conformance.samples import gather, sample
+from candelabra_conformance.suite import plan, run_case
+
+
+class Odd(Mirror):
+    """A correct backend in which one kernel is replaced."""
+
+    def __init__(self, kernel: str, replacement: Callable[..., Any]) -> None:
+        super().__init__("odd")
+        self.kernel, self.replacement = kernel, replacement
+
+    def kernels(self) -> Any:
+        right = super().kernels()
+        return {**right, self.kernel: lambda *args: self.replacement(right[self.kernel], *args)}
+
+
+@pytest.fixture
+def added() -> Iterator[Callable[..., None]]:
+    """Adds backends for one test."""
+    removals = []
+
+    def add(made: Any, plugin: Any = None) -> None:
+        removals.append(registry.add_backend(made, plugin))
+
+    yield add
+    for remove in reversed(removals):
+        remove()
+
+
+def result(case: str, verdict: str = PASSED, **more: Any) -> Result:
+    """A result for the case of that id."""
+    operator, name, dtype = case.split("/")
+    return Result(Case(operator, name, dtype), verdict, **more)
+
+
+# -- what blocks what -------------------------------------------------------------------------------------------------
+def test_a_failure_that_another_operator_explains_is_blocked_by_it() -> None:
+    """An operator that calls a broken one is not a failure of its own; what does not call it stays one."""
+    given = [
+        result("mul/value/float32", FAILED),
+        result("softmax/value/float32", FAILED, uses=("exp", "mul"), reproducer="program"),
+        result("sort/value/float32", FAILED, uses=("exp",)),
+    ]
+    mul, softmax, sort = settled(given)
+    assert (mul.verdict, sort.verdict) == (FAILED, FAILED)
+    assert (softmax.verdict, softmax.blocked_by, softmax.reproducer) == (BLOCKED, "mul/value/float32", "")
+
+
+def test_other_dtypes_and_other_properties_explain_nothing() -> None:
+    """A product that is wrong in float16, or not deterministic, does not excuse one in float32."""
+    given = [
+        result("mul/value/float16", FAILED),
+        result("mul/determinism/float32", FAILED),
+        result("softmax/value/float32", FAILED, uses=("mul",)),
+        result("softmax/gradient/float32", FAILED, uses=("mul",)),
+    ]
+    assert [r.verdict for r in settled(given)] == [FAILED] * 4
+
+
+def test_a_broken_derivative_explains_broken_derivatives() -> None:
+    """What a gradient's failure blocks are gradients."""
+    given = [
+        result("mul/gradient/float32", FAILED),
+        result("softmax/gradient2/float32", FAILED, uses=("mul",)),
+        result("softmax/value/float32", FAILED, uses=("mul",)),
+    ]
+    assert [r.verdict for r in settled(given)] == [FAILED, BLOCKED, FAILED]
+
+
+def test_of_two_that_call_each_other_one_stays_a_failure() -> None:
+    """A circle does not excuse everybody in it."""
+    given = [
+        result("sub/value/float32", FAILED, uses=("neg",)),
+        result("neg/value/float32", FAILED, uses=("sub", "mul")),
+    ]
+    assert [r.verdict for r in settled(given)] == [FAILED, BLOCKED]
+
+
+def test_the_next_kernel_is_the_one_that_unlocks_most() -> None:
+    """Kernels come in the order in which they free operators, each with those that then lack nothing."""
+    lacking = {"softmax": ("exp", "sum"), "mean": ("sum",), "std": ("sum", "sqrt"), "exp": ("exp",), "add": ()}
+    results = [replace(result(f"{op}/value/float32"), missing=missing) for op, missing in lacking.items()]
+    assert unlocked(results) == (("sum", ("mean",)), ("exp", ("exp", "softmax")), ("sqrt", ("std",)))
+
+
+# -- quick runs -------------------------------------------------------------------------------------------------------
+def test_a_quick_run_has_every_pair_of_every_operator() -> None:
+    """Fewer cases, but each pair of property, dtype and layout that there is occurs in one of them."""
+    cases = plan(Context(str(cd.get_default_device())), operators=["softmax", "add", "device"])
+    quick = pairwise(cases)
+
+    def pairs(of: list[Case]) -> set[Any]:
+        return {
+            (c.operator, *pair)
+            for c in of
+            for pair in (("pd", c.property, c.dtype), ("pl", c.property, c.layout), ("dl", c.dtype, c.layout))
+        }
+
+    assert len(quick) < 0.8 * len(cases)
+    assert pairs(quick) == pairs(cases)
+    assert [c for c in quick if c.operator == "device"] == [c for c in cases if c.operator == "device"]
+
+
+# -- workers ----------------------------------------------------------------------------------------------------------
+def _dies(right: Any, *args: Any) -> Any:
+    os.abort()
+
+
+def _hangs(right: Any, *args: Any) -> Any:
+    time.sleep(600)
+
+
+def crashing() -> None:
+    """Add a backend whose tanh kills the process."""
+    registry.add_backend(Odd("tanh", _dies))
+
+
+def hanging() -> None:
+    """Add a backend whose tanh never returns."""
+    registry.add_backend(Odd("tanh", _hangs))
+
+
+@pytest.fixture
+def odd_is_gone() -> Iterator[None]:
+    """What a setup adds in this process is taken away again."""
+    yield
+    table = registry._table()
+    table.pop("odd", None)
+    from candelabra.device import forget_instances
+
+    forget_instances("odd")
+
+
+CHOSEN = ("tanh/value/float32/contiguous", "tanh/result/float32/0-d", "cos/value/float32/contiguous")
+
+
+def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_gone: None) -> None:
+    """The driver takes its process with it; the case says by what signal, the next one runs in a new process."""
+    done = run("odd", Options(patterns=CHOSEN, isolate=True), setup=crashing)
+    verdicts = {r.case.id: r.verdict for r in done.results}
+    assert verdicts == {CHOSEN[0]: CRASHED, CHOSEN[1]: CRASHED, CHOSEN[2]: PASSED}
+    assert "signal 6 (SIGABRT)" in done.results[-1].message + done.results[0].message + done.results[1].message
+    assert not done.green
+
+
+def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_gone: None) -> None:
+    """What does not answer is stopped."""
+    done = run("odd", Options(patterns=CHOSEN[:1], isolate=True, timeout=1.0), setup=hanging)
+    assert [(r.verdict, r.message) for r in done.results] == [(TIMED_OUT, "no answer within 1 s")]
+
+
+def nowhere() -> None:
+    """Add nothing, so that a worker finds no device of the name."""
+    if "odd" not in registry.plugins() and os.environ.get("CANDELABRA_TEST_PARENT") == str(os.getpid()):
+        registry.add_backend(Odd("tanh", _dies))
+
+
+def test_a_worker_that_cannot_open_the_device_ends_the_run(
+    odd_is_gone: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The run says so; the worker's own error is on the terminal."""
+    monkeypatch.setenv("CANDELABRA_TEST_PARENT", str(os.getpid()))
+    with pytest.raises(RuntimeError, match="a worker could not open 'odd': exit status 1"):
+        run("odd", Options(patterns=CHOSEN[:1], isolate=True), setup=nowhere)
+    assert "no backend is installed for device type 'odd'" in capfd.readouterr().err
+
+
+def test_workers_give_what_one_process_gives(odd_is_gone: None) -> None:
+    """Verdicts and errors do not depend on how many processes there are."""
+    patterns = ("softmax/value/float32/*", "device/copy/*")
+    alone = run("fake", Options(patterns=patterns))
+    several = run("fake", Options(patterns=patterns, jobs=2))
+    assert [(r.case, r.verdict, r.ulp) for r in alone.results] == [(r.case, r.verdict, r.ulp) for r in several.results]
+    assert alone.green
+    assert len(alone.results) > 15
+
+
+# -- bad devices ------------------------------------------------------------------------------------------------------
+def test_a_device_that_nobody_owns_is_an_error() -> None:
+    """The registry's words come through."""
+    with pytest.raises(BackendError, match="no backend is installed for device type 'nobody'"):
+        run("nobody")
+
+
+class Forgetful(Mirror):
+    """Gives back zeros instead of what was copied in."""
+
+    def to_host(self, payload: Any) -> memoryview:
+        return memoryview(bytes(len(super().to_host(payload))))
+
+
+def test_broken_memory_blocks_everything_else(added: Callable[..., None]) -> None:
+    """One cause is one failure: the rest is not run."""
+    added(Forgetful("forgetful"))
+    done = run("forgetful", Options(patterns=("device/copy/float32", "add/value/float32/*")))
+    first, *rest = done.results
+    assert (first.case.id, first.verdict) == ("device/copy/float32", FAILED)
+    assert rest
+    assert {(r.verdict, r.blocked_by) for r in rest} == {(BLOCKED, "device/copy/float32")}
+    assert done.level == -1
+
+
+def test_no_kernel_and_no_fallback_is_unsupported(added: Callable[..., None]) -> None:
+    """Without the claim the typed error is no failure, but the level is not reached, and the kernel is named."""
+    added(FakeAccelerator("lacking", missing_kernels=("tanh",)))
+    chosen = Options(patterns=("tanh/value/float32/contiguous",), forbid_fallback=True)
+    done = run("lacking", chosen)
+    assert [r.verdict for r in done.results] == [UNSUPPORTED]
+    assert done.next_kernels == (("tanh", ("tanh",)),)
+    allowed = run("lacking", replace(chosen, forbid_fallback=False))
+    assert [(r.verdict, r.route) for r in allowed.results] == [(PASSED, "fallback")]
+
+
+# -- samples ----------------------------------------------------------------------------------------------------------
+def test_an_operator_without_samples_is_a_failure() -> None:
+    """Nothing passes for want of a sample: not where there is no generator, not where it yields nothing."""
+    context = Context(str(cd.get_default_device()))
+    before = gather.TABLES["inputs"].pop("softmax", None)
+    try:
+        gather.TABLES["inputs"]["softmax"] = [lambda t: iter(())]
+        made = run_case(context, Case("softmax", "samples"))
+    finally:
+        gather.TABLES["inputs"].pop("softmax")
+        if before is not None:
+            gather.TABLES["inputs"]["softmax"] = before
+    assert made.verdict == FAILED
+    assert "operator 'softmax' has no samples in float16" in made.message
+    assert run_case(Context(str(context.device)), Case("softmax", "samples")).verdict == PASSED
+
+
+def test_samples_of_an_unknown_sort_are_refused() -> None:
+    """The error names the sort and those that there are."""
+    with pytest.raises(ValueError, match="kind must be one of ordinary, 0-d, zero-size, length-1, large, got 'huge'"):
+        sample(np.ones(3), kind="huge")
+
+
+def test_a_plugins_samples_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plugin gives for an operator is joined to the suite's own; an unknown sort is an error that names it."""
+    from candelabra.plugins import contributions
+
+    def brings(given: Any) -> None:
+        gather.brought.cache_clear()
+        monkeypatch.setattr(contributions, "samples", lambda: contributions.Contributions({"softmax": [given]}, {}))
+
+    before = len(list(gather.gathered(OPERATORS["softmax"], cd.float32, "inputs")))
+    brings(lambda t: iter([sample(t(2, 2), 0)]))
+    assert len(list(gather.gathered(OPERATORS["softmax"], cd.float32, "inputs"))) == before + 1
+    brings({"examples": []})
+    with pytest.raises(
+        ValueError, match="gives 'softmax' samples called 'examples'; there are inputs, mistakes, special"
+    ):
+        gather.brought()
+    monkeypatch.undo()
+    gather.brought.cache_clear()
+
+
+def test_nothing_to_check_is_a_skip_with_its_reason() -> None:
+    """Streams are skipped where the backend has none, in the backend's words."""
+    context = Context(str(cd.get_default_device()))
+    made = run_case(context, Case("device", "streams"))
+    assert (made.verdict, made.message.startswith("backend")) == (SKIPPED, True)
