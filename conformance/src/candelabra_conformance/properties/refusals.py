@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedDType, UnsupportedOperator
 from candelabra.operator.record import Operator
@@ -13,6 +14,8 @@ from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, placed
 from candelabra_conformance.properties.axes import some
+from candelabra_conformance.properties.effects import given_tensors, same, storage
+from candelabra_conformance.properties.forms import has_inplace
 from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import agree, results
 from candelabra_conformance.samples.gather import gathered
@@ -21,14 +24,23 @@ from candelabra_conformance.taking import refused
 from candelabra_conformance.transport import to_host
 
 
-def outcome(op: Operator[..., Any], found: Sample, instance: Any) -> tuple[type, str] | None:
-    """Class and text of what a call raises, waiting for it; the device's name is written ``DEVICE``. None: nothing."""
+def outcome(op: Operator[..., Any], found: Sample, instance: Any, function: Any = None) -> tuple[type, str] | None:
+    """Class and text of what a call raises, waiting for it; the device's name is written ``DEVICE``. None: nothing.
+
+    ``function`` is another form of the operator. Raises :class:`Failure` where the refused call has changed a tensor;
+    but what is written in place is lost where a device finds the mistake too late to tell its caller.
+    """
+    args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
+    given = given_tensors([args, kwargs])
+    before = [storage(t) for t in given]
     try:
-        args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
-        for tensor in tensors(called(op, args, kwargs, instance)):
+        for tensor in tensors(called(op, args, kwargs, instance, function)):
             to_host(tensor)
         instance.backend.synchronize(instance.index)
     except Exception as error:
+        late = function is not None and instance.backend.capabilities.asynchronous
+        if not late and not all(same(storage(t), values) for t, values in zip(given, before, strict=True)):
+            raise Failure(f"refused ({error}), but a tensor was written to before{_note(found)}", found) from error
         text = str(error)
         for name in (str(instance.device), instance.device.type):
             text = text.replace(f"'{name}'", "'DEVICE'").replace(f" {name} ", " DEVICE ").replace(name, "DEVICE")
@@ -38,22 +50,30 @@ def outcome(op: Operator[..., Any], found: Sample, instance: Any) -> tuple[type,
 
 @operator_property("errors", some(3, dtypes=2))
 def errors(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """Every mistake raises what the reference raises, class and text; and the device works on."""
+    """Every mistake raises what the reference raises, class and text, in place too; and the device works on."""
     for found in context.samples(op, d, "mistakes"):
-        want = outcome(op, found, context.reference)
-        if want is None:
+        if not _refused_alike(context, op, found):
             raise Failure(f"the reference raises nothing for this mistake{_note(found)}", found, layout)
-        got = want if context.is_reference else outcome(op, found, context.instance)
-        if got is None:
-            raise Failure(f"nothing is raised, {want[0].__name__}: {want[1]!r} is due{_note(found)}", found, layout)
-        if got != want and not _is_late(context, got, want):
-            raise Failure(
-                f"{got[0].__name__}: {got[1]!r} is raised, {want[0].__name__}: {want[1]!r} is due{_note(found)}",
-                found, layout,
-            )  # fmt: skip
+        if has_inplace(op) and found.args and isinstance(found.args[0], np.ndarray):
+            _refused_alike(context, op, found, op.form("inplace"))
     good = context.laid_out(op, d, CONTIGUOUS)[0]
     agree(context, op, d, good, CONTIGUOUS, results(context, op, good, CONTIGUOUS))
     return None
+
+
+def _refused_alike(context: Context, op: Operator[..., Any], found: Sample, function: Any = None) -> bool:
+    """Hold that the device refuses what the reference refuses, in its words; False where the reference does not."""
+    want = outcome(op, found, context.reference, function)
+    if want is None:
+        return False
+    got = want if context.is_reference else outcome(op, found, context.instance, function)
+    form = "" if function is None else " in place"
+    due = f"{want[0].__name__}: {want[1]!r} is due{form}{_note(found)}"
+    if got is None:
+        raise Failure(f"nothing is raised, {due}", found, CONTIGUOUS)
+    if got != want and not _is_late(context, got, want):
+        raise Failure(f"{got[0].__name__}: {got[1]!r} is raised, {due}", found, CONTIGUOUS)
+    return True
 
 
 def _is_late(context: Context, got: tuple[type, str], want: tuple[type, str]) -> bool:
