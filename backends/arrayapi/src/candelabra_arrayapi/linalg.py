@@ -22,7 +22,7 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return out, xp.astype(broken, int32)
 
     def cholesky_ex(x: Any, upper: bool) -> tuple[Any, Any]:
-        return with_info(linalg.cholesky(x, upper=upper))
+        return with_info(linalg.cholesky(_of_triangle(xp, x, "U" if upper else "L"), upper=upper))
 
     def inv_ex(x: Any) -> tuple[Any, Any]:
         return with_info(linalg.inv(x))

@@ -1,0 +1,78 @@
+"""The contract over JAX arrays: they never change, have no strides, and are finished later than they are returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+
+import jax
+import numpy as np
+from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, declared
+from candelabra.dtypes import ALL, dtype
+from candelabra.errors import OutOfMemoryError
+
+from candelabra_jax_example.kernels import table
+
+TO_JAX: dict[dtype, np.dtype[Any]] = {d: jax.numpy.dtype(d.name) for d in ALL}
+FROM_JAX = {held: d for d, held in TO_JAX.items()}
+
+
+def wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with 64-bit dtypes switched on: for its own calls only, whatever the program uses JAX for."""
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with jax.enable_x64(True):
+            return function(*arguments)
+
+    return run
+
+
+class JaxBackend(Backend):
+    """The devices that JAX finds on the CPU: one, unless it was told to split it up."""
+
+    name = "jax"
+    api = ((1, 0), (1, 0))
+    capabilities = Capabilities(
+        storage=frozenset(ALL), arithmetic=frozenset(ALL), strided=False, mutable=False, asynchronous=True
+    )
+
+    def devices(self) -> Sequence[DeviceInfo]:
+        return [DeviceInfo(f"{found.device_kind} {found.id}", {"jax": jax.__version__}) for found in jax.devices("cpu")]
+
+    def kernels(self) -> Mapping[str, Kernel]:
+        with jax.enable_x64(True):
+            return {name: wide(kernel) for name, kernel in declared(table(TO_JAX, self.device)).items()}
+
+    @staticmethod
+    def device(index: int) -> Any:
+        """JAX's object for one device."""
+        return jax.devices("cpu")[index]
+
+    @wide
+    def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> jax.Array:
+        try:
+            return jax.numpy.zeros(shape, TO_JAX[dtype], device=self.device(index))
+        except (jax.errors.JaxRuntimeError, OverflowError, ValueError) as error:
+            raise OutOfMemoryError(f"JAX has no room for {list(shape)} of {dtype}: {error}") from error
+
+    @wide
+    def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> jax.Array:
+        array = np.frombuffer(data, TO_JAX[dtype]).reshape(shape).copy()  # JAX may keep what it is given
+        return jax.device_put(array, self.device(index))
+
+    def to_host(self, payload: jax.Array) -> memoryview:
+        return memoryview(np.ascontiguousarray(payload).reshape(-1).view(np.uint8))
+
+    def dtype_of(self, payload: jax.Array) -> dtype:
+        return FROM_JAX[payload.dtype]
+
+    def copy_(self, destination: jax.Array, source: jax.Array) -> jax.Array:
+        return source  # nothing can be written to, and nothing will be: the core puts one array in another's place
+
+    def transfer(self, payload: jax.Array, source: int, destination: int) -> jax.Array:
+        return jax.device_put(payload, self.device(destination))
+
+    def synchronize(self, index: int) -> None:
+        jax.device_put(0, self.device(index)).block_until_ready()

@@ -1,0 +1,44 @@
+"""The kernels: those of candelabra-arrayapi over ``jax.numpy``, and the few that JAX does in ways of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import candelabra_arrayapi
+from candelabra.backend import Kernel
+from jax import lax
+from jax import numpy as jnp
+
+
+def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, Kernel]:
+    """``{operator: kernel}``; ``dtypes`` maps the core's dtypes to JAX's, ``device`` indices to JAX's devices."""
+    general = candelabra_arrayapi.kernels(jnp, dtypes, device, strided=False, assign=assign, accumulate=accumulate)
+    return {
+        **general,
+        "view_as_real": view_as_real,
+        "view_as_complex": view_as_complex,
+        "view_dtype": lambda x, dtype: x.view(dtypes[dtype]),
+    }
+
+
+def assign(x: Any, index: Any, values: Any) -> Any:
+    """``x`` but for ``values`` at ``[index]``: JAX's form of ``x[index] = values``."""
+    return x.at[index].set(values)
+
+
+def accumulate(x: Any, index: Any, values: Any) -> Any:
+    """``x`` with ``values`` added at ``[index]``, one after the other where a place is named twice."""
+    return x.at[index].add(values)
+
+
+def view_as_real(x: Any) -> Any:
+    """Pairs (real, imaginary) along a last axis."""
+    return jnp.stack([jnp.real(x), jnp.imag(x)], axis=-1)
+
+
+def view_as_complex(x: Any) -> Any:
+    """Pairs along the last axis as complex numbers."""
+    if x.shape[-1:] != (2,) or x.dtype.itemsize < 4:
+        raise ValueError("view_as_complex takes pairs of float32 or float64")
+    return lax.complex(x[..., 0], x[..., 1])
