@@ -220,6 +220,24 @@ def test_text_of_an_error_is_compared_too() -> None:
         run(text)
 
 
+def test_refusal_that_leaves_traces_is_told(broken: Break) -> None:
+    """The right error, after an argument was written to."""
+
+    def fault(kernel: Any) -> Any:
+        def wrong(x: Image, y: Image) -> Any:
+            if x.shape != y.shape:
+                x.inner[...] = 7
+            return kernel(x, y)
+
+        return wrong
+
+    text = reproducer("add", (NUMBERS, NUMBERS[:, :3]), device="broken", property="errors", expected=RuntimeError)
+    run(text)
+    broken(add=fault)
+    with pytest.raises(AssertionError, match="refused, but an argument was written to"):
+        run(text)
+
+
 def test_result_is_held_against_dtype_and_shape() -> None:
     """The pairs that are expected; another dtype fails."""
     device = registry.reference_device()

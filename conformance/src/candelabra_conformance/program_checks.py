@@ -119,11 +119,33 @@ def _determinism(w: Written) -> list[str]:
     ]
 
 
+def _aliasing(w: Written) -> list[str]:
+    """Write into a result, and see what changes: the arguments, other results, those of another call."""
+    view = w.record.view
+    words = "a write into the view does not reach its source" if view else "the result shares memory"
+    beside = "inputs" if view else "[*inputs, *results[1:], *again]"
+    return [
+        f"inputs = [{', '.join(w.program.names.values())}]",
+        f"results, again = [list(g) if isinstance(g, tuple) else [g] for g in ({w.call}, {w.call})]",
+        *FLAT,
+        f"before = [str(x.tolist()) for x in {beside}]",
+        "reached = False",
+        "for value in (0, 1):",
+        "    results[0].fill_(value)",
+        '    assert set(flat([results[0].tolist()])) == {value}, "writing into the result does not change it"',
+        f"    reached = reached or before != [str(x.tolist()) for x in {beside}]",
+        f"assert reached is {view}, {words!r}",
+    ]
+
+
 def _raises(w: Written) -> list[str]:
     due = w.expected
     name = due.__name__ if isinstance(due, type) else type(due).__name__
     lines = [
+        f"inputs = [{', '.join(w.program.names.values())}]",
+        "before = [str(x.tolist()) for x in inputs]",
         "try:", f"    got = {w.call}", "    found = None", "except Exception as error:", "    found = error",
+        'assert before == [str(x.tolist()) for x in inputs], "refused, but an argument was written to"',
         f'assert type(found).__name__ == {name!r}, f"expected {name}, got {{found!r}}"',
     ]  # fmt: skip
     return lines if isinstance(due, type) else [*lines, f"assert str(found) == {str(due)!r}, str(found)"]
@@ -165,7 +187,7 @@ def _is_leaf(w: Written, name: str) -> bool:
 WRITERS: Final[dict[str, Callable[[Written], list[str]]]] = {
     "value": _value, "special": _value, "random": _bitwise, "result": _result, "inputs": _inputs,
     "determinism": _determinism, "errors": _raises, "unclaimed": _raises, "inplace": _inplace, "out": _out,
-    "gradient": _gradient,
+    "gradient": _gradient, "aliasing": _aliasing,
 }  # fmt: skip
 """How each property's call and check are written."""
 VALUES: Final = ("value", "special", "random", "inplace", "out")

@@ -35,15 +35,15 @@ def reproducer(
 ) -> str:
     """The text of a program that shows what ``operator(*args, **kwargs)`` gets wrong on a device.
 
-    Arguments are a sample's: NumPy arrays stand for tensors, which lie in memory as ``layout`` says (a name, or strides
-    and offset by array); ``HERE`` stands for the device. ``expected`` is what ``property`` expects: for ``"value"``,
-    ``"special"``, ``"inplace"``, ``"out"`` and ``"random"`` the values (an array, or a tuple of them for several
-    outputs; None: computed now, on the reference device), for ``"gradient"`` the gradients of the sum of the outputs,
-    one per floating array, for ``"errors"`` and ``"unclaimed"`` the exception that is due (or its class), for
-    ``"result"`` a list of (dtype, shape). ``"inputs"`` and ``"determinism"`` need none. ``allowed`` is the largest
-    permitted error, a number or an array per output; a few units in the last place unless given. ``seed`` is set first.
-    With ``check``, these lines stand after the call, whose result is ``got``, and ``inputs``, a list of the tensors, in
-    place of the property's own.
+    Arguments are a sample's: NumPy arrays stand for tensors, which lie in memory as ``layout`` says (a name, or
+    strides and offset by array); ``HERE`` stands for the device. ``expected`` is what ``property`` expects: for
+    ``"value"``, ``"special"``, ``"inplace"``, ``"out"`` and ``"random"`` the values (an array, or a tuple of them
+    for several outputs; None: computed now, on the reference device), for ``"gradient"`` the gradients of the sum
+    of the outputs, one per floating array, for ``"errors"`` and ``"unclaimed"`` the exception that is due (or its
+    class), for ``"result"`` a list of (dtype, shape). ``"inputs"``, ``"aliasing"`` and ``"determinism"`` need
+    none. ``allowed`` is the largest permitted error, a number or an array per output; a few units in the last
+    place unless given. ``seed`` is set first. With ``check``, these lines stand after the call, whose result is
+    ``got``, and ``inputs``, a list of the tensors, in place of the property's own.
 
     The program ends with AssertionError while the fault is there, and prints what differs. ``ValueError`` for a
     property that is not known, unless ``check`` is given; ``TypeError`` for arguments that have no literal.
