@@ -28,7 +28,7 @@ from candelabra_conformance.samples.pointwise import (
     samples_of_record,
 )
 from candelabra_conformance.samples.sample import KINDS, LARGE, Sample, arrays, mapped
-from candelabra_conformance.samples.special_values import COMPONENTWISE, NO_ANSWER, special_of_record
+from candelabra_conformance.samples.special_values import COMPONENTWISE, EITHER_ZERO, NO_ANSWER, special_of_record
 from candelabra_conformance.tolerance import eps, rounded
 from candelabra_conformance.transport import to_device, to_host
 
@@ -45,12 +45,6 @@ DOUBLE = {"f": np.float64, "c": np.complex128}
 
 STEPS = dict.fromkeys(POLYNOMIALS, 2**4)
 """How long a sum of as many steps in pairs would be: a recurrence up to degree 4 rounds as often."""
-EITHER_ZERO = {
-    "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
-    "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
-    "floor_divide": "a quotient rounded to 0", "erfinv": "SciPy's is 0.0 at -0.0 too",
-}  # fmt: skip
-"""Operators in whose results either zero is right."""
 
 
 def taken(op: Operator[..., Any]) -> list[dtype]:

@@ -61,7 +61,7 @@ def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
         if target._version[0] == version:
             raise Failure("in place: the version counter did not move", found, layout)
         got = to_host(target)
-        worst = max(worst or 0.0, agree(context, op, d, found, layout, (got,)))
+        worst = max(worst or 0.0, agree(context, op, d, found, layout, (got,), d))
         _around(target, around, got, found, layout)
     return worst
 

@@ -22,6 +22,7 @@ from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import described, error_in_ulp, wrong
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, STEP, TRANSPOSED, placed
+from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
 from candelabra_conformance.oracle import FEW, MANY, perturbed, with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, some
 from candelabra_conformance.properties.registry import operator_property
@@ -101,7 +102,7 @@ def _compare(
     for place, (values, truth, moved) in enumerate(zip(got, want, spread, strict=True)):
         if values.shape != truth.shape:
             raise Failure(f"gradient {place} has shape {list(values.shape)}, {list(truth.shape)} is due", found, layout)
-        due = d.to_real() if d.is_complex and values.dtype.kind == "f" else d
+        due = device_dtype(values.dtype)
         # A gradient sums over what was broadcast, and its terms are as large as its largest neighbour.
         size = np.max(np.abs(truth), initial=0.0, where=np.isfinite(truth))
         allowed = moved + eps(due) * size
@@ -175,8 +176,6 @@ def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Ten
         values = np.round(random.uniform(0.5, 1.5, shape) * random.choice((-1, 1), shape) * 64) / 64
         if out.is_complex():
             values = values + 1j * np.round(random.uniform(-1.5, 1.5, shape) * 64) / 64
-        from candelabra_conformance.numpy_dtypes import host_dtype
-
         made.append(to_device(np.asarray(values).astype(host_dtype(out.dtype)), instance))
     return made
 

@@ -115,6 +115,14 @@ _SHAPE: Final = ("f", lambda a, x: ~(np.isfinite(a) & np.isfinite(x) & (a < 1e6)
 _OUTPUT: Final = ("f", lambda g, out: ~(np.abs(out) <= 1), "the output is never larger than 1")
 _PHASE: Final = ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "no digit is right where the phase is not known")
 
+EITHER_ZERO: Final = {
+    "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
+    "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
+    "floor_divide": "a quotient rounded to 0", "erfinv": "SciPy's is 0.0 at -0.0 too",
+    "elu": "expm1 or the input itself", "hardtanh": "the larger of two zeros",
+}  # fmt: skip
+"""Operators in whose results either zero is right, and why."""
+
 NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max"), _ZEROS),
     **dict.fromkeys(QUOTIENTS, _DIVISION),
