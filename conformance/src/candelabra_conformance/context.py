@@ -46,6 +46,8 @@ class Context:
         self.oracle: Final = Oracle(self.reference, self.instance)
         self.planning = False
         """While it is set, inputs are outlines: shapes and dtypes without values."""
+        self.current: tuple[Sample | None, str] = (None, "")
+        """The sample and the layout that a check is at: what an exception is about."""
         self._samples: dict[Any, list[Sample]] = {}
         self._operator: object = None
 
@@ -101,6 +103,20 @@ class Context:
             else:
                 self._samples[key] = [s for s in every if s.kind == layout]
         return self._samples[key]
+
+    def each(self, op: Operator[..., Any], d: dtype, layout: str) -> Iterator[Sample]:
+        """As :meth:`laid_out`, one after the other; :attr:`current` is the one that is being tried."""
+        yield from self._one_by_one(self.laid_out(op, d, layout), layout)
+
+    def each_of(self, op: Operator[..., Any], d: dtype, what: str) -> Iterator[Sample]:
+        """As :meth:`samples`, in the same way, on contiguous memory."""
+        yield from self._one_by_one(self.samples(op, d, what), MEMORY[0])
+
+    def _one_by_one(self, samples: list[Sample], layout: str) -> Iterator[Sample]:
+        for found in samples:
+            self.current = (found, layout)
+            yield found
+        self.current = (None, "")
 
     def layouts(self, op: Operator[..., Any], d: dtype) -> Iterator[str]:
         """The layouts and kinds that the operator has samples for."""

@@ -127,11 +127,13 @@ def _outcome(context: Context, case: Case) -> tuple[str, str, float | None, Base
     except (UnsupportedOperator, UnsupportedDType) as error:
         return UNSUPPORTED, str(error), None, error
     except Exception as error:
-        return FAILED, f"{type(error).__name__}: {error}\n{_frames(error)}", None, error
+        failure = Failure(f"{type(error).__name__}: {error}", *context.current)
+        return FAILED, f"{_with_sample(failure)}\n{_frames(error)}", None, failure
 
 
 def _checked(context: Context, case: Case) -> float | None:
     """Make the check of a case."""
+    context.current = (None, "")
     d = BY_NAME[case.dtype] if case.dtype else None
     if case.operator == DEVICE:
         return properties.OF_DEVICES[case.property].check(context, d, case.layout)

@@ -47,7 +47,7 @@ def same(a: Array, b: Array) -> bool:
 @operator_property("inputs", some(1, dtypes=2, layouts=MEMORY))
 def inputs(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """No input changes, neither its values nor its version nor what lies around it in memory."""
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         args, kwargs = _arguments(context, found, layout)
         given = given_tensors([args, kwargs])
         before = [storage(t) for t in given]
@@ -68,7 +68,7 @@ def aliasing(context: Context, op: Operator[..., Any], d: dtype, layout: str) ->
 
     Nor does it change the result of another call.
     """
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         args, kwargs = _arguments(context, found, layout)
         given = given_tensors([args, kwargs])
         made = tensors(called(op, args, kwargs, context.instance))

@@ -46,7 +46,7 @@ def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
     What lies around a target that is a slice stays as it was.
     """
     worst = None
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         args = placed(found.args, layout, context.instance)
         if not _fits(op, context, found, d) or not isinstance(args[0], Tensor) or layout not in WRITABLE:
             continue
@@ -106,7 +106,7 @@ def _fits(op: Operator[..., Any], context: Context, found: Sample, d: dtype) -> 
 def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """Differentiating through the in-place form gives what differentiating through the function gives."""
     worst = None
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         if (
             not found.gradient
             or found.kind == LARGE
@@ -144,7 +144,7 @@ def _through_inplace(op: Operator[..., Any], found: Sample, layout: str, instanc
 @operator_property("out", some(2, dtypes=2, when=lambda op: op.out))
 def out(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """``out=`` receives the values: fitting, without elements (then it is resized), and not contiguous."""
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         answer = context.oracle.answer(op, found)
         if len(answer.want) > 1 or found.of is not None or not op.out:
             continue

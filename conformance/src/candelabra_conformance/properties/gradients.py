@@ -56,7 +56,7 @@ Derivatives = Callable[[Operator[..., Any], Sample, str, Instance], tuple[Array,
 
 def _hold(context: Context, op: Operator[..., Any], d: dtype, layout: str, derivatives: Derivatives) -> float | None:
     worst = None
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         if not found.gradient or found.kind == LARGE or not differentiable_places(op, found):
             continue
         got = derivatives(op, found, layout, context.instance)

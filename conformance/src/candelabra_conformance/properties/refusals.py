@@ -51,7 +51,7 @@ def outcome(op: Operator[..., Any], found: Sample, instance: Any, function: Any 
 @operator_property("errors", some(3, dtypes=2))
 def errors(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """Every mistake raises what the reference raises, class and text, in place too; and the device works on."""
-    for found in context.samples(op, d, "mistakes"):
+    for found in context.each_of(op, d, "mistakes"):
         if not _refused_alike(context, op, found):
             raise Failure(f"the reference raises nothing for this mistake{_note(found)}", found, layout)
         if has_inplace(op) and found.args and isinstance(found.args[0], np.ndarray):

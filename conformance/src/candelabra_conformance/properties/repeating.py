@@ -26,7 +26,7 @@ def determinism(context: Context, op: Operator[..., Any], d: dtype, layout: str)
     """Several runs give the same bits, unless the backend says that the operator is not deterministic."""
     if op.name in context.instance.backend.capabilities.nondeterministic:
         raise NotApplicable("the backend declares the operator non-deterministic")
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         first = results(context, op, found, layout)
         for _ in range(RUNS):
             _agree(first, results(context, op, found, layout), found, layout, "another run")

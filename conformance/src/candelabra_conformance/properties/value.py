@@ -26,7 +26,7 @@ from candelabra_conformance.transport import Array
 def value(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """Every output agrees with the oracle within the derived bound."""
     worst = None
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         got = results(context, op, found, layout)
         worst = max(worst or 0.0, agree(context, op, d, found, layout, got))
     return worst
@@ -111,7 +111,7 @@ def _as_own(values: Array, own: Array, due: dtype, exact: bool) -> bool:
 def special(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """NaN, infinities, signed zeros, subnormals and extremes come out as the oracle says, zeros with their sign."""
     worst = None
-    for found in context.samples(op, d, "special"):
+    for found in context.each_of(op, d, "special"):
         got = results(context, op, found, CONTIGUOUS)
         worst = max(worst or 0.0, agree(context, op, d, found, CONTIGUOUS, got))
         answer = context.oracle.answer(op, found)
@@ -134,7 +134,7 @@ def _same_zeros(values: Array, want: Array, d: dtype, found: Sample) -> None:
 @operator_property("result", some(1, dtypes=0, layouts=(CONTIGUOUS, ZERO_DIM, ZERO_SIZE, LENGTH_ONE)))
 def result(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """Dtype, shape and device of every output are the record's, also without dimensions and without elements."""
-    for found in context.laid_out(op, d, layout):
+    for found in context.each(op, d, layout):
         args = placed(found.args, layout, context.instance)
         kwargs = placed(dict(found.kwargs), layout, context.instance)
         made = called(op, args, kwargs, context.instance)

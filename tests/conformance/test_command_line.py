@@ -1,0 +1,94 @@
+"""``candelabra conformance``: exit statuses, reports, two runs compared, and the pytest plugin that does the same."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from candelabra.cli.main import main
+
+SOFTMAX = ["--case", "softmax/value/float32/*", "--case", "device/copy/float32", "--jobs", "1"]
+
+
+def test_a_green_run_writes_every_report_and_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each form is in the file that was named for it; the summary says what was found."""
+    files = {form: tmp_path / f"report.{form}" for form in ("json", "junit", "markdown", "html", "badge")}
+    options = [part for form, path in files.items() for part in (f"--{form}", str(path))]
+    assert main(["conformance", "--device", "fake", *SOFTMAX, *options]) == 0
+    assert "passed" in capsys.readouterr().out
+    report = json.loads(files["json"].read_text())
+    assert report["schema"] == 1
+    starts = {"junit": "<?xml", "markdown": "#", "html": "<!doctype html>", "badge": "<svg"}
+    for form, start in starts.items():
+        assert files[form].read_text().lower().startswith(start), form
+
+
+def test_a_device_that_is_not_there_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence on the error stream, no traceback."""
+    assert main(["conformance", "--device", "nobody"]) == 2
+    error = capsys.readouterr().err
+    assert "candelabra conformance: no backend is installed for device type 'nobody'" in error
+    assert "Traceback" not in error
+
+
+def test_no_matching_case_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pattern that matches nothing tests nothing, and is not green."""
+    assert main(["conformance", "--device", "fake", "--case", "sofmax/*", "--jobs", "1"]) == 2
+    assert "no case matches" in capsys.readouterr().err
+
+
+def test_a_forbidden_fallback_is_a_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the fallback is allowed the case passes, elsewhere it is refused; the comparison tells, with status 1."""
+    run = ["conformance", "--device", "fake?-tanh", "--case", "tanh/value/float32/contiguous", "--jobs", "1"]
+    allowed, forbidden = tmp_path / "a.json", tmp_path / "b.json"
+    assert main([*run, "--json", str(allowed)]) == 0
+    assert main([*run, "--forbid-fallback", "--json", str(forbidden)]) == 0  # refused with the typed error
+    capsys.readouterr()
+    assert main(["conformance", "diff", str(allowed), str(forbidden)]) == 1
+    assert "tanh/value/float32/contiguous" in capsys.readouterr().out
+    assert main(["conformance", "diff", str(allowed), str(allowed)]) == 0
+
+
+def pytest_run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The suite's tests in a process of their own, away from this repository's settings."""
+    program = [sys.executable, "-m", "pytest", "-q", "-rsf", "-p", "no:cacheprovider", "--pyargs"]
+    return subprocess.run(
+        [*program, "candelabra_conformance", *arguments], capture_output=True, text=True, check=False, cwd="/"
+    )
+
+
+def test_pytest_runs_a_test_for_each_case(tmp_path: Path) -> None:
+    """Ids are the cases', workers of xdist share them, and the report is written by the process that gathers."""
+    report = tmp_path / "report.json"
+    done = pytest_run(
+        "--candelabra-device", "fake", "--candelabra-level", "1", "-k", "softmax/value/float32 and not log_softmax",
+        "-n", "2", "--candelabra-json", str(report),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(report.read_text())["results"]
+    assert {tuple(row[:3]) for row in rows} == {("softmax", "value", "float32")}
+    assert len(rows) > 5
+    assert f"{len(rows)} passed" in done.stdout
+
+
+def test_pytest_skips_without_a_device() -> None:
+    """Collecting the package without naming a device is no error: one skipped test says what to do."""
+    done = pytest_run()
+    assert done.returncode == 0
+    assert "no device under test: name one with --candelabra-device" in done.stdout
+
+
+def test_pytest_fails_for_a_device_that_nobody_owns() -> None:
+    """One failed test with the registry's words, never a collection error."""
+    done = pytest_run("--candelabra-device", "nobody")
+    assert done.returncode == 1
+    assert "no backend is installed for device type 'nobody'" in done.stdout
+    assert "1 failed" in done.stdout
+
+
+def test_pytest_skips_where_the_driver_is_missing() -> None:
+    """A device that is not in this machine is a skip with the backend's reason."""
+    done = pytest_run("--candelabra-device", "fake:7")
+    assert done.returncode == 0
+    assert "device 'fake:7' does not exist: backend 'fake' offers 2 device(s)" in done.stdout
