@@ -65,7 +65,7 @@ def rounds_half_away_from_zero(right: Kernel, x: Any, decimals: int) -> Any:
     return np.where(np.isfinite(x), np.copysign(np.floor(np.abs(wide) + 0.5), wide).astype(x.dtype), x)
 
 
-@breaks("sum", "mean", only=FLOATS, caught_by="sum/value/*float16* mean/value/*float16*")
+@breaks("sum", "mean", only=FLOATS, caught_by="sum/*/*float16* mean/*/*float16*")
 def halves_add_up_in_halves(right: Kernel, x: Any, dim: Dims, *rest: Any) -> Any:
     """A sum of halves is rounded after every step: a thousand ones in bfloat16 are 256."""
     axes = _axes(x, dim)
@@ -79,7 +79,7 @@ def halves_add_up_in_halves(right: Kernel, x: Any, dim: Dims, *rest: Any) -> Any
     return right(x, dim, *rest)
 
 
-@breaks("sum", only=FLOATS, caught_by="sum/value/float32*")
+@breaks("sum", only=FLOATS, caught_by="sum/*/float32*")
 def large_sums_lose_precision(right: Kernel, x: Any, dim: Dims, *rest: Any) -> Any:
     """A long sum in float32 is made one by one, rounding each time."""
     axes = _axes(x, dim)
