@@ -16,6 +16,7 @@ def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, 
     general = candelabra_arrayapi.kernels(jnp, dtypes, device, strided=False, assign=assign, accumulate=accumulate)
     return {
         **general,
+        "div": div,
         "view_as_real": view_as_real,
         "view_as_complex": view_as_complex,
         "view_dtype": lambda x, dtype: x.view(dtypes[dtype]),
@@ -30,6 +31,12 @@ def assign(x: Any, index: Any, values: Any) -> Any:
 def accumulate(x: Any, index: Any, values: Any) -> Any:
     """``x`` with ``values`` added at ``[index]``, one after the other where a place is named twice."""
     return x.at[index].add(values)
+
+
+def div(x: Any, y: Any) -> Any:
+    """The quotient, rounded once: a divisor that JAX broadcasts itself is inverted first, and the quotient is a product."""
+    dtype = next(v.dtype for v in (x, y) if hasattr(v, "dtype"))
+    return jnp.divide(*jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype)))
 
 
 def view_as_real(x: Any) -> Any:
