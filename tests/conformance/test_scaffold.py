@@ -318,13 +318,16 @@ def installed(folder: Path, target: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(target)}
 
 
-def test_the_package_installs_and_is_found_by_its_entry_point(tmp_path: Path) -> None:
-    """pip builds it, the core lists its device, and a program computes on it."""
-    surroundings = installed(write_backend("lamp", tmp_path), tmp_path / "installed")
+def test_the_package_installs_and_is_green_from_the_first_command(tmp_path: Path) -> None:
+    """pip builds it, the core lists its device, a program computes on it, and its own tests run the suite's level 0."""
+    folder = write_backend("lamp", tmp_path)
+    surroundings = installed(folder, tmp_path / "installed")
     program = "import candelabra as cd; print((cd.ones(2, device='lamp:0') + 1).tolist())"
     for command, words in [
         (["-c", program], "[2.0, 2.0]"),
         (["-m", "candelabra.cli.main", "devices"], "lamp in the host's memory"),
+        (["-m", "pytest", str(folder), "-s"], "1 passed"),
+        (["-m", "candelabra.cli.main", "conformance", "--device", "lamp", "--level", "0"], "level 0"),
     ]:
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=surroundings, check=False)
         assert done.returncode == 0, done.stderr

@@ -34,7 +34,7 @@ def accumulate(x: Any, index: Any, values: Any) -> Any:
 
 
 def div(x: Any, y: Any) -> Any:
-    """The quotient, rounded once: a divisor that JAX broadcasts itself is inverted first, and the quotient is a product."""
+    """The quotient, rounded once: where JAX broadcasts a divisor itself, it multiplies by the inverse."""
     dtype = next(v.dtype for v in (x, y) if hasattr(v, "dtype"))
     return jnp.divide(*jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype)))
 
