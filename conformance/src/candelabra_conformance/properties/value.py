@@ -81,12 +81,14 @@ def as_stored(answer: Answer, stored: dtype | None) -> Answer:
 
 
 def spread_of(answer: Answer, place: int, found: Sample) -> Array:
-    """How far an output moves; of matrices, and of what depends on no choice, in the norm, not element by element.
+    """How far an output moves, where that counts; of matrices, and of what depends on no choice, in the norm.
 
     That is what the algorithms of linear algebra promise (Higham 2002, ch. 7): a zero of an orthogonal product is as
     far from 0 as its largest neighbour is from the truth.
     """
     spread, want, d = answer.spread[place], answer.want[place], answer.dtypes[place]
+    if found.exact:
+        return np.zeros(want.shape)
     if not (found.core or found.of) or not want.size or not (d.is_floating_point or d.is_complex):
         return spread
     size = np.max(np.abs(want), initial=0.0, where=np.isfinite(np.abs(want)))

@@ -38,6 +38,9 @@ class Sample:
     """Whether the derivative is defined at these values (no ties, no kinks)."""
     constant: tuple[str, ...] = ()
     """Parameters that may not ask for a gradient."""
+    exact: bool = False
+    """Whether the values are exact as they stand: then no error is forgiven because the answer would move if they did.
+    For jumps (halves that are rounded) and where a function is accurate whatever its conditioning (sin far out)."""
     of: Callable[[Any], Any] | None = None
     """Of a result that is determined up to a choice (a sign, a phase): what does not depend on the choice. Given the
     result as Tensors, returns a Tensor or a tuple of them, made with candelabra's functions."""
@@ -50,14 +53,15 @@ class Sample:
 
 def sample(*args: Any, **options: Any) -> Sample:
     """A :class:`Sample`: positional arguments are the operator's; keywords are the operator's too, but for the fields
-    of :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``of``, ``layouts``, ``call``)."""
+    of :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``exact``, ``of``, ``layouts``,
+    ``call``)."""
     known = {name: options.pop(name) for name in FIELDS if name in options}
     if known.get("kind", ORDINARY) not in KINDS:
         raise ValueError(f"sample(): kind must be one of {', '.join(KINDS)}, got {known['kind']!r}")
     return Sample(args, options, **known)
 
 
-FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "of", "layouts", "call")
+FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", "layouts", "call")
 
 
 def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:

@@ -1,0 +1,84 @@
+"""Calls that tell apart what the families' samples let pass: each was written because a mutant survived without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from candelabra.dtypes import COMPLEX, FLOATING
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, special
+from candelabra_conformance.samples.sample import HERE, Sample, sample
+
+LONG = 100_000
+"""Elements of a row that is longer than 2**16."""
+
+
+@special("round")
+def at_halves(t: Maker) -> Iterator[Sample]:
+    """Halves are exact, so nothing is forgiven because the result jumps there."""
+    if t.is_floating:
+        yield sample(t.array([0.5, 1.5, 2.5, 3.5, -0.5, -1.5, -2.5, 100.5, 101.5]), exact=True)
+
+
+@special("sin", "cos", "tan")
+def large_angles(t: Maker) -> Iterator[Sample]:
+    """Many turns are taken off without losing digits: the argument is exact, however large."""
+    if t.is_floating:
+        largest = 3e4 if t.dtype.name == "float16" else 1e8
+        yield sample(t.array([1e3, 12345.0, 3e4, largest, -largest]), exact=True)
+
+
+@special("lerp")
+def at_the_ends(t: Maker) -> Iterator[Sample]:
+    """At weight 0 the start, at weight 1 the end, also where the start is so large that the end vanishes beside it."""
+    if t.is_floating:
+        large = 2.0 ** (12 if t.dtype.itemsize == 2 else 60)
+        start, end = t.array([large, -large, 1.0]), t.array([1.0, 0.375, -2.0])
+        yield sample(start, end, 1.0, exact=True)
+        yield sample(start, end, t.array([1.0, 1.0, 0.0]), exact=True)
+
+
+@special("sum", "mean", "nansum", "nanmean")
+def of_one_sign(t: Maker) -> Iterator[Sample]:
+    """The errors of a running sum of equal numbers all have one sign, and pile up."""
+    if t.is_floating:
+        yield sample(t.array(np.full(LONG if t.dtype.itemsize > 2 else 1000, 0.1)), 0, note="equal numbers")
+    if t.dtype.name == "float16" and t.operator.endswith("mean"):
+        yield sample(t.array(np.full((2, 1000), 100.0)), 1, note="the sum does not fit into the dtype, the mean does")
+
+
+@special("cumsum")
+def running_ones(t: Maker) -> Iterator[Sample]:
+    """A running sum of many ones in a half type goes on where its steps are no longer 1."""
+    if t.is_floating and t.dtype.itemsize == 2:
+        yield sample(t.array(np.ones(4000)), 0, note="ones")
+
+
+@special("amax", "amin", "argmax", "argmin", "any", "all", "max_dim", "min_dim")
+def decided_by_the_last(t: Maker) -> Iterator[Sample]:
+    """Of a long row, the last element decides."""
+    if not (t.is_floating or t.is_integer or t.is_bool):
+        return
+    for value in (0, 1):
+        row = np.full(LONG, 1 - value)
+        row[-1] = value
+        yield sample(t.array(row), 0, note=f"{value} at the end")
+
+
+@inputs("scatter_add", "scatter_src", "gather")
+def in_a_square(t: Maker) -> Iterator[Sample]:
+    """On a square the shapes do not tell along which dim."""
+    for dim in (0, 1):
+        index = t.index([2, 0, 1], [0, 1, 2], [1, 2, 0])
+        yield sample(t(3, 3), dim, index, *(() if t.operator == "gather" else (t(3, 3),)), note=f"square, {dim}")
+
+
+@inputs("random_uniform", "random_normal", "random_exponential")
+def far_along(t: Maker) -> Iterator[Sample]:
+    """Offsets of more than 32 bits, which no small one may be taken for."""
+    category = t.dtype.category
+    if category == FLOATING or (category == COMPLEX and t.operator != "random_exponential"):
+        yield sample((9,), 5, (1 << 32) + 7, dtype=t.dtype, device=HERE, note="beyond 32 bits")
+        yield sample((9,), (3 << 32) + 5, 7, dtype=t.dtype, device=HERE, note="a seed beyond 32 bits")
