@@ -13,7 +13,7 @@ from candelabra.operator.record import Operator
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, placed
-from candelabra_conformance.properties.axes import some
+from candelabra_conformance.properties.axes import each_category
 from candelabra_conformance.properties.effects import given_tensors, same, storage
 from candelabra_conformance.properties.forms import has_inplace
 from candelabra_conformance.properties.registry import Axis, operator_property
@@ -48,7 +48,7 @@ def outcome(op: Operator[..., Any], found: Sample, instance: Any, function: Any 
     return None
 
 
-@operator_property("errors", some(3, dtypes=2))
+@operator_property("errors", each_category(3, (CONTIGUOUS,)))
 def errors(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """Every mistake raises what the reference raises, class and text, in place too; and the device works on."""
     for found in context.each_of(op, d, "mistakes"):
