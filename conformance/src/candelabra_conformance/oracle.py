@@ -24,7 +24,7 @@ from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.tolerance import eps, representable, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
-FEW: Final = 3
+FEW: Final = 1
 """So many directions in which the inputs are moved to see how far the answer moves."""
 MANY: Final = 24
 """So many where it looks as if a value were wrong: in a few directions the terms of a difference may move alike."""

@@ -11,6 +11,7 @@ from candelabra.operator.record import Operator
 from candelabra_conformance.context import MAIN, Context
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY
 from candelabra_conformance.properties.registry import Axes, Axis
+from candelabra_conformance.samples.sample import LARGE
 
 USUAL: Final = frozenset({"float32", "int64", "bool"})
 """What inference is made of; the other dtypes belong to level 3."""
@@ -22,12 +23,14 @@ def usual(context: Context, d: dtype) -> bool:
 
 
 def everywhere(level: int) -> Axes:
-    """Every dtype on every layout; what is unusual at level 3."""
+    """Every dtype on every layout, four of them on large inputs; what is unusual at level 3."""
 
     def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+        long = context.main_dtypes(op, count=4)
         for d in context.dtypes(op):
             for layout in context.layouts(op, d):
-                yield Axis(d, layout, level if usual(context, d) else 3)
+                if layout != LARGE or d in long:
+                    yield Axis(d, layout, level if usual(context, d) else 3)
 
     return axes
 
