@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
@@ -15,7 +15,7 @@ from candelabra_conformance.mutants.hunting import Finding, hunt, hunt_operator
 from candelabra_conformance.mutants.mirror import Mirror
 
 RENEWED: Final = 40
-"""Tasks that a worker does before another takes its place: every device in a process makes dispatch keys longer."""
+"""Tasks that a process does, on average, before others take over: each device makes the dispatch keys longer."""
 Task = Callable[[], list[Finding]]
 
 
@@ -63,13 +63,14 @@ def run(todo: dict[str, Task], jobs: int = 2) -> Iterator[tuple[str, list[Findin
         for name, task in todo.items():
             yield name, task()
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_quiet, max_tasks_per_child=RENEWED) as pool:
-        left: dict[Future[list[Finding]], str] = {pool.submit(task): name for name, task in todo.items()}
-        while left:
-            done, _ = wait(left, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield left.pop(future), future.result()
+    names = list(todo)
+    for start in range(0, len(names), jobs * RENEWED):
+        # Fresh processes for each batch: the executor's own max_tasks_per_child can stop for ever (CPython, gh-115634).
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, context, initializer=_quiet) as pool:
+            batch = {pool.submit(todo[name]): name for name in names[start : start + jobs * RENEWED]}
+            for future in as_completed(batch):
+                yield batch[future], future.result()
 
 
 def _quiet() -> None:
