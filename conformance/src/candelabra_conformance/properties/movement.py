@@ -129,6 +129,10 @@ def dlpack(context: Context, d: dtype, layout: str) -> None:
         raise Failure("the backend claims no DLPack, but a capsule came")
     if context.instance.backend.from_dlpack(_Foreign(), context.instance.index, None) is not None:
         raise Failure("memory of a device type that nobody knows was imported")
+    hosts = to_device(Maker("device", d)(2), context.reference)
+    can, theirs = context.instance.backend.capabilities, context.reference.backend.capabilities
+    if theirs.dlpack not in (None, can.dlpack) and context.instance.backend.from_dlpack(hosts, 0, None) is not None:
+        raise Failure(f"memory of {context.reference.device} was taken for the device's own")
     try:
         back = cd.from_dlpack(tensor)
     except (BufferError, NotImplementedError, RuntimeError, TypeError) as error:

@@ -91,7 +91,7 @@ def large_sums_lose_precision(right: Kernel, x: Any, dim: Dims, *rest: Any) -> A
     )
 
 
-@breaks("cumsum", only=FLOATS, caught_by="cumsum/value/*float16*")
+@breaks("cumsum", only=FLOATS, caught_by="cumsum/*/*float16*")
 def running_sums_of_halves_are_halves(right: Kernel, x: Any, dim: int, dtype: Any) -> Any:
     """A running sum of halves is rounded after every step."""
     if x.dtype.name not in HALVES or dtype is not None or not x.ndim:
