@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(p for part in ("core/src", "operators/src", "nn/src", "conformance/src") for p in (ROOT / part).rglob("*.py"))
+PARTS = ("core/src", "operators/src", "nn/src", "conformance/src")
+FILES = sorted(p for part in PARTS for p in (ROOT / part).rglob("*.py"))
 NAMES = {
     entry.name for group in ("candelabra.device_names", "candelabra.backends") for entry in entry_points(group=group)
 }

@@ -127,8 +127,8 @@ def _outcome(context: Context, case: Case) -> tuple[str, str, float | None, Base
     except (UnsupportedOperator, UnsupportedDType) as error:
         return UNSUPPORTED, str(error), None, error
     except Exception as error:
-        failure = Failure(f"{type(error).__name__}: {error}", *context.current)
-        return FAILED, f"{_with_sample(failure)}\n{_frames(error)}", None, failure
+        raised = Failure(f"{type(error).__name__}: {error}", *context.current)
+        return FAILED, f"{_with_sample(raised)}\n{_frames(error)}", None, raised
 
 
 def _checked(context: Context, case: Case) -> float | None:

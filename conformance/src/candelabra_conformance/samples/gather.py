@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-
 from candelabra.dtypes import dtype
 from candelabra.operator.record import Operator
 from candelabra.plugins import contributions

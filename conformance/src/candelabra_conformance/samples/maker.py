@@ -20,8 +20,8 @@ class Maker:
     """Makes arrays in one dtype. ``t(2, 3)`` is a 2 by 3 array of ordinary values.
 
     Ordinary floating values lie between ``low`` and ``high`` (by default -2 and 2; the operator's
-    :func:`~candelabra_conformance.samples.domain` where it has one), all different. Integers lie between -5 and 9 (0 and
-    9 where unsigned), bools are mixed, complex numbers have both parts. The seed is the operator's name.
+    :func:`~candelabra_conformance.samples.domain` where it has one), all different. Integers lie between -5 and 9 (0
+    and 9 where unsigned), bools are mixed, complex numbers have both parts. The seed is the operator's name.
     """
 
     def __init__(self, operator: str, d: dtype | str, low: float = -2.0, high: float = 2.0) -> None:

@@ -69,14 +69,11 @@ def _asked(hook: str, problems: dict[str, BaseException]) -> list[tuple[str, str
 
 def _objects() -> list[tuple[str, Callable[[], Any]]]:
     """(name, function that gives the object with the hooks): tools first, since they need no device."""
+    from functools import partial
     from importlib.metadata import entry_points
 
-    tools = sorted(entry_points(group=GROUP))
-    found: list[tuple[str, Callable[[], Any]]] = [(e.name, lambda entry=e: _tool(entry)) for e in tools]
-    for plugin, _ in registry.working():
-        if plugin.plugin is not None:
-            found.append((plugin.name, lambda made=plugin.plugin: made))
-    return found
+    tools = [(entry.name, partial(_tool, entry)) for entry in sorted(entry_points(group=GROUP))]
+    return tools + [(p.name, partial(getattr, p, "plugin")) for p, _ in registry.working() if p.plugin is not None]
 
 
 def _tool(entry: Any) -> Any:

@@ -45,7 +45,7 @@ class Pooled(NamedTuple):
 
 @operator(_pooled, result=(same, index), accepts="real numeric", method=False, public=False)
 def max_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Pooled:
-    """The largest value of each window over the last ``len(window)`` dims, the first one among equals; NaN wins (the last one).
+    """The largest value of each window over the last ``len(window)`` dims, the first among equals; the last NaN wins.
 
     ``places`` is the number of windows per dim, ``padding`` counts as smaller than any number, and the indices count in
     the flattened spatial dims of the unpadded input.
