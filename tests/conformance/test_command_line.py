@@ -92,3 +92,15 @@ def test_pytest_skips_where_the_driver_is_missing() -> None:
     done = pytest_run("--candelabra-device", "fake:7")
     assert done.returncode == 0
     assert "device 'fake:7' does not exist: backend 'fake' offers 2 device(s)" in done.stdout
+
+
+def test_pytest_tests_several_devices_in_one_process() -> None:
+    """Each case is a test for each device, with the device's name in its id."""
+    done = pytest_run(
+        "--candelabra-device", "fake:0", "--candelabra-device", "fake:1", "--candelabra-level", "0", "-vv",
+        "-k", "copy/float32 or copy/int64",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "test_conforms[fake:0: device/copy/float32] PASSED" in done.stdout
+    assert "test_conforms[fake:1: device/copy/int64] PASSED" in done.stdout
+    assert "4 passed" in done.stdout

@@ -11,7 +11,7 @@ from candelabra_conformance.tolerance import bound, rounded, unit_in_last_place,
 from candelabra_conformance.transport import Array
 
 
-def error_in_ulp(got: Array, want: Array, d: dtype, least: float = 0.0) -> float:
+def error_in_ulp(got: Array, want: Array, d: dtype, least: Array | float = 0.0) -> float:
     """The largest distance of finite values, in units in the last place of the dtype. 0 for integers and no values.
 
     Values smaller than ``least`` are measured in units of that: what remains of a sum whose terms are so large.

@@ -102,14 +102,14 @@ class Oracle:
         d = floating_of(found) or (floats[0] if floats else None)
         if d is not None and not op.random:
             for seed in range(directions):
-                moved = self._moved(op, perturbed(movable, eps(d), seed), want)
+                moved = self._moved(op, perturbed(op, movable, eps(d), seed), want)
                 spread = [np.maximum(s, _distance(m, w)) for s, m, w in zip(spread, moved, want, strict=True)]
         return Answer(want, tuple(spread), due, terms(op, found, want))
 
     def _widened(self, op: Operator[..., Any], found: Sample) -> Sample:
         if op.view:
             return found
-        return with_arrays(found, computed_in if self.itself and op.name in references.AS_GIVEN else wide)
+        return found if self.itself and op.name in references.AS_GIVEN else with_arrays(found, wide)
 
     def _moved(self, op: Operator[..., Any], found: Sample, want: tuple[Array, ...]) -> tuple[Array, ...]:
         """The values of a moved sample; where it has left the operator's domain, those of the sample itself."""
@@ -184,11 +184,6 @@ def terms(op: Operator[..., Any], found: Sample, want: tuple[Array, ...]) -> int
     return max(1, *sizes, 1)
 
 
-def computed_in(array: Array) -> Array:
-    """Half types as float32, in which they compute; all others as they are."""
-    return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind not in "iu" else array
-
-
 def with_arrays(found: Sample, function: Any) -> Sample:
     """The sample with ``function`` applied to each array."""
     return replace(found, args=mapped(found.args, function), kwargs=mapped(dict(found.kwargs), function))
@@ -223,13 +218,17 @@ def narrowed(d: dtype, inner: dtype | None) -> dtype:
     return real.to_complex() if d.is_complex else real
 
 
-def perturbed(found: Sample, step: float, seed: int) -> Sample:
-    """Every floating value moved by one step, up or down at random; equal arrays move alike."""
+def perturbed(op: Operator[..., Any], found: Sample, step: float, seed: int) -> Sample:
+    """Every floating value moved by one step, up or down at random; equal arrays move alike.
+
+    Whole numbers by which nobody derives (the degree of a polynomial) stay: the answer jumps there.
+    """
     random = np.random.Generator(np.random.Philox(seed))
     made: dict[int, Array] = {}
+    fixed = _whole_constants(op, found)
 
     def move(array: Array) -> Array:
-        if array.dtype.kind in "biu":
+        if array.dtype.kind in "biu" or any(array is one for one in fixed):
             return array
         if id(array) not in made:
             signs = random.choice((-1.0, 1.0), array.shape)
@@ -242,6 +241,12 @@ def perturbed(found: Sample, step: float, seed: int) -> Sample:
     return with_arrays(found, move)
 
 
+def _whole_constants(op: Operator[..., Any], found: Sample) -> list[Array]:
+    given = {**dict(zip((p.name for p in op.schema.parameters), found.args)), **dict(found.kwargs)}
+    constants = (array for name in found.constant for array in arrays(given.get(name)))
+    return [array for array in constants if array.dtype.kind == "f" and np.array_equal(array, np.rint(array))]
+
+
 def _distance(moved: Array, want: Array) -> Array:
     """How far apart; 0 where both are the same special value, infinite where only one is."""
     if moved.shape != want.shape:
@@ -250,8 +255,10 @@ def _distance(moved: Array, want: Array) -> Array:
         return np.where(moved == want, 0.0, np.inf)
     with np.errstate(all="ignore"):
         apart = np.abs(moved - want)
-    same = (moved == want) | (np.isnan(moved) & np.isnan(want))
-    distance: Array = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart)).astype(np.float64)
+        same = (moved == want) | (np.isnan(moved) & np.isnan(want))
+    with np.errstate(over="ignore"):
+            # From 80 bits, in which a distance may be larger than any float64.
+        distance: Array = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart)).astype(np.float64)
     return distance
 
 

@@ -1,7 +1,8 @@
 """The pytest plugin: ``pytest --pyargs candelabra_conformance --candelabra-device acme:0``.
 
 Every case of the suite is a test of its own, so xdist spreads them, ``-k`` chooses among them and ``--lf`` repeats the
-last failures. Without ``--candelabra-device`` the plugin adds its options and fixtures and does nothing.
+last failures. The option may be given several times, for several devices in one process. Without it the plugin adds its
+options and its fixture and does nothing.
 """
 
 from __future__ import annotations
@@ -20,42 +21,51 @@ if TYPE_CHECKING:
 
 PROPERTY: Final = "candelabra-conformance"
 """Under this name a test's result travels from a worker of xdist to the process that reports."""
-SESSION: Final = pytest.StashKey["Session"]()
+SESSIONS: Final = pytest.StashKey[dict[str, "Session"]]()
 FORMS: Final = ("json", "junit", "markdown", "html", "badge")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of ``candelabra conformance``, with a prefix."""
     group = parser.getgroup("candelabra", "conformance of a candelabra backend")
-    group.addoption("--candelabra-device", metavar="DEVICE", help="the device under test, as in acme or acme:1")
+    group.addoption(
+        "--candelabra-device", metavar="DEVICE", action="append", default=[],
+        help="a device under test, as in acme or acme:1; may be repeated",
+    )  # fmt: skip
     group.addoption("--candelabra-level", type=int, default=3, choices=range(4), help="cases up to this level")
     group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of the other axes only")
     group.addoption("--candelabra-forbid-fallback", action="store_true", help="an operator that falls back fails")
     group.addoption("--candelabra-huge", action="store_true", help="also on more than 2**31 bytes of memory")
     group.addoption("--candelabra-expected-failures", metavar="TOML", help="in place of the backend's own list")
     for form in FORMS:
-        group.addoption(f"--candelabra-{form}", metavar="FILE", help=f"write the report as {form}")
+        group.addoption(f"--candelabra-{form}", metavar="FILE", help=f"write the first device's report as {form}")
 
 
-def session_of(config: pytest.Config) -> Session:
-    """What this process knows of the device under test, found out at first use."""
-    if SESSION not in config.stash:
+def sessions_of(config: pytest.Config) -> dict[str, Session]:
+    """What this process knows of the devices under test, by the names given, found out at first use."""
+    if SESSIONS not in config.stash:
         from candelabra_conformance.session import Session
 
-        config.stash[SESSION] = Session.of(config)
-    return config.stash[SESSION]
+        named = dict.fromkeys(config.getoption("candelabra_device"))
+        config.stash[SESSIONS] = {name: Session.of(config, name) for name in named}
+    return config.stash[SESSIONS]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for ``candelabra_device`` runs once for each."""
+    named = metafunc.config.getoption("candelabra_device")
+    if "candelabra_device" in metafunc.fixturenames and len(named) > 1:
+        metafunc.parametrize("candelabra_device", list(dict.fromkeys(named)), indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def candelabra_device(pytestconfig: pytest.Config) -> str:
+def candelabra_device(request: pytest.FixtureRequest) -> str:
     """The name of the device under test; the test is skipped where none was named or the device is not there."""
-    if pytestconfig.getoption("candelabra_device") is None:
+    named = request.config.getoption("candelabra_device")
+    if not named:
         pytest.skip("no device under test: name one with --candelabra-device")
-    session = session_of(pytestconfig)
-    if session.unavailable:
-        pytest.skip(session.unavailable)
-    if session.error:
-        pytest.fail(session.error, pytrace=False)
+    session = sessions_of(request.config)[getattr(request, "param", named[0])]
+    session.check()
     return session.device
 
 
@@ -67,7 +77,7 @@ def pytest_runtest_makereport(
     report = yield
     result: Result | None = getattr(item, "candelabra_result", None)
     if result is not None and call.when == "call":
-        report.user_properties.append((PROPERTY, json.dumps(asdict(result))))
+        report.user_properties.append((PROPERTY, json.dumps((item.candelabra_tested, asdict(result)))))
         if report.failed:
             report.longrepr = result.message + (f"\n\nReproducer:\n\n{result.reproducer}" if result.reproducer else "")
     return report
@@ -93,4 +103,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if wanted:
         from candelabra_conformance.session import written
 
-        written(session_of(config), [json.loads(row) for row in rows], {f: Path(p) for f, p in wanted.items()})
+        written(
+            next(iter(sessions_of(config).values())),
+            [json.loads(row) for row in rows],
+            {f: Path(p) for f, p in wanted.items()},
+        )

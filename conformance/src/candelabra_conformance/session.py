@@ -37,9 +37,9 @@ class Session:
     failed: list[Result] = field(default_factory=list)
 
     @classmethod
-    def of(cls, config: pytest.Config) -> Session:
+    def of(cls, config: pytest.Config, device: str) -> Session:
         """Open the device and plan; what goes wrong is told by a test, never by the collection."""
-        made = cls(str(config.getoption("candelabra_device")))
+        made = cls(device)
         made.forbid_fallback = config.getoption("candelabra_forbid_fallback")
         try:
             made.device = prepared(made.device)
@@ -58,6 +58,13 @@ class Session:
         path = config.getoption("candelabra_expected_failures") or of_backend(made.context.device.type)
         made.expected = read(Path(path)) if path is not None else []
         return made
+
+    def check(self) -> None:
+        """Skip the test where the device is not in this machine, fail it where it cannot be tested."""
+        if self.unavailable:
+            pytest.skip(self.unavailable)
+        if self.error:
+            pytest.fail(self.error, pytrace=False)
 
     def entry(self, case: Case) -> ExpectedFailure | None:
         """The expected failure that a case is, if it is one today."""
@@ -80,13 +87,17 @@ class Session:
         return result
 
 
-def written(session: Session, rows: list[dict[str, Any]], wanted: dict[str, Path]) -> None:
-    """The reports of a session, from the results that its tests (those of workers, too) sent."""
+def written(session: Session, rows: list[tuple[str, dict[str, Any]]], wanted: dict[str, Path]) -> None:
+    """The reports of a session, from the results that its tests (those of workers, too) sent with the device's name."""
     from candelabra_conformance.cli import FORMS
 
     if session.context is None:
         return
-    results = [Result(**{**row, "case": Case(**row["case"]), **_tuples(row)}) for row in rows]
+    results = [
+        Result(**{**row, "case": Case(**row["case"]), **_tuples(row)})
+        for device, row in rows
+        if device == session.device
+    ]
     results, stale = applied(
         sorted(results, key=lambda r: (r.case.level != 0, r.case)), session.expected, session.started.date()
     )

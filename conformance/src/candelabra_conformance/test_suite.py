@@ -1,39 +1,43 @@
-"""The suite as tests: one for each case of the device under test."""
+"""The suite as tests: one for each case of each device under test."""
 
 from __future__ import annotations
 
 import pytest
 
 from candelabra_conformance.model import BAD, BLOCKED, PASSED, SKIPPED, UNSUPPORTED, Case
-from candelabra_conformance.plugin import session_of
+from candelabra_conformance.plugin import sessions_of
+from candelabra_conformance.running.expected import ExpectedFailure
+from candelabra_conformance.session import Session
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test for each case; where there is no device, one that says so."""
-    if metafunc.config.getoption("candelabra_device") is None:
-        metafunc.parametrize("case", [pytest.param(None, id="no-device")])
-        return
-    session = session_of(metafunc.config)
-    cases = [pytest.param(case, id=case.id, marks=_marks(session.entry(case))) for case in session.cases] or [
-        pytest.param(None, id=session.device)
-    ]
-    metafunc.parametrize("case", cases)
+    sessions = sessions_of(metafunc.config)
+    several = len(sessions) > 1
+    tests = []
+    for name, session in sessions.items():
+        for case in session.cases:
+            wanted = f"{name}: {case.id}" if several else case.id
+            tests.append(pytest.param(session, case, id=wanted, marks=_marks(session.entry(case))))
+        if not session.cases:
+            tests.append(pytest.param(session, None, id=name))
+    metafunc.parametrize(("session", "case"), tests or [pytest.param(None, None, id="no-device")])
 
 
-def _marks(entry: object) -> list[pytest.MarkDecorator]:
-    from candelabra_conformance.running.expected import ExpectedFailure
-
-    if not isinstance(entry, ExpectedFailure):
+def _marks(entry: ExpectedFailure | None) -> list[pytest.MarkDecorator]:
+    if entry is None:
         return []
     return [pytest.mark.xfail(reason=f"{entry.reason} {entry.link}".strip(), strict=not entry.flaky)]
 
 
-def test_conforms(case: Case | None, request: pytest.FixtureRequest) -> None:
+def test_conforms(session: Session | None, case: Case | None, request: pytest.FixtureRequest) -> None:
     """The device does what the reference does."""
-    request.getfixturevalue("candelabra_device")  # skips, or fails, where there is none
+    if session is None:
+        pytest.skip("no device under test: name one with --candelabra-device")
+    session.check()
     assert case is not None, "no case matches"
-    result = session_of(request.config).run(case)
-    request.node.candelabra_result = result
+    result = session.run(case)
+    request.node.candelabra_tested, request.node.candelabra_result = session.device, result
     if result.verdict == SKIPPED:
         pytest.skip(result.message)
     if result.verdict == BLOCKED:

@@ -69,13 +69,21 @@ def agree(
                 words = described(values, want, bad, due, spread, answer.length)
                 name = f"{op.schema.outputs[place]}: " if len(answer.want) > 1 and found.of is None else ""
                 raise Failure(name + words, found, layout, expected=want, got=values, dtype=due)
-        worst = max(worst, error_in_ulp(values, want, due))
+        worst = max(worst, error_in_ulp(values, want, due, _scale(spread, due)))
     return worst
 
 
+def _scale(spread: Array, due: dtype) -> Array | float:
+    """The size of what the answer is made of: of a difference that of its terms, which move it by an eps each."""
+    if not eps(due):
+        return 0.0
+    with np.errstate(over="ignore"):
+        return np.asarray(np.minimum(spread / eps(due), np.finfo(np.float64).max))
+
+
 def as_stored(answer: Answer, stored: dtype | None) -> Answer:
-    """The answer as it is after a write into a tensor of another dtype: integers wrap."""
-    if stored is None or answer.dtypes == (stored,):
+    """The answer as it is after a write into a tensor of another dtype: integers wrap, a wider one adds no digits."""
+    if stored is None or answer.dtypes == (stored,) or 0 < eps(stored) <= eps(answer.dtypes[0]):
         return answer
     return replace(answer, want=tuple(wide(rounded(w, stored)) for w in answer.want), dtypes=(stored,))
 
