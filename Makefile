@@ -10,7 +10,7 @@ METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint bench oracle docs dist changelog clean
+.PHONY: help demo test lint bench oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -37,6 +37,9 @@ bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
 
 oracle: .venv-peer/.packages ## hold the operators against PyTorch, with the samples in its own wheel
 	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
+
+mutants: .venv/.packages ## broken backends that the conformance suite must catch; the kill matrix
+	.venv/bin/python -m candelabra_conformance.mutants --report docs/reports/mutants $(ARGS)
 
 docs: .venv/.packages ## the operators' documentation, from their records, into docs/operators/
 	.venv/bin/python tools/operators.py $(ARGS)
