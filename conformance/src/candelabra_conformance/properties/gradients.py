@@ -84,7 +84,7 @@ def _wanted(
         want = derivatives(op, widened, CONTIGUOUS, context.reference)
         spread = [np.zeros(w.shape) for w in want]
         for seed in range(directions):
-            moved = derivatives(op, perturbed(widened, eps(d), seed), CONTIGUOUS, context.reference)
+            moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference)
             with np.errstate(all="ignore"):
                 spread = [
                     np.maximum(s, np.nan_to_num(np.abs(m - w), nan=np.inf)) for s, m, w in zip(spread, moved, want)

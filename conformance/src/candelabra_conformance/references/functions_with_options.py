@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 
 from candelabra_conformance.references.registry import reference
@@ -24,10 +25,15 @@ def logit(input: Array, eps: float | None) -> Array:
     return np.asarray(special.logit(whole if eps is None else np.clip(whole, eps, 1 - eps)))
 
 
-@reference("nan_to_num")
+@reference("nan_to_num", as_given=True)
 def nan_to_num(input: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
-    """NumPy's."""
-    return np.asarray(np.nan_to_num(input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf))
+    """NumPy's, infinities being by default the largest and the least number of the dtype."""
+    if input.dtype.kind in "biu":
+        return input
+    limits: Any = ml_dtypes.finfo(input.dtype)  # NumPy's does not know bfloat16
+    high, low = (float(limits.max) if posinf is None else posinf), (float(limits.min) if neginf is None else neginf)
+    wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
+    return np.asarray(np.nan_to_num(wide, nan=0.0 if nan is None else nan, posinf=high, neginf=low))
 
 
 @reference("mvlgamma")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_conformance.references.promoted import of_floats
+from candelabra_conformance.references.promoted import halves_in_single, of_floats
 from candelabra_conformance.references.registry import reference, references
 
 Array = np.ndarray[Any, Any]
@@ -76,12 +76,14 @@ def sign(x: Array) -> Any:
 
 # -- quotients --------------------------------------------------------------------------------------------------------
 @reference("floor_divide", as_given=True)
+@halves_in_single
 def floor_divide(x: Array, y: Array) -> Any:
     """The exact quotient rounded down, as Python has it."""
     return np.floor_divide(x, y)
 
 
 @reference("trunc_divide", as_given=True)
+@halves_in_single
 def trunc_divide(x: Array, y: Array) -> Any:
     """The quotient cut towards 0: of floats the rounded one, of integers the exact one."""
     if np.result_type(x, y).kind == "f":

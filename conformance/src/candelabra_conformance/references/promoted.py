@@ -28,6 +28,16 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
     return promoted
 
 
+def halves_in_single(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with half types cast to float32 first, in which they compute."""
+
+    @wraps(function)
+    def widened(*args: Any) -> Any:
+        return function(*map(_single, args))
+
+    return widened
+
+
 def unless_many(scipys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The function, but SciPy's where there are many elements: they are asked for whether each is computed at all, and
     a hundred steps in 80 bits each would take seconds."""
@@ -42,6 +52,11 @@ def unless_many(scipys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Ca
         return either
 
     return mark
+
+
+def _single(value: Any) -> Any:
+    half = isinstance(value, np.ndarray) and value.dtype.itemsize == 2 and value.dtype.kind not in "iu"
+    return value.astype(np.float32) if half else value
 
 
 def _floating(value: Any) -> Any:

@@ -17,7 +17,7 @@ EXTENDED: Final[set[str]] = set()
 """Operators whose reference computes in ``np.longdouble`` when it is given such arrays: it judges float64 results."""
 AS_GIVEN: Final[set[str]] = set()
 """Operators whose result hangs on the dtype itself (the next number, a rounded quotient): their reference is asked in
-the operands' dtype, half types in float32, and never in a wider one."""
+the operands' own dtype, and never in a wider one."""
 
 
 def reference(*operators: str, extended: bool = False, as_given: bool = False) -> Callable[[R], R]:

@@ -112,7 +112,7 @@ def ldl_systems(t: Maker) -> Iterator[Sample]:
             block = t.array(np.tri(4, k=-1) * 0) if note != "a block of two" else t.array(_off_block())
             columns = 3 if hermitian_ else 1
             values = LD + block
-            yield sample(values, t.index(*pivots), t(4, columns), hermitian=hermitian_, note=note)
+            yield sample(values, t.index(*pivots), t(4, columns), core=2, hermitian=hermitian_, note=note)
     LD = np.tril(np.stack([matrix(t, 3, 3).real, 2 * matrix(t, 3, 3).real])).astype(t.numpy)
     yield sample(LD, t.index([1, 2, 3], [2, 2, 3]), t(3, 2), core=2, note="a batch")
     yield sample(LD[0], t.index(1, 2, 3), t(2, 3, 2), core=2, note="a batch to solve for")

@@ -120,6 +120,7 @@ EITHER_ZERO: Final = {
     "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
     "floor_divide": "a quotient rounded to 0", "erfinv": "SciPy's is 0.0 at -0.0 too",
     "elu": "expm1 or the input itself", "hardtanh": "the larger of two zeros",
+    **dict.fromkeys(POLYNOMIALS, "a sum of zeros"),
 }  # fmt: skip
 """Operators in whose results either zero is right, and why."""
 

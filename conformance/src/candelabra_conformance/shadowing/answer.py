@@ -82,7 +82,7 @@ def answer(
         return alone
     try:
         want = _values(record, widened, instance)[0]
-        moved = [_values(record, perturbed(widened, eps(d), seed), instance)[0] for seed in range(DIRECTIONS)]
+        moved = [_values(record, perturbed(record, widened, eps(d), seed), instance)[0] for seed in range(DIRECTIONS)]
     except Exception:  # what it takes hangs on the dtype (its bits are read as another), or on the exact values
         return alone
     spread = [np.zeros(w.shape) for w in want]
