@@ -90,6 +90,8 @@ def _logit(x: Any, eps: float | None) -> Any:
 # -- incomplete gamma -------------------------------------------------------------------------------------------------
 TERMS: Final = 20
 """Of the series at arguments up to 1.1, for float64."""
+STEPS: Final = 80
+"""Of the continued fraction at arguments from 1.1, for float64."""
 
 
 def _upper_series(a: Any, x: Any) -> Any:
@@ -106,24 +108,35 @@ def _upper_series(a: Any, x: Any) -> Any:
     return -np.expm1(power - gammaln(a + 1)) - np.exp(power - gammaln(a)) * total
 
 
-def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
-    """SciPy's function, but for x from ``least`` to 1.1 and a below x.
+def _upper_fraction(a: Any, x: Any) -> Any:
+    """``Q(a, x)`` for x from 1.1 to 4, in float64: the continued fraction of DLMF 8.9.2, from its end."""
+    below = x + 1 - a + 2 * STEPS
+    for n in range(STEPS, 0, -1):
+        below = x + (2 * n - 1) - a - n * (n - a) / below
+    return np.exp(-x) * x**a / import_module("scipy.special").gamma(a) / below
 
-    There it takes 17 microseconds an element from 0.5 on, and Q is wrong in the last two digits.
+
+def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
+    """SciPy's function, but for x from ``least`` to 4 and a below x.
+
+    Up to 1.1 it takes 17 microseconds an element from 0.5 on, and all the way Q is wrong in the last two digits of
+    float64.
     """
 
     def find() -> Kernel:
         function = getattr(import_module("scipy.special"), name)
 
         def gamma(a: Any, x: Any) -> Any:
-            slow = (x > least) & (x <= 1.1) & (a > 1e-3) & (a <= 1.1 * x)
-            if not slow.any():
-                return function(a, x)
             a, x = np.broadcast_arrays(a, x)
-            upper = _upper_series(a[slow].astype(np.float64), x[slow].astype(np.float64))
+            ours = (x > least) & (x <= (4 if x.dtype == np.float64 else 1.1)) & (a > 1e-3) & (a <= 1.1 * x)
+            if not ours.any():
+                return function(a, x)
             out = np.empty_like(x)
-            out[~slow] = function(a[~slow], x[~slow])
-            out[slow] = upper if name == "gammaincc" else 1 - upper
+            out[~ours] = function(a[~ours], x[~ours])
+            small = ours & (x <= 1.1)
+            for where, compute in ((small, _upper_series), (ours & ~small, _upper_fraction)):
+                upper = compute(a[where].astype(np.float64), x[where].astype(np.float64))
+                out[where] = upper if name == "gammaincc" else 1 - upper
             return out
 
         return gamma

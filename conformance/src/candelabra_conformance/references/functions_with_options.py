@@ -30,7 +30,8 @@ def nan_to_num(input: Array, nan: float | None, posinf: float | None, neginf: fl
     """NumPy's, infinities being by default the largest and the least number of the dtype."""
     if input.dtype.kind in "biu":
         return input
-    limits: Any = ml_dtypes.finfo(input.dtype)  # NumPy's does not know bfloat16
+    finfo: Any = ml_dtypes.finfo  # NumPy's does not know bfloat16
+    limits = finfo(input.dtype)
     high, low = (float(limits.max) if posinf is None else posinf), (float(limits.min) if neginf is None else neginf)
     wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
     return np.asarray(np.nan_to_num(wide, nan=0.0 if nan is None else nan, posinf=high, neginf=low))
