@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -121,9 +122,9 @@ class _Changing(Mirror):
             array: Any = self.change(np.frombuffer(data, host_dtype(dtype)).copy())
         return super().from_host(index, memoryview(array.view(np.uint8)), shape, dtype)
 
+    @abstractmethod
     def change(self, array: Any) -> Any:
         """What is stored in place of an array without dims but one."""
-        raise NotImplementedError
 
 
 @breaks_backend(caught_by="device/roundtrip/float64* device/copy/float64*")

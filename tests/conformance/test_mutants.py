@@ -1,0 +1,262 @@
+"""Broken backends: that the unbroken one is right, that a sample of every family is caught, and what is said of it."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.backend import Backend
+from candelabra.operator.record import OPERATORS
+from candelabra.plugins import registry
+from candelabra_conformance.context import Context
+from candelabra_conformance.fake import FakeAccelerator
+from candelabra_conformance.model import BAD
+from candelabra_conformance.mutants import matrix, reporting
+from candelabra_conformance.mutants.__main__ import main
+from candelabra_conformance.mutants.catalogue import load
+from candelabra_conformance.mutants.hunting import (
+    ELSEWHERE,
+    HEALTHY,
+    KILLED,
+    SURVIVED,
+    SYSTEMATIC,
+    Finding,
+    hunt,
+    hunt_operator,
+    installed,
+)
+from candelabra_conformance.mutants.mirror import Image, Mirror
+from candelabra_conformance.mutants.mutant import CATALOGUE, Mutant, listed
+from candelabra_conformance.mutants.systematic import Switch, faults
+from candelabra_conformance.suite import plan, run_case
+
+CATALOGUED = load()
+EVERYDAY = ("device", "add", "softmax", "index_put", "basic_index", "cumsum", "random_normal")
+
+
+def sampled() -> list[str]:
+    """Two mutants of each family, the first and one from the middle of the alphabet."""
+    families: dict[str, list[str]] = {}
+    for name in sorted(CATALOGUED):
+        families.setdefault(CATALOGUED[name].family, []).append(name)
+    return [name for names in families.values() for name in {names[0], names[len(names) // 2]}]
+
+
+# -- the unbroken backend ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("options", [{}, {"views": True}, {"mutable": False}], ids=["strided", "views", "immutable"])
+def test_the_unbroken_mirror_passes(options: dict[str, Any]) -> None:
+    """A mirror that nothing was done to holds what the suite asks of a device and of everyday operators."""
+    with installed(Mirror("sound", **options)) as context:
+        cases = plan(context, operators=EVERYDAY)
+        failed = {case.id: result.message for case in cases if (result := run_case(context, case)).verdict in BAD}
+    assert len(cases) > 500
+    assert failed == {}
+
+
+def test_a_mirror_is_not_the_reference() -> None:
+    """A mirror is a device of its own: its payloads offer a shape and nothing else, and count as long as they live."""
+    made = Mirror("glass")
+    with installed(made) as context:
+        tensor = cd.ones(4, 4, device=context.device)
+        assert isinstance(tensor._payload, Image)
+        assert registry.reference_device() != context.device
+        assert made.memory(0) == {"allocated": 64}
+        row = tensor[1]
+        del tensor
+        assert made.memory(0) == {"allocated": 64}
+        del row
+        assert made.memory(0) == {"allocated": 0}
+        with pytest.raises(TypeError, match="an Image has no truth value"):
+            bool(made.empty(0, (), cd.float32))
+        with pytest.raises(TypeError, match="an Image cannot be compared"):
+            made.empty(0, (), cd.float32) == 0  # noqa: B015
+
+
+def test_a_mirror_refuses_what_would_go_unnoticed() -> None:
+    """Foreign memory, views beyond the end, writes to immutable arrays, calls without payloads are errors."""
+    made, frozen = Mirror("glass"), Mirror("ice", mutable=False)
+    here, there = made.empty(0, (2,), cd.float32), made.empty(1, (2,), cd.float32)
+    with pytest.raises(RuntimeError, match="memory of mirror number 1 cannot be read from number 0"):
+        made.table["add"](here, there)
+    with pytest.raises(ValueError, match="reaches beyond its memory"):
+        made.restride(here, (2,), (2,), 0)
+    with pytest.raises(TypeError, match="an array that never changes"):
+        frozen.copy_(here, here)
+    with pytest.raises(TypeError, match="without a payload"):
+        made.table["neg"](1.0)
+
+
+# -- the catalogue ----------------------------------------------------------------------------------------------------
+def test_the_catalogue_says_what_is_wrong() -> None:
+    """Every mutant has a sentence, operators that exist, a pattern of cases, and can be made; families are many."""
+    assert len(CATALOGUED) >= 200
+    assert len({m.family for m in CATALOGUED.values()}) >= 15
+    for mutant in CATALOGUED.values():
+        assert mutant.fault.endswith("."), mutant.name
+        assert mutant.caught_by, mutant.name
+        assert [name for name in mutant.operators if name not in OPERATORS] == []
+        backend = mutant.make()
+        assert backend.name == mutant.device_type, mutant.name
+        assert isinstance(backend, (Mirror, FakeAccelerator))
+
+
+@pytest.mark.parametrize("name", sampled())
+def test_a_case_that_names_the_fault_catches_it(name: str) -> None:
+    """Mutants of every family are caught, and by a case whose id says what is wrong. `make mutants` tries them all."""
+    finding = hunt(name)
+    assert finding.verdict == KILLED, finding
+    assert CATALOGUED[name].named_by(finding.caught_by)
+    assert finding.message
+
+
+def test_a_sound_backend_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no mutant is not caught: the suite does not cry wolf, however thoroughly it looks."""
+    sound = Mutant("no-mutant", "Nothing is wrong.", lambda: Mirror("no_mutant"), ("neg", "sum"), ("*",), "none")
+    monkeypatch.setitem(CATALOGUE, sound.name, sound)
+    finding = hunt(sound.name, thorough=True)
+    assert (finding.verdict, finding.properties) == (SURVIVED, {})
+
+
+def test_what_fails_on_a_sound_backend_too_is_no_catch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case that a correct backend of the kind fails as well says nothing about the mutant."""
+    monkeypatch.setattr(type(HEALTHY), "fails", lambda self, backend, case: True)
+    assert hunt("extremes-pass-over-nan").verdict == SURVIVED
+
+
+def test_another_case_than_the_named_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant that only a case catches that does not name the fault is reported as such."""
+    mutant = CATALOGUED["negation-subtracts-from-zero"]
+    changed = Mutant(mutant.name, mutant.fault, mutant.make, mutant.operators, ("neg/threads/*",), mutant.family)
+    monkeypatch.setitem(CATALOGUE, mutant.name, changed)
+    finding = hunt(mutant.name)
+    assert finding.verdict == ELSEWHERE
+    assert finding.caught_by.startswith("neg/special/")
+
+
+def test_two_mutants_of_one_name_are_refused() -> None:
+    """A name is listed once."""
+    with pytest.raises(ValueError, match="mutant 'keepdim-is-ignored' is listed twice"):
+        listed(CATALOGUED["keepdim-is-ignored"])
+
+
+# -- computed mutants -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("operator", ["softmax", "cumsum", "maximum"])
+def test_systematic_mutants_are_caught(operator: str) -> None:
+    """The faults that are computed for every kernel, and each ignored parameter, are caught."""
+    findings = hunt_operator(operator)
+    assert len(findings) > 10
+    assert [f.mutant for f in findings if f.verdict != KILLED] == []
+
+
+def test_systematic_faults_know_whether_they_made_a_difference() -> None:
+    """A fault that never gives other bits than the right kernel is told from one that nobody noticed."""
+    made = Mirror("glass")
+    switch = Switch(made, made.table["neg"])
+    found = {fault.name: fault for fault in faults("neg", switch)}
+    image = made.from_host(0, memoryview(bytes(8)), (2,), cd.float32)
+    switch.fault = found["no dims"]
+    switch(image)
+    assert not switch.differed
+    switch.fault = found["last element"]
+    switch(image)
+    assert switch.differed
+    switch.fault = found["no elements refused"]
+    with pytest.raises(RuntimeError, match="a launch over no elements"):
+        switch(made.empty(0, (0,), cd.float32))
+
+
+# -- runs and reports -------------------------------------------------------------------------------------------------
+def test_a_run_in_processes_finds_the_same() -> None:
+    """Mutants are hunted in processes of their own, two at once, with the result of this process."""
+    todo = matrix.tasks(matrix.chosen(["keepdim-is-ignored", "comparisons-are-numbers"]), [], thorough=False)
+    found = dict(matrix.run(todo, jobs=2))
+    assert sorted(found) == ["comparisons-are-numbers", "keepdim-is-ignored"]
+    assert [f.verdict for findings in found.values() for f in findings] == [KILLED, KILLED]
+    assert found["keepdim-is-ignored"][0].caught_by == hunt("keepdim-is-ignored").caught_by
+
+
+def test_mutants_are_chosen_by_name_and_family() -> None:
+    """Names and families, with wildcards; what matches nothing is refused, and the families are told."""
+    assert matrix.chosen(["keepdim-*"]) == ["keepdim-is-ignored"]
+    assert {CATALOGUED[name].family for name in matrix.chosen(["random", "layout"])} == {"layout", "random"}
+    assert len(matrix.chosen([])) == len(CATALOGUED)
+    assert matrix.operators_with_kernels(["soft*"]) == ["softmax", "softmax_backward"]
+    with pytest.raises(
+        ValueError, match="no mutant and no family of mutants is called 'dragon'; the families: claims,"
+    ):
+        matrix.chosen(["dragon"])
+    with pytest.raises(ValueError, match="no operator with a kernel matches dragon"):
+        matrix.operators_with_kernels(["dragon"])
+
+
+FOUND = [
+    Finding(
+        "keepdim-is-ignored", "shapes", "Fault one.", KILLED, "amax/value/bool/contiguous",
+        {"value": "amax/value/bool/contiguous", "gradient": "mean/gradient/float32/contiguous"},
+    ),
+    Finding("nan-equals-nan", "special_values", "Fault two.", SURVIVED),
+    Finding("neg: no dims", SYSTEMATIC, "no dims", SURVIVED, differed=False),
+    Finding("sum: dim ignored", SYSTEMATIC, "dim ignored", SURVIVED),
+    Finding("neg: negated", SYSTEMATIC, "negated", KILLED, "neg/value/int8/contiguous", {"value": "…"}),
+]  # fmt: skip
+
+
+def test_the_page_shows_matrix_and_survivors() -> None:
+    """The Markdown page counts by family, marks the properties that catch a mutant, and names who survived."""
+    page = reporting.markdown(FOUND)
+    assert "| shapes | 1 | 1 | 0 | 0 |" in page
+    assert "| **all** | 2 | 1 | 0 | 1 |" in page
+    row = next(line for line in page.splitlines() if line.startswith("| keepdim-is-ignored |"))
+    assert Counter(row.replace(" ", "").split("|"))["◆"] == 1
+    assert Counter(row.replace(" ", "").split("|"))["●"] == 1
+    assert "- nan-equals-nan (special_values): **survived**, `eq/special/*` was to catch it. Fault two." in page
+    assert "| a parameter ignored | 1 | 0 | 1 | 0 |" in page
+    assert "a check is missing.\n\n`sum: dim ignored`" in page
+    assert "or there is none.\n\n`neg: no dims`" in page
+
+
+def test_the_json_is_stable() -> None:
+    """The JSON form has a schema number, counts, and the findings in an order that does not depend on the run's."""
+    told = json.loads(reporting.as_json(FOUND))
+    assert told["schema"] == reporting.SCHEMA
+    assert told["counts"] == {KILLED: 2, SURVIVED: 3}
+    assert reporting.as_json(FOUND) == reporting.as_json(FOUND[::-1])
+    assert "seconds" not in told["mutants"][0]
+
+
+def test_the_command_hunts_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command runs the named mutants, writes both reports, and ends with 0 when each was killed as it should be."""
+    assert main(["keepdim-is-ignored", "--systematic", "frac", "--jobs", "1", "--report", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "1 mutants of the catalogue: 1 killed, 0 by another case, 0 survived" in out
+    assert "mutants computed:" in out
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["mutants.json", "mutants.md"]
+
+
+def test_the_command_ends_with_1_when_a_mutant_survives(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A survivor is told with its fault, and makes the command fail."""
+    made: Backend = Mirror("nothing_wrong")
+    sound = Mutant("nothing-wrong", "Nothing is wrong.", lambda: made, ("neg",), ("neg/*",), "none")
+    monkeypatch.setitem(CATALOGUE, sound.name, sound)
+    assert main(["nothing-wrong", "--jobs", "1"]) == 1
+    assert "SURVIVED nothing-wrong: Nothing is wrong." in capsys.readouterr().out
+
+
+def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--list`` tells names and faults and hunts nothing; an unknown name is an error that says what there is."""
+    assert main(["random", "--list"]) == 0
+    assert "the-seed-is-ignored" in capsys.readouterr().out
+    assert main(["dragon"]) == 2
+    assert "error: no mutant and no family of mutants is called 'dragon'" in capsys.readouterr().out
+
+
+def test_contexts_of_mutants_leave_nothing_behind() -> None:
+    """When a hunt is over, the mutant's device type is free again."""
+    hunt("keepdim-is-ignored")
+    assert "keepdim_is_ignored" not in registry.plugins()
+    with installed(Mirror("keepdim_is_ignored")) as context:
+        assert isinstance(context, Context)
