@@ -73,7 +73,9 @@ def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
     return axes
 
 
-def main_on_all_layouts(level: int, when: Callable[[Operator[..., Any]], bool], floating: bool = False) -> Axes:
+def main_on_all_layouts(
+    level: int, when: Callable[[Operator[..., Any]], bool] = lambda op: True, floating: bool = False
+) -> Axes:
     """The first dtype on every layout of memory, every other dtype on contiguous memory."""
 
     def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:

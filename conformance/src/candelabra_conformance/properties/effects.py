@@ -11,8 +11,8 @@ from candelabra.operator.record import Operator
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, OFFSET, STEP, TRANSPOSED, placed
-from candelabra_conformance.properties.axes import each_category, some
+from candelabra_conformance.layouts import CONTIGUOUS, OFFSET, STEP, TRANSPOSED, placed
+from candelabra_conformance.properties.axes import each_category, main_on_all_layouts
 from candelabra_conformance.properties.registry import operator_property
 from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, Sample
 from candelabra_conformance.transport import Array, to_device, to_host
@@ -44,7 +44,7 @@ def same(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@operator_property("inputs", some(1, dtypes=2, layouts=MEMORY))
+@operator_property("inputs", main_on_all_layouts(1))
 def inputs(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """No input changes, neither its values nor its version nor what lies around it in memory."""
     for found in context.each(op, d, layout):

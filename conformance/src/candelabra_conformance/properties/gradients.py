@@ -7,7 +7,7 @@ with a bound that follows from how far the gradient moves when the inputs do.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -24,14 +24,16 @@ from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, STEP, TRANSPOSED, placed
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
 from candelabra_conformance.oracle import FEW, MANY, perturbed, with_arrays
-from candelabra_conformance.properties.axes import main_on_all_layouts, some
-from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.properties.axes import main_on_all_layouts, usual
+from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.samples.sample import LARGE, Sample
 from candelabra_conformance.tolerance import eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
 DIFFERENCED: Final = 200
 """Elements up to which finite differences are taken: a sample with more adds nothing to them but time."""
+TWICE: Final = ("float32", "float64", "complex64", "complex128", "float16")
+"""The dtypes of second derivatives. Those of 8 and 16 bytes are held against finite differences on the reference."""
 LAYOUTS_TWICE: Final = (CONTIGUOUS, TRANSPOSED, STEP)
 
 
@@ -41,13 +43,23 @@ def has_gradient(op: Operator[..., Any]) -> bool:
     return differentiable and bool(op.schema.differentiable)
 
 
+def _twice(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+    """The full dtypes on contiguous memory, the first of them on other layouts too."""
+    if has_gradient(op):
+        able = [d for d in context.dtypes(op) if d.name in TWICE]
+        for place, d in enumerate(able):
+            for layout in LAYOUTS_TWICE if place == 0 else LAYOUTS_TWICE[:1]:
+                if context.laid_out(op, d, layout):
+                    yield Axis(d, layout, 2 if usual(context, d) else 3)
+
+
 @operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True))
 def gradient(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """The vector-Jacobian product with fixed cotangents, for every input that may ask for one."""
     return _hold(context, op, d, layout, first_derivatives)
 
 
-@operator_property("gradient2", some(2, dtypes=3, layouts=LAYOUTS_TWICE, floating=True, when=has_gradient))
+@operator_property("gradient2", _twice)
 def gradient2(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """The derivative of the vector-Jacobian product, by the inputs and by the cotangents."""
     return _hold(context, op, d, layout, second_derivatives)
