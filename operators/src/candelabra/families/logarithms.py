@@ -12,6 +12,7 @@ from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
 from candelabra.ops.arithmetic import maximum, pow, sub, where
 from candelabra.ops.pointwise import conj
+from candelabra.special.sine_quotient import sine_quotient_slope
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
@@ -145,15 +146,7 @@ def sinc(input: Tensor) -> Tensor:
     return (sine / (input * math.pi).masked_fill(zero, 1)).masked_fill(zero, 1)
 
 
-def _sinc_back(g: Tensor, input: Tensor) -> Tensor:
-    # (x cos x - sin x) / x**2 times pi, at x = pi * input; 0 at 0, where sinc is flat.
-    angle = input * math.pi
-    zero = angle == 0
-    slope = (angle * angle.cos() - angle.sin()) * math.pi / (angle * angle).masked_fill(zero, 1)
-    return g * conj(slope.masked_fill(zero, 0))
-
-
-sinc.vjp(input=_sinc_back)
+sinc.vjp(input=lambda g, input: g * conj(sine_quotient_slope(input * math.pi) * math.pi))
 
 
 # -- powers in double precision ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra.operator.promotion import to_float
 from candelabra.operator.record import operator
 from candelabra.operator.rules import pointwise
+from candelabra.special.sine_quotient import sine_quotient_slope
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -56,6 +57,11 @@ special_bessel_y1.vjp(input=lambda g, input, out: g * (special_bessel_y0(input) 
 def special_spherical_bessel_j0(input: Tensor) -> Tensor:
     """The spherical Bessel function of order 0: ``sin(input) / input``, 1 at 0, 0 at the infinities."""
     return ratio_at(input, input.sin(), 1.0).masked_fill(input.isinf(), 0.0)
+
+
+special_spherical_bessel_j0.vjp(
+    input=lambda g, input: g * sine_quotient_slope(input).masked_fill(input.isinf(), 0.0),
+)
 
 
 # -- modified ---------------------------------------------------------------------------------------------------------
