@@ -21,6 +21,9 @@ POINTS: Final[tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]] = (
     ((2, 1, 3, 4), (3, 2, 4)),
 )
 
+AS_GIVEN: Final = ("contiguous", "transposed", "offset", "step")
+"""Layouts that change no values: of arguments that belong together."""
+
 
 def _lengths(x1: Array, x2: Array, p: float) -> Any:
     """All distances of float64 points, for the operator that is given them."""
@@ -35,6 +38,11 @@ def _smooth(t: Maker, p: float) -> bool:
     return p != 0 and (p != INF or t.dtype.itemsize > 2)
 
 
+def _on_grid(array: Array) -> Array:
+    """Multiples of 1/8: their differences are exact in every dtype, so that it is clear which is the largest."""
+    return (np.round(array.real.astype(np.float64) * 8) / 8).astype(array.dtype)
+
+
 @inputs("distances", "euclidean_distances", "distances_backward")
 def all_pairs(t: Maker) -> Iterator[Sample]:
     """Each order; batches that broadcast. The operator of the derivative is given the distances too."""
@@ -47,8 +55,13 @@ def all_pairs(t: Maker) -> Iterator[Sample]:
             return sample(x1, x2, core=2, kind=kind, note=note)
         if not backward:
             return sample(x1, x2, p, core=2, kind=kind, note=note, gradient=smooth)
+        if p == INF:
+            x1, x2 = _on_grid(x1), _on_grid(x2)
         out = t.array(_lengths(x1, x2, p))
-        return sample(t(*out.shape), x1, x2, out, p, core=2, kind=kind, note=note, gradient=False)
+        g = t(*out.shape) if p != INF else _on_grid(t(*out.shape))
+        # The lengths are those of the points: no layout may change the ones without the others.
+        options: dict[str, Any] = {"kind": kind, "layouts": AS_GIVEN, "exact": p == INF, "gradient": False}
+        return sample(g, x1, x2, out, p, core=2, note=note, **options)
 
     for i, p in enumerate((2.0,) * len(POINTS) if euclidean else ORDERS):
         a, b = POINTS[i % len(POINTS)]
