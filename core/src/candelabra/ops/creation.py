@@ -92,7 +92,14 @@ def copied(input: Tensor, src: Tensor) -> Tensor:
 copied.vjp(input=lambda g: zeroed(g), src=lambda g: g)
 
 
-@operator(like_input, inplace=True, public=False)
+@by
+def _filled(input: Tensor, value: Any) -> tuple[int, ...]:
+    from candelabra.ops.views import expanded_shape
+
+    return expanded_shape(shape_of(value), shape_of(input))
+
+
+@operator(_filled, inplace=True, public=False)
 def filled(input: Tensor, value: Tensor | Number) -> Tensor:
     """``value`` (a number or a 0-d tensor) in the shape of ``input``: what ``input.fill_(value)`` leaves there."""
     from candelabra.tensor import Tensor

@@ -45,4 +45,6 @@ def view_dtype(input: Tensor, *, dtype: DType) -> Tensor:
     ...
 
 
-view_dtype.no_gradient("bytes are read as other numbers")
+view_dtype.no_gradient("bytes are read as other numbers").scattered(
+    lambda base, source, dtype: view_dtype(source.contiguous(), dtype=base.dtype)
+)
