@@ -38,33 +38,38 @@ def relu_backward(g: Any, y: Any) -> Any:
     return out
 
 
-def _erf(x: Any) -> Any:
-    """The error function. Of float32 numbers as a rational function, within 8 ULP, ten times as fast as SciPy's.
+def _phi(x: Any) -> Any:
+    """The distribution function of the normal distribution, with all its digits in the lower tail too.
 
-    The coefficients are those of Eigen's (and XLA's) ``erf`` on [-4, 4], beyond which float32 has only 1.
+    Of float32 numbers within 4 ULP and what the square in ``exp(-x**2 / 2)`` costs, ten times as fast as SciPy's:
+    below 0 that times a polynomial in ``1 / (1 + 0.3 abs(x))``, above it what is left of 1. The polynomial is fitted by
+    least squares of the relative error to ``erfcx(abs(x) / sqrt(2)) / 2`` on [0, 15], where it is 2e-7; beyond, float32
+    has only 0.
     """
     if x.dtype != np.float32:
         from scipy import special
 
-        return special.erf(x)
-    x = np.clip(x, np.float32(-4), np.float32(4))
-    square = x * x
-    upper, lower = np.full_like(x, ERF_UPPER[0]), np.full_like(x, ERF_LOWER[0])
-    for polynomial, coefficients in ((upper, ERF_UPPER[1:]), (lower, ERF_LOWER[1:])):
-        for c in coefficients:
-            np.multiply(polynomial, square, out=polynomial)
-            np.add(polynomial, np.float32(c), out=polynomial)
-    np.multiply(upper, x, out=upper)
-    np.divide(upper, lower, out=upper)
-    return np.clip(upper, np.float32(-1), np.float32(1), out=upper)
+        return special.ndtr(x)
+    t = np.abs(x)
+    np.multiply(t, 0.3, out=t)
+    np.add(t, 1, out=t)
+    np.divide(1, t, out=t)
+    out = np.multiply(t, TAIL[0])
+    for c in TAIL[1:-1]:
+        np.add(out, c, out=out)
+        np.multiply(out, t, out=out)
+    np.add(out, TAIL[-1], out=out)
+    np.multiply(x, x, out=t)
+    np.multiply(t, -0.5, out=t)
+    np.exp(t, out=t)
+    np.multiply(out, t, out=out)
+    np.subtract(out, np.greater_equal(x, 0).view(np.int8), out=out)  # by numbers: a choice would take three times that
+    return np.abs(out, out=out)
 
 
-ERF_UPPER = (
-    -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05, -7.34990630326855e-04,
-    -2.95459980854025e-03, -1.60960333262415e-02,
-)  # fmt: skip
-ERF_LOWER = (
-    -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02,
+TAIL = (
+    3.9447076437e-02, -1.7391537121e-01, 2.3756848405e-01, -8.5692075759e-02, 1.4821364643e-01, 9.2534481238e-02,
+    1.2240564327e-01, 1.1942798183e-01, 1.0232301334e-05,
 )  # fmt: skip
 
 
@@ -80,12 +85,11 @@ def gelu(x: Any, approximate: str) -> Any:
             np.multiply(block, v, out=block)
             np.multiply(block, sqrt(2 / pi), out=block)
             np.tanh(block, out=block)
+            np.add(block, 1, out=block)
+            np.multiply(block, 0.5, out=block)
+            np.multiply(block, v, out=block)
         else:
-            np.multiply(v, sqrt(0.5), out=block)
-            block[...] = _erf(block)
-        np.add(block, 1, out=block)
-        np.multiply(block, v, out=block)
-        np.multiply(block, 0.5, out=block)
+            np.multiply(_phi(v), v, out=block)
 
     each_run(work, out, x)
     return out
@@ -108,7 +112,7 @@ def gelu_backward(g: Any, x: Any, approximate: str) -> Any:
             np.exp(block, out=block)
             np.multiply(block, v, out=block)
             np.multiply(block, 1 / sqrt(2 * pi), out=block)
-            np.add(block, (_erf(v * sqrt(0.5)) + 1) * 0.5, out=block)
+            np.add(block, _phi(v), out=block)
         np.multiply(block, grad, out=block)
 
     each_run(work, out, x, g)
