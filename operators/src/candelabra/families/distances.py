@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, dtype
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, dtype, finfo
 from candelabra.fronts.forms import with_out
 from candelabra.fronts.naming import numpy_names
 from candelabra.fronts.registry import front
@@ -59,7 +59,7 @@ def distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     return _lengths(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
-@operator(by(lambda g, x1, *_: shape_of(x1)), accepts="real floating", public=False)
+@operator(by(lambda g, x1, *_: (*shape_of(g)[:-1], shape_of(x1)[-1])), accepts="real floating", public=False)
 def distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, out: Tensor, p: float) -> Tensor:
     """The gradient of :func:`distances` for ``x1``: sums over the rows of ``x2``; 0 where two points meet."""
     # d |d|_p / d d_k = sgn(d_k) |d_k|^(p-1) / |d|_p^(p-1); of the maximum, the sign where |d_k| attains it.
@@ -174,6 +174,8 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
     """``x`` divided by its length along ``dim``, or by ``eps`` where that is larger."""
+    if eps > 0:  # 1e-8 is 0 in float16
+        eps = max(eps, finfo(x.dtype).tiny)
     return x / linalg_vector_norm(x, 2, (dim,), True).clamp_min(eps)
 
 
@@ -188,7 +190,7 @@ def _angles(x1: Tensor, x2: Tensor, dim: int, _: float) -> tuple[int, ...]:
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both lengths.
 
-    Lengths below ``eps`` count as ``eps``.
+    Lengths below ``eps`` count as ``eps``, which is at least the smallest normal number of the dtype.
     """
     rank = max(len(shape_of(x1)), len(shape_of(x2)))
     dim = wrap_dim(dim, rank) - rank if rank else 0
