@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import candelabra as cd
 import pytest
 from candelabra import Tensor, index, journal
+from candelabra.device import open_device
 from candelabra.fronts.registry import FRONTS, front
 from candelabra.namespace import _finder
 from candelabra.operator.derivative import applied
@@ -239,3 +240,15 @@ def test_a_rule_may_be_an_operator_on_names() -> None:
             record.vjp(input=applied(OPERATORS["mul"], "g", "lamp"))
     finally:
         del OPERATORS["dimmed"]
+
+
+def test_every_primitive_says_whether_it_is_differentiable() -> None:
+    """A primitive has rules, or a reason why not."""
+    silent = [n for n, r in OPERATORS.items() if r.body is None and not r.rules and r.not_differentiable is None]
+    assert silent == []
+
+
+def test_no_kernel_without_a_record() -> None:
+    """Every name in the reference's table is an operator's, or one's in-place form."""
+    kernels = open_device().kernels
+    assert [k for k in kernels if k not in OPERATORS and k.removesuffix("_") not in OPERATORS] == []

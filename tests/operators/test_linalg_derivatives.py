@@ -9,8 +9,9 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
-
-from tests.operators.samples.linalg import hermitian, of_svd, positive
+from candelabra_conformance.samples.linalg_choices import hermitian_part as hermitian
+from candelabra_conformance.samples.linalg_choices import of_svd
+from candelabra_conformance.samples.linalg_choices import positive_part as positive
 
 L = cd.linalg
 

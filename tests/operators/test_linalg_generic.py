@@ -7,10 +7,6 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.operator.record import OPERATORS
-
-from tests.core.autograd.test_derivatives import Samples
-from tests.operators.samples.linalg import SAMPLES
 
 RNG = np.random.default_rng(2)
 CALLS = {
@@ -75,16 +71,3 @@ def test_norms_by_composition(lantern: Any, order: float) -> None:
     with cd.fallback("error"):
         found = cd.linalg.vector_norm(a.to("lantern"), order, 1)
     np.testing.assert_allclose(found.cpu().numpy(), cd.linalg.vector_norm(a, order, 1).numpy(), rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_rules_of_shape_say_what_kernels_return(name: str) -> None:
-    """For every operator with a sample."""
-    args = SAMPLES[name](Samples(cd.float64))
-    record = OPERATORS[name]
-    found = record.function(*args)
-    shapes = record.rule(record, args)
-    if record.schema.result is None:
-        assert tuple(found.shape) == tuple(shapes)
-    else:
-        assert tuple(tuple(part.shape) for part in found) == tuple(tuple(shape) for shape in shapes)

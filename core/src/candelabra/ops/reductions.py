@@ -181,6 +181,11 @@ for _index in (all, any, argmax, argmin):
     _index.no_gradient("the result is an index or a truth value")
 
 
+def _both_reduced(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    shape = reduced_to_one(op, args)
+    return shape, shape
+
+
 class Extreme(NamedTuple):
     """The values and where they were found."""
 
@@ -188,7 +193,7 @@ class Extreme(NamedTuple):
     indices: Tensor
 
 
-@operator(reduced_to_one, result=(same, index), accepts="real", public=False)
+@operator(_both_reduced, result=(same, index), accepts="real", public=False)
 def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     """The largest element along ``dim`` and its (first) index."""
     indices = argmax(input, dim, True)
@@ -196,7 +201,7 @@ def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
 
 
-@operator(reduced_to_one, result=(same, index), accepts="real", public=False)
+@operator(_both_reduced, result=(same, index), accepts="real", public=False)
 def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     """The smallest element along ``dim`` and its (first) index."""
     indices = argmin(input, dim, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra.operator.promotion import index, same
 from candelabra.operator.record import operator
-from candelabra.operator.rules import by, shape_of
+from candelabra.operator.rules import by, like_input, shape_of
 from candelabra.ops.indexing import scatter_src
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _sort_back(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int) -> 
 sort.vjp(input=_sort_back)
 
 
-@operator(_like_both, result=index, accepts="real")
+@operator(like_input, result=index, accepts="real")
 def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that would sort ``input`` along ``dim``; see :func:`sort`."""
     return sort(input.detach(), dim, descending, stable).indices

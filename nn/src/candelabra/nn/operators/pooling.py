@@ -32,8 +32,13 @@ def pooled_shape(shape: Ints, window: Ints, stride: Ints, padding: Ints, dilatio
 @by
 def _pooled(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     shape = shape_of(input)
-    out = (*shape[: len(shape) - len(window)], *places)
-    return out, out
+    return (*shape[: len(shape) - len(window)], *places)
+
+
+@by
+def _pooled_twice(*args: Any) -> Any:
+    shape = _pooled(None, args)
+    return shape, shape
 
 
 class Pooled(NamedTuple):
@@ -43,7 +48,7 @@ class Pooled(NamedTuple):
     indices: Tensor
 
 
-@operator(_pooled, result=(same, index), accepts="real numeric", method=False, public=False)
+@operator(_pooled_twice, result=(same, index), accepts="real numeric", method=False, public=False)
 def max_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Pooled:
     """The largest value of each window over the last ``len(window)`` dims, the first among equals; the last NaN wins.
 

@@ -1,0 +1,40 @@
+"""The records' rules of shape, which run when a kernel has failed, say what kernels return."""
+
+import functools
+
+import candelabra as cd
+import pytest
+from candelabra.dispatch.explain import canonical
+from candelabra.operator.record import OPERATORS
+from candelabra.operator.rules import unchecked
+from candelabra_conformance.calling import at, called, tensors
+from candelabra_conformance.context import Context
+from candelabra_conformance.layouts import CONTIGUOUS, placed
+
+RULED = sorted(name for name, record in OPERATORS.items() if record.rule is not unchecked)
+
+
+@functools.cache
+def context() -> Context:
+    """The reference device."""
+    return Context(str(cd.get_default_device()))
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_rules_of_shape_say_what_kernels_return(name: str) -> None:
+    """For every sample, of every kind, in the operator's main dtype."""
+    op = OPERATORS[name]
+    (d,) = context().main_dtypes(op)
+    asked = 0
+    for found in context().samples(op, d):
+        args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, context().instance)
+        result = tuple(tuple(t.shape) for t in tensors(called(op, args, kwargs, context().instance)))
+        with context().device:
+            here = context().device
+            given = canonical(op.form("function"), tuple(at(list(args), here)), at(kwargs, here))
+        shapes = op.rule(op, given)
+        if shapes is None:  # of this call the kernel's own error says enough
+            continue
+        asked += 1
+        assert result == (tuple(tuple(s) for s in shapes) if op.schema.result is not None else (tuple(shapes),))
+    assert asked or op.data_dependent or op.body is not None
