@@ -118,7 +118,7 @@ def _caught(
         group = case.property if case.operator != DEVICE else f"{DEVICE} {case.property}"
         if group in caught or (caught and not thorough and not mutant.named_by(case.id)):
             continue
-        result = run_case(context, case, explained=False)
+        result = run_case(context, case, forbid_fallback=mutant.forbid_fallback, explained=False)
         if result.verdict in BAD and not HEALTHY.fails(backend, case):
             message = message or result.message.splitlines()[0]
             caught[group] = case.id

@@ -51,6 +51,8 @@ class Mutant:
     caught_by: tuple[str, ...]
     """Patterns of the ids of cases that name the fault."""
     family: str
+    forbid_fallback: bool = False
+    """Whether the suite is run so that a fallback fails, as it is by who wants to know."""
 
     @property
     def device_type(self) -> str:
@@ -123,13 +125,13 @@ def breaks_kernel(*kernels: str, caught_by: str) -> Callable[[F], F]:
     return mark
 
 
-def breaks_backend(*operators: str, caught_by: str) -> Callable[[B], B]:
+def breaks_backend(*operators: str, caught_by: str, forbid_fallback: bool = False) -> Callable[[B], B]:
     """List a mutant that is a subclass of :class:`Mirror`; its name follows from the class's."""
 
     def mark(cls: B) -> B:
         name, fault, family = told(cls)
         make = partial(cls, name.replace("-", "_"))
-        listed(Mutant(name, fault, make, operators, tuple(caught_by.split()), family))
+        listed(Mutant(name, fault, make, operators, tuple(caught_by.split()), family, forbid_fallback))
         return cls
 
     return mark

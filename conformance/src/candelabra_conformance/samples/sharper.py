@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from candelabra.dtypes import COMPLEX, FLOATING
+from candelabra.operator.record import OPERATORS
 
 from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.pointwise import samples_of_record
 from candelabra_conformance.samples.registry import inputs, special
 from candelabra_conformance.samples.sample import HERE, Sample, sample
 
@@ -73,6 +75,46 @@ def in_a_square(t: Maker) -> Iterator[Sample]:
     for dim in (0, 1):
         index = t.index([2, 0, 1], [0, 1, 2], [1, 2, 0])
         yield sample(t(3, 3), dim, index, *(() if t.operator == "gather" else (t(3, 3),)), note=f"square, {dim}")
+
+
+@inputs("index_add")
+def rows_of_a_square(t: Maker) -> Iterator[Sample]:
+    """On a square the shapes do not tell along which dim."""
+    for dim in (0, 1):
+        yield sample(t(3, 3), dim, t.index(2, 0, 1), t(3, 3), note=f"square, {dim}")
+
+
+@inputs("cross_product")
+def vectors_either_way(t: Maker) -> Iterator[Sample]:
+    """Of three vectors of three elements the shapes do not tell along which dim they lie."""
+    for dim in (0, 1):
+        yield sample(t(3, 3), t(3, 3), dim, note=f"square, {dim}")
+
+
+@inputs("conv_input")
+def either_of_two_sizes(t: Maker) -> Iterator[Sample]:
+    """With a stride of 2, two sizes of the input give one size of the output."""
+    for size in (7, 8):
+        shape, once = (1, 2, size), ((2,), (0,), (1,), 1)
+        yield sample(t(1, 3, 3), t(3, 2, 3), shape, *once, note=f"an input of {size}")
+
+
+@inputs("isfinite", "isinf", "isnan")
+def among_others(t: Maker) -> Iterator[Sample]:
+    """What is not finite stands here and there, so that a wrong order shows."""
+    yield from samples_of_record(OPERATORS[t.operator], t)
+    if t.is_floating or t.is_complex:
+        values = t(3, 5)
+        values[0, 1] = values[2, 2] = float("nan")
+        values[1, ::3] = float("inf")
+        values[2, 4] = float("-inf")
+        yield sample(values, gradient=False, note="some not finite")
+
+
+@inputs("kthvalue", "median_dim", "nanmedian_dim")
+def many_rows(t: Maker) -> Iterator[Sample]:
+    """More rows than a block of 16."""
+    yield sample(t(3, 33), *((2,) if t.operator == "kthvalue" else ()), 0, note="33 columns")
 
 
 @inputs("random_uniform", "random_normal", "random_exponential")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from candelabra.backend import Kernel
 
-from candelabra_conformance.mutants.mutant import breaks
+from candelabra_conformance.mutants.mirror import Image, Mirror
+from candelabra_conformance.mutants.mutant import breaks, breaks_kernel
 
 
 @breaks("tanh_backward", caught_by="tanh/gradient/* tanh_backward/value/*")
@@ -20,6 +21,25 @@ def slope_of_tanh_has_a_wrong_sign(right: Kernel, g: Any, out: Any) -> Any:
 def slope_of_sigmoid_is_twice_too_great(right: Kernel, g: Any, out: Any) -> Any:
     """A factor of 2 is left over."""
     return right(g, out) * np.asarray(2, g.dtype)
+
+
+@breaks_kernel(
+    "tanh_backward", "softmax_backward", caught_by="*_backward/inputs/* tanh/gradient2/* softmax/gradient2/*"
+)
+def gradients_reuse_their_buffer(made: Mirror, right: Kernel, g: Image, *rest: Any) -> Any:
+    """The gradient of the input is written over that of the output, which a second derivative still needs."""
+    out = right(g, *rest)
+    made.reference.copy_(g.inner, out.inner)
+    return Image(g.inner, g.index, g.memory)
+
+
+@breaks_kernel("mul", caught_by="mul/inputs/* */gradient2/* */gradient/*")
+def products_are_made_in_place(made: Mirror, right: Kernel, x: Any, y: Any) -> Any:
+    """A product of two tensors of one shape is made in the first one's memory, through the in-place kernel."""
+    if not (isinstance(x, Image) and isinstance(y, Image) and x.shape == y.shape and x.memory is not y.memory):
+        return right(x, y)
+    made.table["mul_"](x, y)
+    return Image(x.inner, x.index, x.memory)
 
 
 @breaks("relu_backward", caught_by="relu/* relu_backward/*")
