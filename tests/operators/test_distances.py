@@ -144,6 +144,13 @@ def test_cosine_similarity_is_the_cosine_of_the_angle() -> None:
     assert gradgradcheck(cd.cosine_similarity, leaves, fast_mode=True)
 
 
+@pytest.mark.parametrize("d", [cd.float16, cd.bfloat16, cd.float32])
+def test_cosine_similarity_of_zeros_is_0_in_every_dtype(d: cd.dtype) -> None:
+    """The default epsilon is no number of float16: it is raised to one, and 0 / 0 does not come about."""
+    zeros, ones = cd.zeros(1, 3, dtype=d), cd.ones(1, 3, dtype=d)
+    assert cd.cosine_similarity(zeros, ones).tolist() == [0]
+
+
 def test_cross_is_numpys() -> None:
     """Along a dim that is given, or the first of size 3; broadcast; integers and complex numbers; out= and method."""
     a, b = points(2, 3, 4), points(1, 3, 4)

@@ -295,6 +295,20 @@ def test_special_has_softmax_and_logsumexp() -> None:
     assert cd.logsumexp(cd.empty(0, 2), 0).tolist() == [-INF, -INF]
 
 
+@pytest.mark.parametrize(("name", "scale"), [("special.sinc", math.pi), ("special.spherical_bessel_j0", 1.0)])
+@pytest.mark.parametrize(("d", "eps"), [(cd.float32, 2.0**-23), (cd.float64, 2.0**-52)])
+def test_slopes_of_sine_quotients_keep_their_digits_near_0(name: str, scale: float, d: cd.dtype, eps: float) -> None:
+    """The first derivative is that of SciPy's spherical Bessel functions, and so is the second."""
+    x = cd.tensor([0.0, 1e-6, -1e-3, 0.01, 0.1, -0.29, 0.33, 0.9, 1.5], dtype=d, requires_grad=True)
+    function = getattr(cd.special, name.removeprefix("special."))
+    (first,) = cd.autograd.grad(function(x).sum(), x, create_graph=True)
+    angles = np.asarray(x.tolist()) * scale
+    np.testing.assert_allclose(first.tolist(), -scale * sp.spherical_jn(1, angles), rtol=16 * eps, atol=4 * eps)
+    (second,) = cd.autograd.grad(first.sum(), x)
+    slope = -scale * scale * sp.spherical_jn(1, angles, derivative=True)
+    np.testing.assert_allclose(second.tolist(), slope, rtol=32 * eps, atol=32 * eps)
+
+
 # -- bodies -----------------------------------------------------------------------------------------------------------
 COMPOSED = {
     "special_ndtr": (-9.0, 9.0), "special_log_ndtr": (-30.0, 9.0), "special_entr": (-1.0, 3.0), "logit": (0.01, 0.99),
