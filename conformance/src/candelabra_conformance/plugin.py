@@ -75,9 +75,10 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed case shows its message and its reproducer, not the suite's own frames."""
     report = yield
-    result: Result | None = getattr(item, "candelabra_result", None)
-    if result is not None and call.when == "call":
-        report.user_properties.append((PROPERTY, json.dumps((item.candelabra_tested, asdict(result)))))
+    tested: tuple[str, Result] | None = getattr(item, "candelabra_tested", None)
+    if tested is not None and call.when == "call":
+        device, result = tested
+        report.user_properties.append((PROPERTY, json.dumps((device, asdict(result)))))
         if report.failed:
             report.longrepr = result.message + (f"\n\nReproducer:\n\n{result.reproducer}" if result.reproducer else "")
     return report

@@ -37,7 +37,7 @@ def test_conforms(session: Session | None, case: Case | None, request: pytest.Fi
     session.check()
     assert case is not None, "no case matches"
     result = session.run(case)
-    request.node.candelabra_tested, request.node.candelabra_result = session.device, result
+    request.node.candelabra_tested = (session.device, result)
     if result.verdict == SKIPPED:
         pytest.skip(result.message)
     if result.verdict == BLOCKED:
