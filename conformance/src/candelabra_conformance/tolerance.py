@@ -28,8 +28,11 @@ EXPONENT: Final = {"float16": -14, "bfloat16": -126, "float32": -126, "float64":
 """The exponent of the smallest normal number."""
 
 
-CORRECTLY_ROUNDED: Final = frozenset({"add", "sub", "mul", "div", "sqrt", "cast"})
-"""Operators whose result in a real floating dtype is the exact one, rounded once to the nearest (IEEE 754-2019, 5.4.1).
+CORRECTLY_ROUNDED: Final = frozenset(
+    {"add", "sub", "mul", "div", "sqrt", "cast", "floor", "ceil", "trunc", "nextafter"}
+)
+"""Operators whose result in a real floating dtype is the exact one, rounded once to the nearest (IEEE 754-2019, 5.3.1
+and 5.4.1).
 
 The oracle's float64 rounded to a narrower dtype is that: it has more than twice its digits and two (Figueroa, When is
 double rounding innocuous?, 1995).

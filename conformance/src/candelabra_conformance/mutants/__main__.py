@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
         "--systematic",
         nargs="*",
         metavar="OPERATOR",
-        help="the mutants computed from the kernel table, of these operators or of all; with NAME those too",
+        help="the mutants computed from the kernel table too, of all operators; or, without NAME, of these only",
     )
     made.add_argument("--thorough", action="store_true", help="ask of every property whether it catches a mutant")
     made.add_argument("--list", action="store_true", help="only list the mutants and what is wrong with them")
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     console = Console(stderr=False, soft_wrap=True)
     try:
-        catalogued = options.names or options.systematic is None
+        catalogued = options.names or not options.systematic
         names = matrix.chosen(options.names) if catalogued else []
         wanted = options.systematic if options.systematic is not None else None
         operators = [] if wanted is None else matrix.operators_with_kernels(wanted or ("*",))
