@@ -87,9 +87,12 @@ class Context:
         return self._samples[key]
 
     def _holds(self, found: Sample) -> bool:
-        """Whether the device stores every dtype in a sample: of a wrong index too."""
+        """Whether the device stores every dtype in a sample: of a wrong index, and one that is asked for, too."""
         storage = self.instance.backend.capabilities.storage
-        return all(device_dtype(a.dtype) in storage for a in arrays([found.args, found.kwargs]))
+        asked = (value for value in (*found.args, *found.kwargs.values()) if isinstance(value, dtype))
+        return storage.issuperset(asked) and all(
+            device_dtype(a.dtype) in storage for a in arrays([found.args, found.kwargs])
+        )
 
     def laid_out(self, op: Operator[..., Any], d: dtype, layout: str) -> list[Sample]:
         """The samples that a layout is about: ordinary ones fitted to it, or those of the kind of that name."""

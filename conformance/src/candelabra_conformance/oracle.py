@@ -107,9 +107,8 @@ class Oracle:
         return Answer(want, tuple(spread), due, terms(op, found, want))
 
     def _widened(self, op: Operator[..., Any], found: Sample) -> Sample:
-        if op.view:
-            return found
-        return found if self.itself and op.name in references.AS_GIVEN else with_arrays(found, wide)
+        """The sample in the widest precision, unless its meaning hangs on its own."""
+        return found if op.view or op.name in references.AS_GIVEN else with_arrays(found, wide)
 
     def _moved(self, op: Operator[..., Any], found: Sample, want: tuple[Array, ...]) -> tuple[Array, ...]:
         """The values of a moved sample; where it has left the operator's domain, those of the sample itself."""
