@@ -41,7 +41,7 @@ def sampled() -> list[str]:
     families: dict[str, list[str]] = {}
     for name in sorted(CATALOGUED):
         families.setdefault(CATALOGUED[name].family, []).append(name)
-    return [name for names in families.values() for name in {names[0], names[len(names) // 2]}]
+    return [name for names in families.values() for name in dict.fromkeys((names[0], names[len(names) // 2]))]
 
 
 # -- the unbroken backend ---------------------------------------------------------------------------------------------
