@@ -39,7 +39,7 @@ oracle: .venv-peer/.packages ## hold the operators against PyTorch, with the sam
 	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
 
 mutants: .venv/.packages ## broken backends that the conformance suite must catch; the kill matrix
-	.venv/bin/python -m candelabra_conformance.mutants --report docs/reports $(ARGS)
+	.venv/bin/python -m candelabra_conformance.mutants --thorough --systematic --report docs/reports $(ARGS)
 
 docs: .venv/.packages ## the operators' documentation, from their records, into docs/operators/
 	.venv/bin/python tools/operators.py $(ARGS)

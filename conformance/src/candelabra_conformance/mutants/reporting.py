@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from candelabra_conformance.model import DEVICE
 from candelabra_conformance.mutants.catalogue import load
@@ -33,9 +33,15 @@ def write(findings: Sequence[Finding], folder: Path) -> list[Path]:
 
 def as_json(findings: Sequence[Finding]) -> str:
     """The findings with a schema number, in a stable order; times are left out, so that reports can be compared."""
-    rows = [{k: v for k, v in asdict(f).items() if k != "seconds"} for f in sorted(findings, key=_order)]
     counts = dict(sorted(Counter(f.verdict for f in findings).items()))
-    return json.dumps({"schema": SCHEMA, "counts": counts, "mutants": rows}, indent=1, ensure_ascii=False) + "\n"
+    rows = ",\n".join(json.dumps(_row(f), ensure_ascii=False) for f in sorted(findings, key=_order))
+    return f'{{"schema": {SCHEMA}, "counts": {json.dumps(counts)}, "mutants": [\n{rows}\n]}}\n'
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    """A line of the JSON form: what says something, so that thousands of them stay readable."""
+    left_out = {"seconds", *(("family", "fault", "properties") if finding.family == SYSTEMATIC else ())}
+    return {k: v for k, v in asdict(finding).items() if k not in left_out and v not in ("", {}, True)}
 
 
 def _order(finding: Finding) -> tuple[bool, str, str]:

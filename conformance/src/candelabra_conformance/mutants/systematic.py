@@ -121,6 +121,8 @@ RESULTS: Final[dict[str, Callable[[Any], Any]]] = {
     "one element": lambda array: _other(array) if array.size == 1 and array.ndim else array,
 }
 """Faults of the result: what becomes of each of its arrays."""
+NO_FAULT: Final = {"linalg_qr: negated": "(-Q)(-R) is a decomposition as well"}
+"""Those that break nothing, and why."""
 DIGITS: Final = tuple(change for words, change in RESULTS.items() if words.endswith("digits"))
 """Those that no integer and no bool can have."""
 
@@ -235,6 +237,8 @@ def faults(name: str, switch: Switch) -> Iterator[Fault]:
     record: Operator[..., Any] = OPERATORS[name]
     if not record.view:
         for words, change in RESULTS.items():
+            if f"{name}: {words}" in NO_FAULT:
+                continue
             if change not in DIGITS or any(result(float32).is_floating_point for result in record.results):
                 yield Fault(name, words, _of_result(switch, change))
     yield Fault(name, "no elements refused", _no_elements(switch))
