@@ -1,0 +1,78 @@
+"""The fake accelerator conforms up to training, in each of its habits; what it brought to light stays mended.
+
+``candelabra conformance --device fake`` (``fake?immutable``, ``fake?-float64,-complex128``) runs all cases of all
+levels; here an operator is a test, in the dtypes that most depend on, on what the device's habit bears on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from candelabra.operator.record import OPERATORS
+from candelabra_conformance.context import Context
+from candelabra_conformance.fake import installed
+from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Case, Result
+from candelabra_conformance.running.pairwise import pairwise
+from candelabra_conformance.suite import plan, run_case
+
+WRITES = frozenset({"aliasing", "inplace", "inplace-gradient", "out"})
+DERIVATIVES = frozenset({"gradient", "gradient2"})
+NARROW: dict[str, Any] = {"missing_dtypes": ("float64", "complex128")}
+HABITS: dict[str, dict[str, Any]] = {"late": {}, "immutable": {"immutable": True}, "narrow": NARROW}
+"""Devices by the name that each has here, with what makes it unkind beyond the defaults."""
+
+
+def concerned(device: Context, case: Case) -> bool:
+    """Whether a habit bears on a case: late results on all, unchanging arrays on writes, narrow ones on derivatives."""
+    if device.device.type == "fake_late":
+        return case.dtype in ("", "float32") or (case.dtype == "int64" and case.property == "value")
+    return case.dtype == "float32" and case.property in (
+        WRITES if device.device.type == "fake_immutable" else DERIVATIVES
+    )
+
+
+@pytest.fixture(scope="module", params=HABITS)
+def device(request: pytest.FixtureRequest) -> Iterator[Context]:
+    """One fake device under test."""
+    with installed(f"fake_{request.param}", **HABITS[request.param]) as made:
+        yield Context(f"{made.name}:0")
+
+
+def wrong(context: Context, cases: list[Case]) -> str:
+    """What does not hold of the cases, a paragraph each; empty where all do."""
+    results: list[Result] = [run_case(context, case) for case in cases]
+    bad = [r for r in results if r.verdict not in (PASSED, SKIPPED)]
+    return "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in bad[:5])
+
+
+@pytest.mark.parametrize("operator", sorted(OPERATORS))
+def test_the_fake_conforms_up_to_training(device: Context, operator: str) -> None:
+    """Late results, poisoned memory, arrays that never change or missing dtypes make no operator wrong."""
+    cases = pairwise(c for c in plan(device, level=2, operators=[operator]) if concerned(device, c))
+    assert cases or device.device.type != "fake_late"
+    assert not wrong(device, cases)
+
+
+def test_the_device_itself_conforms_to_everything(device: Context) -> None:
+    """Memory, movement, exchange, streams, late errors, threads: all cases about the device, of all levels."""
+    cases = plan(device, operators=[DEVICE])
+    assert {c.level for c in cases} == {0, 1, 2, 3}
+    assert not wrong(device, cases)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "cast/value/float32/*",  # to a dtype that the device cannot hold
+        "filled/errors/*",  # an array library's own words came through
+        "nextafter/special/float16/*",  # asked in float64, where the neighbour is another number
+        "view_dtype/aliasing/*",  # a write through the view found no way back to arrays that never change
+    ],
+)
+def test_what_the_fake_brought_to_light_stays_mended(device: Context, pattern: str) -> None:
+    """Cases beyond training that failed on one of these devices pass on all of them."""
+    cases = plan(device, patterns=[pattern])
+    assert cases
+    assert not wrong(device, cases)
