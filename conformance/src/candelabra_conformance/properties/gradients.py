@@ -26,6 +26,7 @@ from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
 from candelabra_conformance.oracle import FEW, MANY, perturbed, with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, usual
 from candelabra_conformance.properties.registry import Axis, operator_property
+from candelabra_conformance.properties.value import scale_of
 from candelabra_conformance.samples.sample import LARGE, Sample
 from candelabra_conformance.tolerance import eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
@@ -124,7 +125,7 @@ def _compare(
         if bad.any():
             words = described(values, truth, bad, due, allowed, values.size)
             raise Failure(f"gradient {place}: {words}", found, layout, expected=truth, got=values, dtype=due)
-        worst = max(worst, error_in_ulp(values, truth, due, float(size)))
+        worst = max(worst, error_in_ulp(values, truth, due, np.maximum(size, scale_of(moved, due))))
     return worst
 
 

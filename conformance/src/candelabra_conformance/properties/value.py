@@ -69,11 +69,11 @@ def agree(
                 words = described(values, want, bad, due, spread, answer.length)
                 name = f"{op.schema.outputs[place]}: " if len(answer.want) > 1 and found.of is None else ""
                 raise Failure(name + words, found, layout, expected=want, got=values, dtype=due)
-        worst = max(worst, error_in_ulp(values, want, due, _scale(spread, due)))
+        worst = max(worst, error_in_ulp(values, want, due, scale_of(spread, due)))
     return worst
 
 
-def _scale(spread: Array, due: dtype) -> Array | float:
+def scale_of(spread: Array, due: dtype) -> Array | float:
     """The size of what the answer is made of: of a difference that of its terms, which move it by an eps each."""
     if not eps(due):
         return 0.0
