@@ -127,7 +127,7 @@ def test_a_quick_run_has_every_pair_of_every_operator() -> None:
             for pair in (("pd", c.property, c.dtype), ("pl", c.property, c.layout), ("dl", c.dtype, c.layout))
         }
 
-    assert len(quick) < 0.8 * len(cases)
+    assert len(quick) < 0.9 * len(cases)
     assert pairs(quick) == pairs(cases)
     assert [c for c in quick if c.operator == "device"] == [c for c in cases if c.operator == "device"]
 

@@ -16,20 +16,16 @@ from candelabra.operator.schema import DEVICE, OPERAND, REQUIRED, TENSOR
 from candelabra.plugins.registry import reference_device
 from candelabra_conformance import references
 from candelabra_conformance.calling import called, tensors
-from candelabra_conformance.comparing import described, wrong
-from candelabra_conformance.oracle import Oracle
-from candelabra_conformance.references import REFERENCES
 from candelabra_conformance.references.random import circle, negative_logarithm, words
 from candelabra_conformance.samples import registry
 from candelabra_conformance.samples.gather import maker
 from candelabra_conformance.samples.mistakes_of_record import refuses
 from candelabra_conformance.samples.sample import KINDS, Sample, mapped
-from candelabra_conformance.transport import to_device, to_host
+from candelabra_conformance.transport import to_device
 
 references.load()
 registry.load()
 INSTANCE = open_device(reference_device())
-ORACLE = Oracle(INSTANCE, INSTANCE)
 PARTS = ("candelabra.ops", "candelabra.nn")
 
 
@@ -85,37 +81,6 @@ def test_every_mistake_is_refused_with_a_reason(name: str) -> None:
                     result(name, s)
                 assert " " in str(refusal.value), s.note
                 assert "operands could not be broadcast" not in str(refusal.value), s.note
-
-
-def check(name: str, d: dtype, s: Sample) -> None:
-    """Hold one sample against NumPy, within the bounds that the suite derives."""
-    op = OPERATORS[name]
-    answer = ORACLE.answer(op, s)
-    for place, tensor in enumerate(tensors(result(name, s))):
-        got, want = to_host(tensor), answer.want[place]
-        assert got.shape == want.shape, (s.kind, s.note, s.kwargs)
-        due, spread = answer.dtypes[place], answer.spread[place]
-        bad = wrong(got, want, spread, answer.length, due, exact=op.random)
-        assert not bad.any(), f"{d.name} {s.kind} {s.note}: " + described(got, want, bad, due, spread, answer.length)
-
-
-@pytest.mark.parametrize("d", ["float64", "float32", "int64", "uint8", "bool", "complex128"])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_reference_device_agrees_with_numpy(name: str, d: str) -> None:
-    """On ordinary samples and on special ones; draws bit for bit."""
-    assert name in REFERENCES
-    if taken(name, BY_NAME[d]):
-        for table in (registry.INPUTS, registry.SPECIAL):
-            for s in samples(name, BY_NAME[d], table):
-                check(name, BY_NAME[d], s)
-
-
-@pytest.mark.parametrize("d", ["float16", "bfloat16", "complex64", "int8", "uint64"])
-@pytest.mark.parametrize("name", [n for n in NAMES if OPERATORS[n].random])
-def test_draws_agree_in_the_other_dtypes_too(name: str, d: str) -> None:
-    """Bit for bit."""
-    for s in samples(name, BY_NAME[d], registry.INPUTS):
-        check(name, BY_NAME[d], s)
 
 
 def by_parameter(name: str, s: Sample) -> dict[str, Any]:

@@ -14,23 +14,21 @@ from candelabra.operator.schema import OPERAND, TENSOR
 from candelabra.plugins.registry import reference_device
 from candelabra_conformance import references
 from candelabra_conformance.calling import called
-from candelabra_conformance.comparing import described, wrong
-from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
-from candelabra_conformance.references.registry import AS_GIVEN, EXTENDED, REFERENCES
+from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.references.registry import REFERENCES
 from candelabra_conformance.samples import registry
 from candelabra_conformance.samples.gather import gathered, maker
 from candelabra_conformance.samples.mistakes_of_record import mistakes_of_record, refuses
 from candelabra_conformance.samples.pointwise import (
     CONSTANT,
-    POLYNOMIALS,
     RANGES,
     follows_from_record,
     samples_of_record,
 )
-from candelabra_conformance.samples.sample import KINDS, LARGE, Sample, arrays, mapped
-from candelabra_conformance.samples.special_values import COMPONENTWISE, EITHER_ZERO, NO_ANSWER, special_of_record
-from candelabra_conformance.tolerance import eps, rounded
-from candelabra_conformance.transport import to_device, to_host
+from candelabra_conformance.samples.sample import KINDS, arrays, mapped
+from candelabra_conformance.samples.special_values import COMPONENTWISE, NO_ANSWER, special_of_record
+from candelabra_conformance.tolerance import eps
+from candelabra_conformance.transport import to_device
 
 references.load()
 registry.load()
@@ -40,77 +38,11 @@ POINTWISE = [
     if follows_from_record(OPERATORS[name]) and {p.kind for p in OPERATORS[name].schema.parameters} <= {TENSOR, OPERAND}
 ]  # fmt: skip
 DEVICE = open_device(reference_device())
-WIDEST = {"f": np.longdouble, "c": np.clongdouble}
-DOUBLE = {"f": np.float64, "c": np.complex128}
-
-STEPS = dict.fromkeys(POLYNOMIALS, 2**4)
-"""How long a sum of as many steps in pairs would be: a recurrence up to degree 4 rounds as often."""
 
 
 def taken(op: Operator[..., Any]) -> list[dtype]:
     """The dtypes that a record takes."""
     return [d for d in ALL if not refuses(op, d)]
-
-
-def promoted(op: Operator[..., Any], value: Any) -> Any:
-    """An array as the kernel gets it: integers as floats where the operator computes in floats."""
-    if not isinstance(value, np.ndarray):
-        return value
-    d = op.promote(device_dtype(value.dtype))
-    return value.astype(host_dtype(d))
-
-
-def asked(op: Operator[..., Any], args: tuple[Any, ...]) -> np.ndarray[Any, Any]:
-    """The reference's answer, in the widest precision in which it is one."""
-    table = WIDEST if op.name in EXTENDED else DOUBLE
-
-    def widened(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if op.name in AS_GIVEN:
-            halves = op.name != "nextafter" and a.dtype.itemsize == 2 and a.dtype.kind in "fV"
-            return a.astype(np.float32) if halves else a
-        kind = "f" if a.dtype.kind == "V" else a.dtype.kind
-        return a.astype(table[kind]) if kind in table else a
-
-    with np.errstate(all="ignore"):
-        return np.asarray(REFERENCES[op.name](*mapped(args, widened)))
-
-
-def spread(op: Operator[..., Any], args: tuple[Any, ...], want: np.ndarray[Any, Any], d: dtype) -> Any:
-    """How far the answer moves at most when every argument moves by one eps of the dtype: the sum over arguments."""
-    moved = np.zeros(want.shape)
-    if op.name in AS_GIVEN or not (d.is_floating_point or d.is_complex):
-        return moved
-    table = WIDEST if op.name in EXTENDED else DOUBLE
-    for place, array in enumerate(args):
-        kind = "f" if isinstance(array, np.ndarray) and array.dtype.kind == "V" else np.asarray(array).dtype.kind
-        if not isinstance(array, np.ndarray) or kind not in table:
-            continue
-        with np.errstate(all="ignore"):
-            one = array.astype(table[kind]) * (1 + eps(d))
-            apart = np.abs(asked(op, (*args[:place], one, *args[place + 1 :])) - want)
-            moved += np.where(np.isfinite(apart), apart, 0).astype(np.float64)
-    return moved
-
-
-def check(op: Operator[..., Any], found: Sample) -> np.ndarray[Any, Any]:
-    """Hold the reference device's result against the reference; the answer, rounded to the result's dtype."""
-    result = op.function(*mapped(found.args, lambda a: to_device(a, DEVICE)))
-    got, d = to_host(result), result.dtype
-    args = tuple(promoted(op, a) for a in found.args)
-    want = asked(op, args)
-    assert got.shape == want.shape
-    moved = spread(op, args, want, d) if want.dtype.kind in "fc" else np.zeros(want.shape)
-    bad = wrong(got, want, moved, STEPS.get(op.name, 1), d)
-    text = described(got, want, bad, d, moved, STEPS.get(op.name, 1)) if bad.any() else ""
-    assert not text, f"{d} {found.kind} {found.note}: {text}"
-    if found.note == "special values" and d.is_floating_point and op.name not in (*EITHER_ZERO, *POLYNOMIALS):
-        _check_zeros(op, found, got, rounded(want, d))
-    return got
-
-
-def _check_zeros(op: Operator[..., Any], found: Sample, got: Any, want: Any) -> None:
-    unlike = (want == 0) & (got == 0) & (np.signbit(want.astype(np.float64)) != np.signbit(got.astype(np.float64)))
-    assert not unlike.any(), f"signs of zeros differ at {[a[unlike][:3].tolist() for a in arrays(found.args)]}"
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------
@@ -126,26 +58,6 @@ def test_every_kind_of_sample_follows_from_a_record(name: str) -> None:
         assert {a.ndim for s in samples for a in arrays(s.args)} == {0, 1, 2, 3, 4}
         operands = [p for p in op.schema.parameters if p.kind == OPERAND and len(op.schema.parameters) > 1]
         assert {s.note.split("=")[0] for s in samples} == {"", *(p.name for p in operands)}
-
-
-@pytest.mark.parametrize("name", POINTWISE)
-def test_the_reference_device_computes_what_numpy_does(name: str) -> None:
-    """On ordinary values in every dtype: integers exactly, others within a bound that follows from eps."""
-    op = OPERATORS[name]
-    for d in taken(op):
-        for found in samples_of_record(op, maker(op, d)):
-            if found.kind != LARGE or d.name == "float32":  # which has kernels of its own for many elements
-                check(op, found)
-
-
-@pytest.mark.parametrize("name", POINTWISE)
-def test_the_reference_device_has_numpys_special_values(name: str) -> None:
-    """NaN to NaN, infinities and zeros by their sign, integers wrap alike."""
-    op = OPERATORS[name]
-    for d in taken(op):
-        (found,) = special_of_record(op, maker(op, d))
-        assert not found.gradient
-        check(op, found)
 
 
 def test_special_values_hold_what_they_are_called() -> None:
