@@ -24,10 +24,9 @@ from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.tolerance import eps, representable, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
-FEW: Final = 1
-"""So many directions in which the inputs are moved to see how far the answer moves."""
-MANY: Final = 24
-"""So many where it looks as if a value were wrong: in a few directions the terms of a difference may move alike."""
+DIRECTIONS: Final = (0, 1, 24)
+"""In so many directions the inputs are moved to see how far the answer moves: in none where the values are right as it
+is, in many before one is called wrong. In a few the terms of a difference may move alike."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,10 @@ class Oracle:
         self._kept: dict[Any, Any] = {}
         self._operator = ""
 
-    def answer(self, op: Operator[..., Any], found: Sample, directions: int = FEW) -> Answer:
+    def answer(self, op: Operator[..., Any], found: Sample, directions: int = DIRECTIONS[0]) -> Answer:
         """The answer for a sample, its arrays being in the dtype that is asked about.
 
-        The inputs are moved in so many ``directions``: a few, and :data:`MANY` before a value is called wrong.
+        The inputs are moved in so many ``directions``, those of :data:`DIRECTIONS` in turn.
         """
         key = ("answer", _identity(found), directions)
         answer: Answer = self._remembered(op, key, found, lambda: self._answer(op, found, directions))
