@@ -116,7 +116,7 @@ def test_the_next_kernel_is_the_one_that_unlocks_most() -> None:
 
 # -- quick runs -------------------------------------------------------------------------------------------------------
 def test_a_quick_run_has_every_pair_of_every_operator() -> None:
-    """Fewer cases, but each pair of property, dtype and layout that there is occurs in one of them."""
+    """Fewer cases, but each pair of property, dtype and layout occurs in one of them; large inputs in one dtype."""
     cases = plan(Context(str(cd.get_default_device())), operators=["softmax", "add", "device"])
     quick = pairwise(cases)
 
@@ -128,7 +128,9 @@ def test_a_quick_run_has_every_pair_of_every_operator() -> None:
         }
 
     assert len(quick) < 0.9 * len(cases)
-    assert pairs(quick) == pairs(cases)
+    large = [c for c in cases if c.layout == "large"]
+    assert pairs([c for c in quick if c.layout != "large"]) == pairs([c for c in cases if c not in large])
+    assert len({(c.operator, c.dtype) for c in quick if c in large}) == len({c.operator for c in large}) == 2
     assert [c for c in quick if c.operator == "device"] == [c for c in cases if c.operator == "device"]
 
 

@@ -36,10 +36,10 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return xp.any(x, axis=dim, keepdims=keepdim)
 
     def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
-        return xp.astype(xp.argmax(x, axis=dim, keepdims=keepdim), int64)
+        return xp.astype(xp.argmax(x, axis=dim if x.ndim else None, keepdims=keepdim), int64)
 
     def argmin(x: Any, dim: int | None, keepdim: bool) -> Any:
-        return xp.astype(xp.argmin(x, axis=dim, keepdims=keepdim), int64)
+        return xp.astype(xp.argmin(x, axis=dim if x.ndim else None, keepdims=keepdim), int64)
 
     def cumsum(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
