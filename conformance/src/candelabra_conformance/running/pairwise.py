@@ -15,8 +15,8 @@ def pairwise(cases: Iterable[Case]) -> list[Case]:
     """Few cases of each operator that together have every pair (property, dtype), (property, layout), (dtype, layout).
 
     Greedy, as is usual for covering arrays (Cohen and others 1997), in passes of falling gain instead of by the best
-    case each time. All cases of the device itself stay. Large inputs, which take most of the time, are tried in one dtype
-    of each operator.
+    case each time. All cases of the device itself stay. Large inputs, which take most of the time, are tried in one
+    dtype of each operator.
     """
     chosen: list[Case] = []
     for operator, group in groupby(cases, key=lambda c: (c.level == 0, c.operator)):
