@@ -71,7 +71,7 @@ from candelabra.families.covariance import corrcoef as corrcoef
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
     """The cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both lengths.
 
-    Lengths below ``eps`` count as ``eps``.
+    Lengths below ``eps`` count as ``eps``, which is at least the smallest normal number of the dtype.
     """
 def count_nonzero(input: Tensor, dim: Dims = None, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
     """How many elements over ``dim`` (all dims when None) are not 0, as int64. NaN is not 0."""
