@@ -116,6 +116,33 @@ def test_quotients_are_rounded_once(device: str) -> None:
     assert (3.0 / there).tolist() == (3.0 / x).tolist()
 
 
+def test_remainders_are_exact(device: str) -> None:
+    """Equal to the reference's bit for bit, the sign of zero too."""
+    x = cd.tensor([7.3, -7.3, 7.3, -7.3, -6.0, 0.1])
+    y = cd.tensor([0.7, 0.7, -0.7, -0.7, 2.0, -1e9])
+    got = cd.fmod(x.to(device), y.to(device)).cpu()
+    assert got.view(cd.int32).tolist() == cd.fmod(x, y).view(cd.int32).tolist()
+
+
+def test_bits_of_half_numbers_survive_every_move(device: str) -> None:
+    """A NaN of bfloat16 that signals is moved as it is: XLA's own moves would make it quiet."""
+    bits = cd.arange(12, dtype=cd.int16).reshape(3, 4) + 0x7F81
+    x, there = bits.view(cd.bfloat16), bits.to(device).view(cd.bfloat16)
+    for name, move in {
+        "transposed": lambda t: t.t(),
+        "sliced": lambda t: t[1:, ::2],
+        "picked": lambda t: t[[2, 0]],
+        "joined": lambda t: cd.cat([t, t]),
+    }.items():
+        got, want = move(there).cpu().contiguous(), move(x).contiguous()
+        assert got.view(cd.int16).tolist() == want.view(cd.int16).tolist(), name
+
+
+def test_conjugates_of_bools_are_bools(device: str) -> None:
+    """What has no imaginary part is copied, in its own dtype."""
+    assert cd.conj_physical(cd.tensor([True, False], device=device)).tolist() == [True, False]
+
+
 def test_no_room_is_the_typed_error(device: str) -> None:
     """JAX's own error is its cause."""
     with pytest.raises(OutOfMemoryError, match=r"JAX has no room for \[1125899906842624\] of candelabra.float32"):

@@ -43,10 +43,13 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
 
     def fmod(x: Any, y: Any) -> Any:
         rest = xp.remainder(x, y)
+        if xp.isdtype(rest.dtype, "real floating"):
+            # Of numbers above 0 the standard's remainder is this one, and exact: taking y off again would round.
+            return xp.copysign(xp.remainder(abs(x), abs(y)), x)
         return xp.where((rest != 0) & ((rest < 0) != (x + 0 * rest < 0)), rest - y, rest)
 
     def conj_physical(x: Any) -> Any:
-        return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x + 0
+        return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else xp.asarray(x, copy=True)
 
     return table | {
         "exp2": exp2, "round": round, "trunc_divide": trunc_divide, "fmod": fmod, "conj_physical": conj_physical,

@@ -6,16 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import candelabra_arrayapi
+import jax
 from candelabra.backend import Kernel
 from jax import lax
 from jax import numpy as jnp
+
+MOVES = ("basic_index_adjoint", "basic_index_scatter", "cat", "clone", "flip", "gather", "index", "index_select")
+"""Beside the views: what moves numbers and computes none."""
 
 
 def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, Kernel]:
     """``{operator: kernel}``; ``dtypes`` maps the core's dtypes to JAX's, ``device`` indices to JAX's devices."""
     general = candelabra_arrayapi.kernels(jnp, dtypes, device, strided=False, assign=assign, accumulate=accumulate)
+    moves = (*candelabra_arrayapi.views.kernels(jnp, dtypes), *MOVES)
     return {
         **general,
+        **{name: by_bits(general[name]) for name in moves if name in general},
         "div": div,
         "view_as_real": view_as_real,
         "view_as_complex": view_as_complex,
@@ -25,12 +31,27 @@ def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, 
 
 def assign(x: Any, index: Any, values: Any) -> Any:
     """``x`` but for ``values`` at ``[index]``: JAX's form of ``x[index] = values``."""
-    return x.at[index].set(values)
+    return by_bits(lambda x, values: x.at[index].set(values))(x, values)
 
 
 def accumulate(x: Any, index: Any, values: Any) -> Any:
     """``x`` with ``values`` added at ``[index]``, one after the other where a place is named twice."""
     return x.at[index].add(values)
+
+
+def by_bits(kernel: Kernel) -> Kernel:
+    """The kernel on bfloat16 as integers: XLA moves such numbers by way of float32, which changes some NaNs' bits."""
+
+    def half(v: Any) -> bool:
+        return getattr(v, "dtype", None) == jnp.bfloat16
+
+    def moved(*arguments: Any) -> Any:
+        if not any(half(v) for v in jax.tree.leaves(arguments)):
+            return kernel(*arguments)
+        bits = jax.tree.map(lambda v: lax.bitcast_convert_type(v, jnp.uint16) if half(v) else v, arguments)
+        return lax.bitcast_convert_type(kernel(*bits), jnp.bfloat16)
+
+    return moved
 
 
 def div(x: Any, y: Any) -> Any:
