@@ -1,0 +1,68 @@
+"""The array of a device that runs C-like kernels: a shape and strides over a buffer that only the device can read."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from candelabra.dtypes import dtype
+from candelabra.layout import contiguous_strides, is_contiguous_layout
+
+if TYPE_CHECKING:
+    from candelabra_clike.engine import Engine
+
+Shape = tuple[int, ...]
+
+
+class StridedArray:
+    """A payload. ``strides`` and ``offset`` count elements; ``contiguous`` says that the strides are C order.
+
+    ``buffer`` is the engine's own object, handed to its kernels as it is. Several arrays over one buffer are views.
+    """
+
+    __slots__ = ("buffer", "contiguous", "dtype", "engine", "offset", "shape", "size", "strides")
+
+    def __init__(
+        self,
+        engine: Engine,
+        buffer: Any,
+        shape: Shape,
+        strides: Shape,
+        offset: int,
+        dtype: dtype,
+        size: int,
+        contiguous: bool,
+    ) -> None:
+        self.engine = engine
+        self.buffer = buffer
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.dtype = dtype
+        self.size = size
+        self.contiguous = contiguous
+
+    def restrided(self, shape: Shape, strides: Shape, offset: int, dtype: dtype | None = None) -> StridedArray:
+        """A view of the same buffer, absolute: this array's own strides and offset don't count."""
+        return StridedArray(
+            self.engine, self.buffer, shape, strides, offset, dtype or self.dtype, prod(shape),
+            is_contiguous_layout(shape, strides),
+        )  # fmt: skip
+
+    def reshaped(self, shape: Shape) -> StridedArray:
+        """A contiguous array seen with another shape of as many elements."""
+        assert self.contiguous
+        return StridedArray(
+            self.engine, self.buffer, shape, contiguous_strides(shape), self.offset, self.dtype, self.size, True
+        )
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first element of the buffer that is part of the array, and the one after its last."""
+        if not self.size:
+            return self.offset, self.offset
+        last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))
+        return self.offset, self.offset + last + 1
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name} {list(self.shape)} on {self.engine}>"

@@ -1,0 +1,63 @@
+"""The part of the backend contract that all devices with C-like kernels share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from candelabra.backend import Backend, Kernel, declared
+from candelabra.dtypes import dtype
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.engine import Engine
+
+
+class CLikeBackend(Backend):
+    """A device type whose payloads are :class:`StridedArray`. What is left to a subclass: which devices there are."""
+
+    @abstractmethod
+    def engine(self, index: int) -> Engine:
+        """The engine of a device, opened at its first use."""
+
+    def kernels(self) -> Mapping[str, Kernel]:
+        from candelabra_clike.kernels import table
+
+        return declared(table(self.engine))
+
+    def empty(self, index: int, shape: Shape, dtype: dtype) -> StridedArray:
+        return self.engine(index).empty(tuple(shape), dtype)
+
+    def from_host(self, index: int, data: memoryview, shape: Shape, dtype: dtype) -> StridedArray:
+        array = self.engine(index).empty(tuple(shape), dtype)
+        if array.size:
+            array.engine.write(array.buffer, 0, data)
+        return array
+
+    def to_host(self, payload: StridedArray) -> memoryview:
+        from candelabra_clike.kernels.copying import clone
+
+        dense = payload if payload.contiguous else clone(payload)
+        engine, itemsize = dense.engine, dense.dtype.itemsize
+        content = engine.read(dense.buffer, dense.offset * itemsize, dense.size * itemsize) if dense.size else b""
+        engine.faults.check()
+        return memoryview(content)
+
+    def dtype_of(self, payload: StridedArray) -> dtype:
+        return payload.dtype
+
+    def copy_(self, destination: StridedArray, source: StridedArray) -> StridedArray:
+        from candelabra_clike.kernels.copying import copy_into
+
+        copy_into(destination, source)
+        return destination
+
+    def layout(self, payload: StridedArray) -> tuple[Shape, int]:
+        return payload.strides, payload.offset
+
+    def restride(self, payload: StridedArray, shape: Shape, strides: Shape, offset: int) -> StridedArray:
+        return payload.restrided(tuple(shape), tuple(strides), offset)
+
+    def synchronize(self, index: int) -> None:
+        engine = self.engine(index)
+        engine.synchronize()
+        engine.faults.check()

@@ -1,0 +1,142 @@
+"""The languages that kernels are written in.
+
+A kernel's text is the same in all of them: C with the words that a dialect's preamble defines. Another C-like language
+is one more :class:`Dialect`.
+
+========================================  ==============================================================
+``i8`` … ``u64``, ``f32``, ``f64``        numbers, of the same size everywhere
+``c64``, ``c128``                         complex numbers, with parts ``.x`` and ``.y``; made by ``C64(re, im)``
+``KERNEL``, ``FUNCTION``                  before an entry point, before a function of the library
+``GLOBAL``, ``LOCAL``, ``CONSTANT``       memory of the device, of a work-group, and tables in the program
+``GLOBAL_ID``, ``LOCAL_ID``, ``GROUP_ID`` who this work-item is along dim 0 (``GROUP_ID_1``, ``LOCAL_ID_1`` … along 1, 2)
+``GROUP_SIZE``, ``GLOBAL_SIZE``           how many there are
+``BARRIER``                               waits for the work-group, and for its local memory
+``REQUIRED_GROUP(n)``                     between ``KERNEL`` and ``void``: the work-group's size, known at compile time
+``BITS_F32(u)``, ``BITS_U32(f)``          the bits of an integer as a float, and back (``F64``, ``U64`` too)
+``MULTIPLY_HIGH(a, b)``                   the upper 64 bits of a product of two ``u64``
+``SQRT_F32(x)``, ``DIVIDE_F32(a, b)``     correctly rounded (``F64`` too)
+``FMA_F32(a, b, c)``                      rounded once, where the device has it (``F64`` too)
+``CLAIM(address, old, new)``              atomic compare and swap of a ``GLOBAL u32``, returns what was there
+``ATOMIC_ADD_U32(address, value)``        atomic addition to a ``GLOBAL u32``, returns what was there
+``UNROLL``                                before a loop whose trips are constant
+========================================  ==============================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A language. ``preamble`` defines the words above; the options are those of its compiler."""
+
+    name: str
+    preamble: str
+    float64: str = ""
+    """The part of the preamble for devices that have float64."""
+    exact: str = ""
+    """What stands before a program that must not contract ``a * b + c``."""
+    exact_options: Sequence[str] = ()
+    """The options of such a program; all are such, but polynomials and products of matrices."""
+    options: Sequence[str] = ()
+    """Of every program."""
+    rounding: Sequence[str] = ()
+    """That make division and square root correctly rounded, for devices that can."""
+
+
+_IDS = """
+#define GLOBAL_ID   ((INDEX)get_global_id(0))
+#define GLOBAL_SIZE ((INDEX)get_global_size(0))
+#define GROUP_SIZE  ((u32)get_local_size(0))
+#define LOCAL_ID    ((u32)get_local_id(0))
+#define LOCAL_ID_1  ((u32)get_local_id(1))
+#define GROUP_ID    ((INDEX)get_group_id(0))
+#define GROUP_ID_1  ((INDEX)get_group_id(1))
+#define GROUP_ID_2  ((INDEX)get_group_id(2))
+"""
+
+OPENCL = Dialect(
+    "OpenCL C",
+    """
+typedef char i8; typedef short i16; typedef int i32; typedef long i64;
+typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
+typedef float f32; typedef float2 c64;
+#define C64(re, im) ((float2)((re), (im)))
+#define KERNEL __kernel
+#define REQUIRED_GROUP(n) __attribute__((reqd_work_group_size(n, 1, 1)))
+#define FUNCTION static inline
+#define GLOBAL __global
+#define LOCAL __local
+#define CONSTANT __constant
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define BITS_F32(u) as_float((u32)(u))
+#define BITS_U32(f) as_uint((f32)(f))
+#define MULTIPLY_HIGH(a, b) mul_hi((u64)(a), (u64)(b))
+#define SQRT_F32(x) sqrt((f32)(x))
+#define DIVIDE_F32(a, b) ((f32)(a) / (f32)(b))
+#define FMA_F32(a, b, c) fma((f32)(a), (f32)(b), (f32)(c))
+#define CLAIM(address, old, new) atomic_cmpxchg((volatile __global u32*)(address), (u32)(old), (u32)(new))
+#define ATOMIC_ADD_U32(address, value) atomic_add((volatile __global u32*)(address), (u32)(value))
+#define UNROLL _Pragma("unroll")
+"""
+    + _IDS,
+    """
+typedef double f64; typedef double2 c128;
+#define C128(re, im) ((double2)((re), (im)))
+#define BITS_F64(u) as_double((u64)(u))
+#define BITS_U64(f) as_ulong((f64)(f))
+#define SQRT_F64(x) sqrt((f64)(x))
+#define DIVIDE_F64(a, b) ((f64)(a) / (f64)(b))
+#define FMA_F64(a, b, c) fma((f64)(a), (f64)(b), (f64)(c))
+""",
+    exact="#pragma OPENCL FP_CONTRACT OFF\n",
+    options=("-cl-std=CL1.2",),
+    rounding=("-cl-fp32-correctly-rounded-divide-sqrt",),
+)
+
+CUDA = Dialect(
+    "CUDA C++",
+    """
+typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
+typedef float f32; typedef float2 c64;
+#define C64(re, im) make_float2((re), (im))
+#define KERNEL extern "C" __global__
+#define REQUIRED_GROUP(n) __launch_bounds__(n)
+#define FUNCTION static __device__ __forceinline__
+#define GLOBAL
+#define LOCAL __shared__
+#define CONSTANT __constant__
+#define BARRIER __syncthreads()
+#define BITS_F32(u) __uint_as_float((u32)(u))
+#define BITS_U32(f) __float_as_uint((f32)(f))
+#define MULTIPLY_HIGH(a, b) __umul64hi((u64)(a), (u64)(b))
+#define SQRT_F32(x) __fsqrt_rn((f32)(x))
+#define DIVIDE_F32(a, b) __fdiv_rn((f32)(a), (f32)(b))
+#define FMA_F32(a, b, c) __fmaf_rn((f32)(a), (f32)(b), (f32)(c))
+#define CLAIM(address, old, new) atomicCAS((u32*)(address), (u32)(old), (u32)(new))
+#define ATOMIC_ADD_U32(address, value) atomicAdd((u32*)(address), (u32)(value))
+#define UNROLL _Pragma("unroll")
+#define GLOBAL_ID   ((INDEX)blockIdx.x * blockDim.x + threadIdx.x)
+#define GLOBAL_SIZE ((INDEX)gridDim.x * blockDim.x)
+#define GROUP_SIZE  ((u32)blockDim.x)
+#define LOCAL_ID    ((u32)threadIdx.x)
+#define LOCAL_ID_1  ((u32)threadIdx.y)
+#define GROUP_ID    ((INDEX)blockIdx.x)
+#define GROUP_ID_1  ((INDEX)blockIdx.y)
+#define GROUP_ID_2  ((INDEX)blockIdx.z)
+""",
+    """
+typedef double f64; typedef double2 c128;
+#define C128(re, im) make_double2((re), (im))
+#define BITS_F64(u) __longlong_as_double((i64)(u))
+#define BITS_U64(f) ((u64)__double_as_longlong((f64)(f)))
+#define SQRT_F64(x) __dsqrt_rn((f64)(x))
+#define DIVIDE_F64(a, b) __ddiv_rn((f64)(a), (f64)(b))
+#define FMA_F64(a, b, c) __fma_rn((f64)(a), (f64)(b), (f64)(c))
+""",
+    options=("-std=c++17",),
+    exact_options=("-fmad=false",),
+)

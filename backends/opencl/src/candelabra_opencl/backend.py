@@ -1,0 +1,47 @@
+"""OpenCL as a device type: one index per device, across platforms."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from candelabra.backend import Capabilities, DeviceInfo
+from candelabra.dtypes import ALL
+from candelabra_clike import CLikeBackend
+
+from candelabra_opencl.discovery import Found, find
+from candelabra_opencl.engine import OpenCLEngine
+
+
+class OpenCLBackend(CLikeBackend):
+    """Payloads are strided arrays over OpenCL buffers; work is queued and done asynchronously."""
+
+    name = "opencl"
+    capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), asynchronous=True)
+
+    def __init__(self) -> None:
+        self._lock: Final = threading.Lock()
+        self._engines: Final[dict[int, OpenCLEngine]] = {}
+        self._found: list[Found] | None = None
+
+    def devices(self) -> Sequence[DeviceInfo]:
+        return [DeviceInfo(found.name, found.facts) for found in self._devices()]
+
+    def _devices(self) -> list[Found]:
+        if self._found is None:
+            with self._lock:
+                if self._found is None:
+                    self._found = find()
+        return self._found
+
+    def engine(self, index: int) -> OpenCLEngine:
+        try:
+            return self._engines[index]
+        except KeyError:
+            pass
+        found = self._devices()[index]
+        with self._lock:
+            if index not in self._engines:
+                self._engines[index] = OpenCLEngine(found.device, index)
+            return self._engines[index]
