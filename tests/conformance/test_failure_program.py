@@ -1,43 +1,19 @@
 """The reproducers of the suite's own failures: they fail where the case failed, and pass on a correct device."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from candelabra.dtypes import float32
 from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.failure_program import of_failure
 from candelabra_conformance.model import Case
-from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.program_trial import PASSES, best, shows
 from candelabra_conformance.suite import run_case
 
-Break = Callable[..., None]
-
-
-@pytest.fixture
-def broken() -> Iterator[Break]:
-    """A device ``broken``, correct until ``broken(operator=fault)`` puts ``fault(kernel)`` in a kernel's place."""
-    removals: list[Callable[[], None]] = []
-
-    def install(**faults: Callable[[Any], Any]) -> None:
-        while removals:
-            removals.pop()()
-        made = Mirror("broken")
-        made.table.update({name: fault(made.table[name]) for name, fault in faults.items()})
-        removals.append(registry.add_backend(made))
-
-    install()
-    yield install
-    removals.pop()()
-
-
-def run(text: str) -> None:
-    """Run a program as ``python program.py`` would."""
-    exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - it is to run
+from tests.conformance.broken_device import Break, run
 
 
 def after(change: Callable[..., Any]) -> Callable[[Any], Any]:

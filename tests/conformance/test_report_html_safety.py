@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,6 @@ from candelabra_conformance.report import to_html
 from tests.conformance.browser import Browser
 from tests.conformance.made_runs import NASTY, nasty_run, run, subject
 from tests.conformance.report_page import Page
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for the module: it starts in a fraction of a second, and a page is its own."""
-    made = Browser(tmp_path_factory.mktemp("browser"))
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("name", NASTY)

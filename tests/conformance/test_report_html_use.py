@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,6 @@ from candelabra_conformance import model
 from tests.conformance.browser import Browser
 from tests.conformance.made_runs import DTYPES, PROGRAM, PROPERTIES, large_run, nasty_run, result, run
 from tests.conformance.report_page import Page
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for the module: it starts in a fraction of a second, and a page is its own."""
-    made = Browser(tmp_path_factory.mktemp("browser"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def page(browser: Browser, tmp_path: Path) -> Page:
-    """The report of every verdict and every nasty text."""
-    return Page(browser, tmp_path, nasty_run())
-
 
 # Addresses
 

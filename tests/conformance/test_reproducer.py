@@ -1,7 +1,6 @@
 """Reproducers: programs that run as they stand, pass on good devices and fail on broken ones."""
 
 import math
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import candelabra as cd
@@ -11,39 +10,16 @@ import pytest
 from candelabra.plugins import registry
 from candelabra_conformance.layouts import MEMORY, place
 from candelabra_conformance.literals import imports, plain
-from candelabra_conformance.mutants.mirror import Image, Mirror
+from candelabra_conformance.mutants.mirror import Image
 from candelabra_conformance.program import placed
 from candelabra_conformance.reproducer import reproducer
 from candelabra_conformance.samples import HERE
 from candelabra_conformance.shrinking import shrunk
 from candelabra_conformance.transport import to_host
 
+from tests.conformance.broken_device import Break, run
+
 NUMBERS = np.arange(12, dtype=np.float32).reshape(3, 4) / 8 - 0.5
-
-
-Break = Callable[..., None]
-
-
-@pytest.fixture
-def broken() -> Iterator[Break]:
-    """A device ``broken``, correct until ``broken(operator=fault)`` puts ``fault(kernel)`` in a kernel's place."""
-    removals: list[Callable[[], None]] = []
-
-    def install(**faults: Callable[[Any], Any]) -> None:
-        while removals:
-            removals.pop()()
-        made = Mirror("broken")
-        made.table.update({name: fault(made.table[name]) for name, fault in faults.items()})
-        removals.append(registry.add_backend(made))
-
-    install()
-    yield install
-    removals.pop()()
-
-
-def run(text: str) -> None:
-    """Run a program as ``python program.py`` would."""
-    exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - a text that is to be run
 
 
 def off_by(kernel: Any, factor: float) -> Any:
