@@ -14,7 +14,7 @@ PLAIN = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cos", "cosh", "exp", "expm1", "floor_divide", "isfinite",
     "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "maximum", "minimum", "pow", "remainder", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "where",
+    "maximum", "minimum", "pow", "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "where",
 )  # fmt: skip
 ROUNDING = ("floor", "ceil", "trunc")
 
@@ -25,12 +25,15 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
     table |= {name: getattr(xp, standard) for name, standard in RENAMED.items()}
     table |= {name: _rounding(xp, getattr(xp, name)) for name in ROUNDING}
 
+    def copied(x: Any) -> Any:
+        return xp.asarray(x, copy=True)
+
     def exp2(x: Any) -> Any:
         return xp.pow(xp.asarray(2, dtype=x.dtype), x)
 
     def round(x: Any, decimals: int) -> Any:
         if decimals == 0:
-            return xp.round(x) if xp.isdtype(x.dtype, "real floating") else x + 0
+            return xp.round(x) if xp.isdtype(x.dtype, "real floating") else copied(x)
         if not xp.isdtype(x.dtype, "real floating"):
             raise NotImplementedError("round with decimals takes floating dtypes")
         scale = 10.0 ** abs(decimals)
@@ -49,10 +52,14 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
         return xp.where((rest != 0) & ((rest < 0) != (x + 0 * rest < 0)), rest - y, rest)
 
     def conj_physical(x: Any) -> Any:
-        return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else xp.asarray(x, copy=True)
+        return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else copied(x)
+
+    def sign(x: Any) -> Any:
+        return copied(x) if xp.isdtype(x.dtype, "bool") else xp.sign(x)
 
     return table | {
         "exp2": exp2, "round": round, "trunc_divide": trunc_divide, "fmod": fmod, "conj_physical": conj_physical,
+        "sign": sign,
     }  # fmt: skip
 
 
