@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from candelabra.backend import Capabilities, DeviceInfo
 from candelabra.dtypes import ALL
@@ -15,12 +15,16 @@ from candelabra_opencl.engine import OpenCLEngine
 
 
 class OpenCLBackend(CLikeBackend):
-    """Payloads are strided arrays over OpenCL buffers; work is queued and done asynchronously."""
+    """Payloads are strided arrays over OpenCL buffers; work is queued and done asynchronously.
 
-    name = "opencl"
+    ``traits`` replace what is found of every device, for tests of the kernels' forms: ``serial=False`` on a CPU device.
+    """
+
     capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), asynchronous=True)
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "opencl", **traits: Any) -> None:
+        self.name = name
+        self._traits: Final = traits
         self._lock: Final = threading.Lock()
         self._engines: Final[dict[int, OpenCLEngine]] = {}
         self._found: list[Found] | None = None
@@ -43,5 +47,5 @@ class OpenCLBackend(CLikeBackend):
         found = self._devices()[index]
         with self._lock:
             if index not in self._engines:
-                self._engines[index] = OpenCLEngine(found.device, index)
+                self._engines[index] = OpenCLEngine(found.device, index, f"{self.name}:{index}", self._traits)
             return self._engines[index]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,13 +25,14 @@ class OpenCLEngine(Engine):
 
     dialect = OPENCL
 
-    def __init__(self, device: Any, index: int) -> None:
+    def __init__(self, device: Any, index: int, place: str, traits: Mapping[str, Any]) -> None:
         self.device: Final = device
         self.index = index
+        self.place: Final = place
         self.context: Final = cl.Context([device])
         self.queue: Final = cl.CommandQueue(self.context)
         self.pool: Final = MemoryPool(ImmediateAllocator(self.queue))
-        self.traits = Traits(
+        found = Traits(
             serial=bool(device.type & cl.device_type.CPU),
             compute_units=device.max_compute_units,
             group=device.max_work_item_sizes[0],
@@ -39,12 +42,13 @@ class OpenCLEngine(Engine):
             memory=device.global_mem_size,
             largest=device.max_mem_alloc_size,
         )
+        self.traits = replace(found, **traits)
         self.faults = Faults(self)
         self._kernels: Final[dict[Source, Launch]] = {}
         self._lock: Final = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"opencl:{self.index}"
+        return self.place
 
     def allocate(self, nbytes: int) -> Any:
         try:
