@@ -44,6 +44,9 @@ class Dialect:
     """Of every program."""
     rounding: Sequence[str] = ()
     """That make division and square root correctly rounded, for devices that can."""
+    rounds_up: bool = False
+    """Work-items are launched by whole groups: a source without ``group`` gets their true number as a last argument, and
+    those beyond it return."""
 
 
 _IDS = """
@@ -139,4 +142,5 @@ typedef double f64; typedef double2 c128;
 """,
     options=("-std=c++17",),
     exact_options=("-fmad=false",),
+    rounds_up=True,
 )

@@ -42,6 +42,10 @@ def number(name: str, type: str = "INDEX") -> Parameter:
     return Parameter(name, type)
 
 
+COUNT = number("work_items")
+"""The last argument of kernels in dialects that round the number of work-items up."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A kernel. Equal sources are compiled once on each device.
@@ -75,13 +79,19 @@ class Source:
     @property
     def text(self) -> str:
         """The entry point with the functions that it needs, without the dialect's preamble."""
-        declared = ", ".join(p.declaration() for p in self.parameters)
+        return self._text(self.parameters, self.body)
+
+    def _text(self, parameters: Sequence[Parameter], body: str) -> str:
+        declared = ", ".join(p.declaration() for p in parameters)
         group = f"REQUIRED_GROUP({self.group}) " if self.group else ""
-        return f"{needed(self.body)}KERNEL {group}void {self.name}({declared}) {{\n{self.body}\n}}\n"
+        return f"{needed(body)}KERNEL {group}void {self.name}({declared}) {{\n{body}\n}}\n"
 
     def program(self, dialect: Dialect) -> str:
         """The whole program in one language."""
-        text = self.text
+        if dialect.rounds_up and self.group is None:
+            text = self._text((*self.parameters, COUNT), f"if (GLOBAL_ID >= {COUNT.name}) return;\n{self.body}")
+        else:
+            text = self.text
         parts = ["" if self.contract else dialect.exact, dialect.preamble, dialect.float64 if self.float64 else ""]
         # The index type is defined first of all: the preamble's ids are of that type.
         return f"{parts[0]}#define INDEX {self.index}\n{parts[1]}{parts[2]}{text}"
