@@ -59,12 +59,12 @@ class Oracle:
         The inputs are moved in so many ``directions``, those of :data:`DIRECTIONS` in turn.
         """
         key = ("answer", _identity(found), directions)
-        answer: Answer = self._remembered(op, key, found, lambda: self._answer(op, found, directions))
+        answer: Answer = self.remembered(op, key, found, lambda: self._answer(op, found, directions))
         return answer
 
     def own(self, op: Operator[..., Any], found: Sample) -> tuple[Array, ...]:
         """The answer in the sample's own dtype: of operators whose meaning depends on it (``nextafter``)."""
-        values: tuple[Array, ...] = self._remembered(
+        values: tuple[Array, ...] = self.remembered(
             op, ("own", _identity(found)), found, lambda: self._values(op, found)
         )
         return values
@@ -78,10 +78,13 @@ class Oracle:
         if not samples:
             return False
         key = ("exact", output, id(samples[0].of), floating_of(samples[0]))
-        return bool(self._remembered(op, key, samples, lambda: self._exact(op, output, samples)))
+        return bool(self.remembered(op, key, samples, lambda: self._exact(op, output, samples)))
 
-    # -- how ----------------------------------------------------------------------------------------------------------
-    def _remembered(self, op: Operator[..., Any], key: Any, anchor: Any, make: Any) -> Any:
+    def remembered(self, op: Operator[..., Any], key: Any, anchor: Any, make: Any) -> Any:
+        """What ``make()`` gave when it was first asked for ``key``, while the operator stays the same.
+
+        ``anchor`` is what the key takes its identity from.
+        """
         if op.name != self._operator:
             self._kept.clear()
             self._operator = op.name
@@ -89,6 +92,7 @@ class Oracle:
             self._kept[key] = (make(), anchor)  # the anchor keeps the identity in the key alive
         return self._kept[key][0]
 
+    # -- how ----------------------------------------------------------------------------------------------------------
     def _answer(self, op: Operator[..., Any], found: Sample, directions: int) -> Answer:
         widened = self._widened(op, found)
         want = self._values(op, widened)

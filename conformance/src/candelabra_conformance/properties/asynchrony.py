@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from candelabra.dtypes import ALL, dtype
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.registry import Axis, device_property
+from candelabra_conformance.threads import in_threads
 from candelabra_conformance.transport import Array, to_device, to_host
 
 ROUNDS: Final = 20
@@ -119,26 +119,14 @@ def late_error(context: Context, d: dtype | None, layout: str) -> None:
 def threads(context: Context, d: dtype | None, layout: str) -> None:
     """Threads that allocate, compute and copy at once on one device do not disturb each other."""
     values = _whole(context)
-    problems: list[BaseException] = []
-    start = threading.Barrier(THREADS)
 
     def work(own: int) -> None:
-        try:
-            start.wait()
-            for turn in range(ROUNDS):
-                mine = values + values.dtype.type(own)
-                tensor = to_device(mine, context.instance)
-                total: Any = tensor + tensor
-                total.add_(tensor)
-                if not same(to_host(total), mine * values.dtype.type(3)):
-                    raise Failure(f"thread {own}, turn {turn}: other values come out")
-        except BaseException as error:
-            problems.append(error)
+        for turn in range(ROUNDS):
+            mine = values + values.dtype.type(own)
+            tensor = to_device(mine, context.instance)
+            total: Any = tensor + tensor
+            total.add_(tensor)
+            if not same(to_host(total), mine * values.dtype.type(3)):
+                raise Failure(f"thread {own}, turn {turn}: other values come out")
 
-    workers = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if problems:
-        raise problems[0]
+    in_threads(THREADS, work)

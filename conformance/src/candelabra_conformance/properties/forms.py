@@ -19,7 +19,7 @@ from candelabra_conformance.oracle import with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, some
 from candelabra_conformance.properties.effects import same, storage
 from candelabra_conformance.properties.gradients import (
-    _compare,
+    compare_gradients,
     cotangents,
     first_derivatives,
     has_gradient,
@@ -121,7 +121,7 @@ def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout:
         want = first_derivatives(op, widened, CONTIGUOUS, context.reference)
         size = max((float(np.max(np.abs(w), initial=0.0)) for w in want), default=0.0)
         spread = [np.full(w.shape, 4 * eps(d) * size) for w in want]
-        worst = max(worst or 0.0, _compare(found, layout, d, got, want, spread))
+        worst = max(worst or 0.0, compare_gradients(found, layout, d, got, want, spread))
     return worst
 
 

@@ -88,8 +88,8 @@ def _agreed(
     """The largest error, with the inputs moved in as many directions as it takes."""
     for directions in DIRECTIONS[:-1]:
         with contextlib.suppress(Failure):
-            return _compare(found, layout, d, got, *_wanted(context, op, found, derivatives, d, directions))
-    return _compare(found, layout, d, got, *_wanted(context, op, found, derivatives, d, DIRECTIONS[-1]))
+            return compare_gradients(found, layout, d, got, *_wanted(context, op, found, derivatives, d, directions))
+    return compare_gradients(found, layout, d, got, *_wanted(context, op, found, derivatives, d, DIRECTIONS[-1]))
 
 
 def _wanted(
@@ -110,13 +110,14 @@ def _wanted(
                 ]
         return want, spread
 
-    found_answer: tuple[tuple[Array, ...], list[Array]] = context.oracle._remembered(op, key, found, make)
+    found_answer: tuple[tuple[Array, ...], list[Array]] = context.oracle.remembered(op, key, found, make)
     return found_answer
 
 
-def _compare(
+def compare_gradients(
     found: Sample, layout: str, d: dtype, got: tuple[Array, ...], want: tuple[Array, ...], spread: list[Array]
 ) -> float:
+    """The largest error in ULP of gradients that may move by ``spread``; Failure where one lies farther off."""
     if len(got) != len(want):
         raise Failure(f"{len(got)} gradients, {len(want)} are due", found, layout)
     worst = 0.0

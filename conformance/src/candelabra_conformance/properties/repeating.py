@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Final
 
 from candelabra.dtypes import dtype
@@ -15,6 +14,7 @@ from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.registry import operator_property
 from candelabra_conformance.properties.value import results
 from candelabra_conformance.samples.sample import LARGE, Sample
+from candelabra_conformance.threads import in_threads
 from candelabra_conformance.transport import Array
 
 RUNS: Final = 4
@@ -44,22 +44,10 @@ def threads(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
     """Several threads that call the operator at once each get what one alone gets."""
     samples = context.laid_out(op, d, layout)
     alone = [results(context, op, found, layout) for found in samples]
-    problems: list[BaseException] = []
-    start = threading.Barrier(THREADS)
 
-    def work() -> None:
-        try:
-            start.wait()
-            for found, expected in zip(samples, alone, strict=True):
-                _agree(expected, results(context, op, found, layout), found, layout, "a thread beside others")
-        except BaseException as error:
-            problems.append(error)
+    def work(number: int) -> None:
+        for found, expected in zip(samples, alone, strict=True):
+            _agree(expected, results(context, op, found, layout), found, layout, "a thread beside others")
 
-    workers = [threading.Thread(target=work) for _ in range(THREADS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if problems:
-        raise problems[0]
+    in_threads(THREADS, work)
     return None

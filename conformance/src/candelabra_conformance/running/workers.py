@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from candelabra_conformance.model import CRASHED, TIMED_OUT, Case, Result
 from candelabra_conformance.running.setup import Setup, prepared
+from candelabra_conformance.threads import in_threads
 
 STARTING: Final = 120.0
 """Seconds that a worker may take to import and to open the device."""
@@ -120,34 +121,29 @@ def run_in_workers(
     """Run cases in ``jobs`` processes, an operator's together since they share what the oracle keeps."""
     chunks = _by_operator(cases)
     results: list[Result] = []
-    problems: list[BaseException] = []
     lock = threading.Lock()
 
-    def serve() -> None:
+    def serve(number: int) -> None:
         worker = Worker(work, timeout)
         try:
-            while not problems:
+            while True:
                 with lock:
                     chunk = chunks.popleft() if chunks else None
                 if chunk is None:
-                    break
+                    return
                 for case in chunk:
                     result = worker.run(case)
                     with lock:
                         results.append(result)
                         told(result)
-        except BaseException as error:
-            problems.append(error)
+        except BaseException:
+            with lock:
+                chunks.clear()  # the others end with what they are at
+            raise
         finally:
             worker.stop()
 
-    threads = [threading.Thread(target=serve, daemon=True) for _ in range(max(1, jobs))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if problems:
-        raise problems[0]
+    in_threads(max(1, jobs), serve)
     return results
 
 
