@@ -1,13 +1,33 @@
 """What every element becomes, as C: one table of expressions for all dialects, a module a family.
 
-An entry is ``operator: {kind: expression}``. The kind is a value type (``f32``), a group of them (``float``, ``signed``,
-``unsigned``, ``integer``, ``complex``), ``bool``, or ``number`` (all but complex and bool) or ``any``; the most special
-one that is there serves. In an expression ``{a}``, ``{b}`` … are the operands in the order of the record, ``{T}`` is the
-value type, ``{U}`` the unsigned integer of its size, and a parameter's own name in braces is a plain number.
+An entry is ``operator: {kind: expression}``. The kind is a dtype's name (``float16``), a value type (``f32``), a group
+of them (``float``, ``signed``, ``unsigned``, ``integer``, ``complex``), ``bool``, ``number`` (neither complex nor
+bool) or ``any``; the most special one that is there serves. Words in braces are filled in:
+
+================  =====================================================================================
+``{a}``, ``{b}``  the operands (tensors, or numbers beside them) in the order of the record
+``{T}``           the value type: ``f32`` for ``float16``, too; ``T``'s functions end in it: ``exp_{T}({a})``
+``{U}``           the unsigned integer of the value type's size
+``{R}``           the type of the parts of a complex value type
+``{W}``           the name of the value type in capitals: ``BITS_{W}``, ``C64``
+``{value}``       a plain parameter of the record that is a number (``float``, ``Number``), as a value
+================  =====================================================================================
+
+Plain parameters that choose (of type ``str``, ``bool``, ``int``, or None instead of a number) are for entries that are
+a function instead of a text. It has parameters of the same names, as many of them as it likes, and returns the text::
+
+    "gelu": {"float": lambda approximate: TANH if approximate == "tanh" else ERF}
+    "logit": {"float": lambda eps: PLAIN if eps is None else LIMITED}  # where LIMITED says {eps}
+
+An ``int`` parameter (``decimals``) is such a constant too: the kernel is compiled anew for each value of it.
+
+An expression may say ``BAD(condition)``, followed by a comma, where values have to be refused: ``(BAD({b} == 0), {a} /
+{b})``. What is raised then stands in :mod:`candelabra_clike.kernels.refusals`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -15,7 +35,8 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
 
 from candelabra_clike.types import CTYPES
 
-Entry = dict[str, str]
+Expression = str | Callable[..., str]
+Entry = Mapping[str, Expression]
 
 
 def _joined() -> dict[str, Entry]:
@@ -34,19 +55,24 @@ def kinds(d: dtype) -> tuple[str, ...]:
     if d.category == BOOL:
         return ("bool", "any")
     if d.category == COMPLEX:
-        return (value, "complex", "any")
+        return (d.name, value, "complex", "any")
     if d.category == FLOATING:
-        return (value, "float", "number", "any")
-    return (value, "signed" if d.is_signed else "unsigned", "integer", "number", "any")
+        return (d.name, value, "float", "number", "any")
+    return (d.name, value, "signed" if d.is_signed else "unsigned", "integer", "number", "any")
 
 
-def expression_for(entry: Entry, d: dtype) -> str | None:
-    """The expression of an entry for a dtype, with the types filled in; None where there is none."""
-    text = next((entry[kind] for kind in kinds(d) if kind in entry), None)
-    if text is None:
-        return None
+def expression_for(entry: Entry, d: dtype) -> Expression | None:
+    """The expression of an entry for a dtype; None where there is none."""
+    return next((entry[kind] for kind in kinds(d) if kind in entry), None)
+
+
+def typed(expression: str, d: dtype) -> str:
+    """An expression with its types filled in."""
     value = CTYPES[d].value
-    return text.replace("{T}", value).replace("{U}", "u" + value[1:])
+    words = {"{T}": value, "{U}": "u" + value[1:], "{W}": value.upper(), "{R}": CTYPES[d.to_real()].value}
+    for word, meaning in words.items():
+        expression = expression.replace(word, meaning)
+    return expression
 
 
 EXPRESSIONS: dict[str, Entry] = _joined()

@@ -1,4 +1,8 @@
-"""Every pointwise operator for which there is an expression: functional and in-place, in each dtype that it has one for."""
+"""Every pointwise operator that has an expression: functional and in-place, in the dtypes that it has one for.
+
+A call's *form* is what is decided once: which operands are arrays and which are numbers, and the values of parameters
+that choose. Each form is a loop nest of its own, found in a dictionary at every further call.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,21 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, int64
+from candelabra.dtypes import bool_, dtype, int64
+from candelabra.operator.promotion import boolean
 from candelabra.operator.record import OPERATORS, Operator
-from candelabra.operator.schema import INDEX, MASK, OPERAND, TENSOR
+from candelabra.operator.schema import INDEX, MASK, OPERAND, PLAIN, TENSOR, Parameter
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.expressions import EXPRESSIONS, Entry, expression_for
+from candelabra_clike.expressions import EXPRESSIONS, Entry, Expression, expression_for, typed
+from candelabra_clike.numbers import converter, number_types, number_word
 from candelabra_clike.templates.elementwise import NAMES, Elementwise
-from candelabra_clike.types import CTYPES
 
+Kernel = Callable[..., Any]
 FIXED = {MASK: bool_, INDEX: int64}
 """The dtype of parameters that do not take part in promotion."""
+NUMBERS = ("float", "float | None", "Number", "Number | None")
+"""Annotations of plain parameters that are arguments of the kernel; others are constants in its text."""
 
 
 class Pointwise:
@@ -28,92 +36,112 @@ class Pointwise:
         self.inplace = inplace
         self.for_dtype = lru_cache(None)(self._for_dtype)
 
-    def _for_dtype(self, d: dtype) -> Callable[..., Any] | None:
+    def _for_dtype(self, d: dtype) -> Kernel | None:
         expression = expression_for(self.entry, d)
         if expression is None:
             return None
         output = d if self.inplace else self.record.results[0](d)
-        return sorting_kernel(self.record, expression, d, output, self.inplace)
+        return Forms(self.record, expression, d, output, self.inplace).kernel()
 
     def __call__(self, *args: Any) -> Any:
-        d = next(a.dtype for a, p in zip(args, self.record.schema.parameters) if p.kind not in FIXED and is_array(a))
+        """The kernel of whatever dtype the arguments have. ``TypeError`` where there is none."""
+        d = next(
+            a.dtype
+            for a, p in zip(args, self.record.schema.parameters, strict=True)
+            if p.kind not in FIXED and type(a) is StridedArray
+        )
         kernel = self.for_dtype(d)
         if kernel is None:
-            raise TypeError(f"{self.record.name}: no expression for {d}")
+            raise TypeError(f"{self.record.name}: there is no expression for {d}")
         return kernel(*args)
 
 
-def is_array(value: object) -> bool:
-    """Whether an argument is an array, not a number."""
-    return type(value) is StridedArray
+class Forms:
+    """The forms of an operator in one dtype."""
+
+    def __init__(
+        self, record: Operator[..., Any], expression: Expression, d: dtype, output: dtype, inplace: bool
+    ) -> None:
+        self.record = record
+        self.expression = expression
+        self.dtype = d
+        self.output = output
+        self.inplace = inplace
+        self.parameters = record.schema.parameters
+
+    def kernel(self) -> Kernel:
+        """The function that serves all calls."""
+        if all(p.kind in (TENSOR, *FIXED) for p in self.parameters):
+            return self.form((True,) * len(self.parameters))
+        forms: dict[tuple[Any, ...], Kernel] = {}
+        tokens = [self._token(p) for p in self.parameters]
+
+        def kernel(*args: Any) -> Any:
+            key = tuple([token(a) for token, a in zip(tokens, args)])
+            form = forms.get(key)
+            if form is None:
+                form = forms[key] = self.form(key)
+            return form(*args)
+
+        return kernel
+
+    def _token(self, p: Parameter) -> Callable[[Any], Any]:
+        """What of an argument decides about the form."""
+        if p.kind == OPERAND:
+            return lambda value: type(value) is StridedArray
+        if p.kind == PLAIN and p.annotation not in NUMBERS:
+            return lambda value: value
+        return lambda value: value is not None
+
+    def form(self, key: tuple[Any, ...]) -> Kernel:
+        """The function for calls with these tokens."""
+        inputs: list[dtype] = []
+        numbers: list[str] = []
+        words: dict[str, str | None] = {}
+        constants: dict[str, Any] = {}
+        arrays: list[int] = []
+        converted: list[tuple[int, Callable[[Any], tuple[Any, ...]]]] = []
+        letters = iter(NAMES)
+        for place, (p, token) in enumerate(zip(self.parameters, key, strict=True)):
+            d = FIXED.get(p.kind, self.dtype)
+            name = p.name if p.kind == PLAIN else next(letters)
+            if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and token):
+                words[name] = placeholder(NAMES[len(inputs)])
+                inputs.append(d)
+                arrays.append(place)
+            elif p.kind == PLAIN and p.annotation not in NUMBERS:
+                constants[name] = token
+            elif token or p.kind == OPERAND:
+                words[name] = number_word(d, len(numbers), self.record.results[0] is boolean)
+                numbers.extend(number_types(d))
+                converted.append((place, converter(d)))
+            else:
+                constants[name] = None
+        text = typed(self._text(constants), self.dtype).format(**words)
+        nest = Elementwise(self._name(key), text, inputs, self.output, numbers)
+        into = self.inplace
+
+        def form(*args: Any) -> Any:
+            values = [n for place, convert in converted for n in convert(args[place])]
+            return nest(*[args[place] for place in arrays], numbers=values, out=args[0] if into else None)
+
+        return form
+
+    def _text(self, constants: dict[str, Any]) -> str:
+        if isinstance(self.expression, str):
+            return self.expression
+        code = self.expression.__code__
+        wanted = code.co_varnames[: code.co_argcount]
+        return self.expression(**{name: constants.get(name, placeholder(name)) for name in wanted})
+
+    def _name(self, key: tuple[Any, ...]) -> str:
+        marks = "".join("an"[not k] for k, p in zip(key, self.parameters, strict=True) if p.kind == OPERAND)
+        return f"{self.record.name}_{self.dtype.name}" + (f"_{marks}" if "n" in marks else "")
 
 
-def sorting_kernel(
-    record: Operator[..., Any], expression: str, d: dtype, output: dtype, inplace: bool
-) -> Callable[..., Any]:
-    """The function of an expression: it sorts arrays from numbers, and has one loop nest for each way they can mix."""
-    kinds = [FIXED.get(p.kind, d) for p in record.schema.parameters if p.kind in (TENSOR, OPERAND, *FIXED)]
-    name = f"{record.name}_{d.name}"
-    nests: dict[tuple[bool, ...], Elementwise] = {}
-
-    def kernel(*args: Any) -> Any:
-        mix = tuple([type(a) is StridedArray for a in args])
-        nest = nests.get(mix)
-        if nest is None:
-            nest = nests[mix] = _nest(name, expression, kinds, mix, output)
-        arrays = [a for a in args if type(a) is StridedArray]
-        numbers = [n for a, k in zip(args, kinds) if type(a) is not StridedArray for n in as_numbers(a, k)]
-        return nest(*arrays, numbers=numbers, out=args[0] if inplace else None)
-
-    return kernel
-
-
-def _nest(name: str, expression: str, kinds: list[dtype], mix: tuple[bool, ...], output: dtype) -> Elementwise:
-    inputs: list[dtype] = []
-    numbers: list[str] = []
-    words: dict[str, str] = {}
-    for letter, array, d in zip(NAMES, mix, kinds, strict=False):
-        if array:
-            words[letter] = "{%s}" % NAMES[len(inputs)]
-            inputs.append(d)
-        else:
-            words[letter] = number_word(d, len(numbers))
-            numbers.extend(number_types(d))
-    mark = "" if all(mix) else "_" + "".join("an"[not array] for array in mix)
-    return Elementwise(name + mark, expression.format(**words), inputs, output, numbers)
-
-
-def number_types(d: dtype) -> tuple[str, ...]:
-    """The types of the kernel arguments in which a Python number arrives beside arrays of a dtype."""
-    value = CTYPES[d].value
-    if d.category == COMPLEX:
-        part = "f32" if value == "c64" else "f64"
-        return (part, part)
-    if d.category == FLOATING:
-        return (value,)
-    return (("i" if d.is_signed else "u") + ("64" if d.itemsize == 8 else "32"),)
-
-
-def number_word(d: dtype, first: int) -> str:
-    """The expression of that number as a value; ``first`` is the place of its first part among the numbers."""
-    value = CTYPES[d].value
-    if d.category == COMPLEX:
-        return f"{value.upper()}(s{first}, s{first + 1})"
-    return f"(({value})s{first})"
-
-
-def as_numbers(value: Any, d: dtype) -> tuple[Any, ...]:
-    """A Python number as the arguments that :func:`number_types` names. Integers wrap, as in the reference."""
-    if d.category == COMPLEX:
-        value = complex(value)
-        return (value.real, value.imag)
-    if d.category == FLOATING:
-        return (float(value),)
-    if d.category == BOOL:
-        return (int(bool(value)),)
-    bits = 8 * d.itemsize
-    wrapped = int(value) & ((1 << bits) - 1)
-    return (wrapped - (1 << bits) if d.is_signed and wrapped >> (bits - 1) else wrapped,)
+def placeholder(name: str) -> str:
+    """The name in braces."""
+    return "{" + name + "}"
 
 
 def _table() -> dict[str, Pointwise]:
