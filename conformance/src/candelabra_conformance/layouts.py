@@ -68,10 +68,6 @@ PLACE: Final[dict[str, Callable[[Array, Any], Tensor]]] = {
     BROADCAST: _broadcast,
     ALIASED: _contiguous,
 }
-USES: Final[dict[str, str]] = {
-    TRANSPOSED: "transpose", OFFSET: "basic_index", STEP: "basic_index", BROADCAST: "expand",
-}  # fmt: skip
-"""The operator that each layout is made with: what it lacks, the layout lacks too."""
 MEMORY: Final = tuple(PLACE)
 """All layouts of memory, the plain one first."""
 

@@ -9,11 +9,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-import candelabra as cd
 from candelabra.dispatch import fallback as falling_back
 from candelabra.dispatch.explain import explain_key
 from candelabra.dispatch.layers import Layer
-from candelabra.dtypes import BY_NAME, dtype
+from candelabra.dtypes import BY_NAME
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
 from candelabra.operator.record import OPERATORS, Operator
 
@@ -219,13 +218,3 @@ def _resumed(layer: Layer, next: Callable[..., Any], args: tuple[Any, ...]) -> A
     """Go on below the layer with the layer on again, so that it sees the operators of a composite's body too."""
     with layer:
         return next(*args)
-
-
-def main_dtype(context: Context, op: Operator[..., Any]) -> dtype | None:
-    """The dtype that stands for an operator where one must."""
-    return next(iter(context.main_dtypes(op)), None)
-
-
-def subject_device(name: str) -> cd.device:
-    """The device of that name, with its index."""
-    return cd.device(name if ":" in name else f"{name}:0")

@@ -22,8 +22,6 @@ class Axis(NamedTuple):
     level: int
 
 
-Check = Callable[[Context, Operator[..., Any], dtype, str], float | None]
-DeviceCheck = Callable[[Context, dtype, str], float | None]
 Axes = Callable[[Context, Operator[..., Any]], Iterator[Axis]]
 DeviceAxes = Callable[[Context], Iterator[Axis]]
 F = TypeVar("F", bound=Callable[..., Any])
