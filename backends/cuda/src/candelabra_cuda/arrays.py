@@ -1,0 +1,83 @@
+"""Our arrays as CuPy's and back, over the same memory: what CuPy and its libraries do better is done by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+
+import ml_dtypes
+import numpy as np
+from candelabra.dtypes import ALL, dtype
+from candelabra_clike import StridedArray
+
+from candelabra_cuda.memory import DeviceMemory
+
+if TYPE_CHECKING:
+    from candelabra_cuda.engine import CudaEngine
+
+TO_NUMPY: Final[dict[dtype, np.dtype[Any]]] = {
+    d: np.dtype(ml_dtypes.bfloat16 if d.name == "bfloat16" else d.name) for d in ALL
+}
+FROM_NUMPY: Final = {n: d for d, n in TO_NUMPY.items()}
+
+
+def to_cupy(array: StridedArray) -> Any:
+    """A ``cupy.ndarray`` over the memory of an array."""
+    engine: Any = array.engine
+    size = array.dtype.itemsize
+    pointer = array.buffer.owner + array.offset * size
+    return engine.cupy.ndarray(
+        array.shape, TO_NUMPY[array.dtype], pointer, tuple(step * size for step in array.strides)
+    )
+
+
+def from_cupy(array: Any, engine: CudaEngine) -> StridedArray:
+    """An array over the memory of a ``cupy.ndarray``."""
+    if any(step < 0 for step in array.strides):
+        array = array.copy()
+    strides = tuple(step // array.itemsize for step in array.strides)
+    whole = StridedArray(
+        engine, DeviceMemory(array.data), array.shape, strides, 0, FROM_NUMPY[array.dtype], array.size, False
+    )
+    return whole.restrided(array.shape, strides, 0)
+
+
+def over_cupy(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel on CuPy's arrays as one on ours."""
+
+    @wraps(kernel)
+    def converted(*args: Any) -> Any:
+        engine = _engine_of(args)
+        engine.enter()
+        result = kernel(*[_given(argument) for argument in args])
+        return _taken(result, engine)
+
+    return converted
+
+
+def _given(value: Any) -> Any:
+    if type(value) is StridedArray:
+        return to_cupy(value)
+    if type(value) in (list, tuple) and any(type(part) is StridedArray for part in value):
+        return type(value)(_given(part) for part in value)
+    return value
+
+
+def _taken(value: Any, engine: CudaEngine) -> Any:
+    if isinstance(value, engine.cupy.ndarray):
+        return from_cupy(value, engine)
+    if isinstance(value, tuple):
+        return tuple(_taken(part, engine) for part in value)
+    return value
+
+
+def _engine_of(args: Any) -> Any:
+    for value in args:
+        if type(value) is StridedArray:
+            return value.engine
+        if type(value) in (list, tuple):
+            found = _engine_of(value)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,106 @@
+"""CUDA as a device type."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from candelabra.backend import Capabilities, DeviceInfo, Kernel, declared
+from candelabra.dtypes import ALL
+from candelabra_clike import CLikeBackend, StridedArray
+
+from candelabra_cuda.discovery import Found, find, load
+from candelabra_cuda.engine import CudaEngine
+from candelabra_cuda.streams import Stream
+
+
+class CudaBackend(CLikeBackend):
+    """Payloads are strided arrays over CuPy's memory; work is queued on CUDA streams."""
+
+    name = "cuda"
+    capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), asynchronous=True, dlpack=2)
+
+    def __init__(self, cupy: Any = None) -> None:
+        self._cupy = cupy
+        self._lock: Final = threading.Lock()
+        self._engines: Final[dict[int, CudaEngine]] = {}
+        self._found: list[Found] | None = None
+
+    @property
+    def cupy(self) -> Any:
+        """CuPy, imported at the first use of a device."""
+        if self._cupy is None:
+            self._cupy = load()
+        return self._cupy
+
+    def devices(self) -> Sequence[DeviceInfo]:
+        return [DeviceInfo(found.name, found.facts) for found in self._devices()]
+
+    def _devices(self) -> list[Found]:
+        if self._found is None:
+            with self._lock:
+                if self._found is None:
+                    self._found = find(self.cupy)
+        return self._found
+
+    def engine(self, index: int) -> CudaEngine:
+        try:
+            return self._engines[index]
+        except KeyError:
+            pass
+        found = self._devices()
+        with self._lock:
+            if index not in self._engines:
+                self._engines[index] = CudaEngine(self.cupy, found[index].index, len(found) > 1)
+            return self._engines[index]
+
+    def kernels(self) -> Mapping[str, Kernel]:
+        from candelabra_cuda.kernels import table
+
+        return declared(table(super().kernels()))
+
+    def transfer(self, payload: StridedArray, source: int, destination: int) -> StridedArray:
+        from candelabra_clike.kernels.copying import dense
+
+        packed = dense(payload)
+        origin, engine = self.engine(source), self.engine(destination)
+        made = engine.empty(payload.shape, payload.dtype)
+        nbytes = packed.size * packed.dtype.itemsize
+        start = packed.buffer + packed.offset * packed.dtype.itemsize
+        event = origin.stream().record()
+        stream = engine.stream()
+        stream.wait_event(event)
+        if nbytes:
+            engine.runtime.memcpyPeerAsync(made.buffer, destination, start, source, nbytes, stream.ptr)
+        # The source's memory must not be used again before the copy is done, and its stream does not know of it.
+        done = stream.record()
+        origin.stream().wait_event(done)
+        return made
+
+    def stream(self, index: int) -> Stream:
+        return Stream(self.engine(index), self.cupy.cuda.Stream(non_blocking=True))
+
+    def current_stream(self, index: int) -> Stream:
+        """The calling thread's current stream."""
+        engine = self.engine(index)
+        return Stream(engine, engine.stream())
+
+    def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
+        return self.engine(index).pool.statistics(release)
+
+    def to_dlpack(self, payload: StridedArray, index: int, **options: Any) -> Any:
+        from candelabra_cuda.arrays import to_cupy
+
+        return to_cupy(payload).__dlpack__(**options)
+
+    def from_dlpack(self, source: Any, index: int, copy: bool | None) -> StridedArray | None:
+        from candelabra_cuda.arrays import from_cupy
+
+        kind, number = source.__dlpack_device__()
+        if (int(kind), int(number)) != (self.capabilities.dlpack, index):
+            return None
+        engine = self.engine(index)
+        engine.enter()
+        array = self.cupy.from_dlpack(source)
+        return from_cupy(array.copy() if copy else array, engine)

@@ -1,0 +1,73 @@
+"""Which CUDA devices there are, and if there are none, why not and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from candelabra.errors import DeviceUnavailable
+
+INSTALL = "pip install 'candelabra[cuda]' for CUDA 13, 'candelabra[cuda12]' for CUDA 12"
+
+
+class Found(NamedTuple):
+    """A device: its number at the driver, its name, and what ``candelabra devices`` says of it."""
+
+    index: int
+    name: str
+    facts: Mapping[str, str]
+
+
+def load() -> Any:
+    """CuPy. Raises ``DeviceUnavailable`` where it is not installed or cannot be loaded."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceUnavailable(f"CuPy cannot be imported ({error}): {INSTALL}") from error
+    return cupy
+
+
+def find(cupy: Any) -> list[Found]:
+    """Every device that the driver shows. Raises ``DeviceUnavailable`` with the reason where there is none."""
+    runtime = cupy.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        raise DeviceUnavailable(_reason(runtime, error)) from error
+    if not count:
+        raise DeviceUnavailable("the NVIDIA driver shows no device: is CUDA_VISIBLE_DEVICES set to none of them?")
+    return [_found(runtime, index) for index in range(count)]
+
+
+def _reason(runtime: Any, error: Exception) -> str:
+    driver = runtime.driverGetVersion()
+    if not driver:
+        return f"no NVIDIA driver was found (libcuda.so.1): install it, then run nvidia-smi ({error})"
+    built = runtime.runtimeGetVersion()
+    if driver < built:
+        return (
+            f"the NVIDIA driver is too old: it serves CUDA {version(driver)}, the installed CuPy needs "
+            f"{version(built)}. Update the driver, or {INSTALL}"
+        )
+    return f"the NVIDIA driver (CUDA {version(driver)}) shows no device: {error}"
+
+
+def version(number: int) -> str:
+    """13020 as ``13.2``."""
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _found(runtime: Any, index: int) -> Found:
+    properties = runtime.getDeviceProperties(index)
+    name = properties["name"]
+    return Found(
+        index,
+        name.decode() if isinstance(name, bytes) else name,
+        {
+            "compute": f"{properties['major']}.{properties['minor']}",
+            "memory": f"{properties['totalGlobalMem'] / 2**30:.1f} GiB",
+            "multiprocessors": str(properties["multiProcessorCount"]),
+            "driver": version(runtime.driverGetVersion()),
+            "runtime": version(runtime.runtimeGetVersion()),
+        },
+    )

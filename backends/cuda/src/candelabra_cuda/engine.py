@@ -1,0 +1,132 @@
+"""One CUDA device: its memory, its current stream and its compiled kernels."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Final
+
+import numpy as np
+from candelabra_clike import CUDA, Engine, Launch, Source, Traits
+from candelabra_clike.faults import Faults
+
+from candelabra_cuda.launching import Kernel
+from candelabra_cuda.memory import DeviceMemory, Pool, Staging
+
+
+class CudaEngine(Engine):
+    """A device of the CUDA driver. ``cupy`` is the module: what stands for it in tests is another."""
+
+    dialect = CUDA
+
+    def __init__(self, cupy: Any, index: int, several: bool) -> None:
+        self.cupy: Final = cupy
+        self.runtime: Final = cupy.cuda.runtime
+        self.driver: Final = cupy.cuda.driver
+        self.index = index
+        self.blocking = os.environ.get("CANDELABRA_BLOCKING", "") not in ("", "0")
+        self._several: Final = several
+        self._current_stream: Final = cupy.cuda.get_current_stream
+        properties = self.runtime.getDeviceProperties(index)
+        self.capability: Final = f"{properties['major']}{properties['minor']}"
+        self.traits = Traits(
+            serial=False,
+            compute_units=properties["multiProcessorCount"],
+            group=properties["maxThreadsPerBlock"],
+            local_memory=properties["sharedMemPerBlock"],
+            memory=properties["totalGlobalMem"],
+            largest=properties["totalGlobalMem"],
+        )
+        self.pool: Final = Pool(cupy, f"cuda:{index}")
+        self.faults = Faults(self)
+        self._staging: Final = Staging(cupy)
+        self._kernels: Final[dict[Source, Launch]] = {}
+        self._lock: Final = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"cuda:{self.index}"
+
+    # -- order --------------------------------------------------------------------------------------------------------
+    def enter(self) -> int:
+        """Make this the thread's device; the address of its current stream."""
+        if self._several:
+            self.runtime.setDevice(self.index)
+        pointer: int = self._current_stream().ptr
+        return pointer
+
+    def stream(self) -> Any:
+        """CuPy's object of the thread's current stream on this device."""
+        self.enter()
+        return self._current_stream()
+
+    def synchronize(self) -> None:
+        self.enter()
+        self.wait_for(None)
+
+    def wait_for(self, name: str | None) -> None:
+        """Wait for the device. A device's errors come late: ``name`` is that of the one kernel it can be, if known."""
+        try:
+            self.runtime.deviceSynchronize()
+        except self.runtime.CUDARuntimeError as error:
+            blame = (
+                f"{name!r} failed"
+                if name
+                else "work queued before failed (CANDELABRA_BLOCKING=1 in the environment says which operator)"
+            )
+            raise RuntimeError(f"{self}: {blame}: {error}") from error
+
+    # -- libraries ----------------------------------------------------------------------------------------------------
+    @property
+    def cublas(self) -> Any:
+        """CuPy's binding of cuBLAS, loaded at the first product of matrices."""
+        from cupy_backends.cuda.libs import cublas
+
+        return cublas
+
+    def blas_handle(self) -> int:
+        """cuBLAS's handle of this thread and device; it works on the current stream."""
+        handle: int = self.cupy.cuda.device.get_cublas_handle()
+        return handle
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+    def allocate(self, nbytes: int) -> DeviceMemory:
+        self.enter()
+        return self.pool.allocate(nbytes)
+
+    def read(self, buffer: DeviceMemory, offset: int, nbytes: int) -> memoryview:
+        data = np.empty(nbytes, np.uint8)
+        if nbytes:
+            stream = self.stream()
+            self.runtime.memcpyAsync(
+                data.ctypes.data, buffer + offset, nbytes, self.runtime.memcpyDeviceToHost, stream.ptr
+            )
+            try:
+                stream.synchronize()
+            except self.runtime.CUDARuntimeError:
+                self.wait_for(None)
+                raise
+        return memoryview(data)
+
+    def write(self, buffer: DeviceMemory, offset: int, data: memoryview) -> None:
+        self._staging.write(buffer + offset, data, self.stream())
+
+    def copy(self, destination: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int) -> None:
+        self.runtime.memcpyAsync(
+            destination + to, source + start, nbytes, self.runtime.memcpyDeviceToDevice, self.enter()
+        )
+
+    # -- kernels ------------------------------------------------------------------------------------------------------
+    def compile(self, source: Source) -> Launch:
+        with self._lock:
+            found = self._kernels.get(source)
+            if found is None:
+                found = self._kernels[source] = self._loaded(source)
+            return found
+
+    def _loaded(self, source: Source) -> Kernel:
+        from candelabra_cuda.compiling import compile_program, options
+
+        code = compile_program(source.name, source.program(CUDA), options(source, self.capability))
+        self.enter()
+        module = self.driver.moduleLoadData(code)
+        return Kernel(self, source, self.driver.moduleGetFunction(module, source.name), module)

@@ -1,0 +1,88 @@
+"""Memory of a CUDA device: CuPy's stream-ordered pool, and host memory that copies may run from on their own."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from typing import Any, Final
+
+from candelabra.errors import OutOfMemoryError
+
+PINNED_LIMIT: Final = 64 * 2**20
+"""Larger copies to the device wait instead of being staged: pinned memory is taken from everybody."""
+
+
+class DeviceMemory(int):
+    """An address on the device. As a number it is a kernel's argument as it is; ``owner`` keeps the memory."""
+
+    owner: Any
+
+    def __new__(cls, owner: Any) -> DeviceMemory:
+        made = super().__new__(cls, owner.ptr)
+        made.owner = owner
+        return made
+
+    __hash__ = int.__hash__
+
+
+class Pool:
+    """The memory of one device."""
+
+    def __init__(self, cupy: Any, place: str) -> None:
+        self._pool: Final = cupy.cuda.MemoryPool()
+        self._exhausted: Final = cupy.cuda.memory.OutOfMemoryError
+        self._place: Final = place
+        self.peak = 0
+
+    def allocate(self, nbytes: int) -> DeviceMemory:
+        """Memory for work on the current stream. CuPy gives its unused memory back before it gives up."""
+        try:
+            made = DeviceMemory(self._pool.malloc(nbytes))
+        except self._exhausted as error:
+            raise OutOfMemoryError(
+                f"{self._place} is out of memory: tried to allocate {nbytes} bytes, {self._pool.used_bytes()} are in "
+                f"use and {self._pool.free_bytes()} are kept unused; {self._place.split(':')[0]}.empty_cache() gives "
+                "those back"
+            ) from error
+        used = self._pool.used_bytes()
+        if used > self.peak:
+            self.peak = used
+        return made
+
+    def statistics(self, release: bool) -> dict[str, int]:
+        """As the contract's ``memory``."""
+        if release:
+            self._pool.free_all_blocks()
+        return {"allocated": self._pool.used_bytes(), "reserved": self._pool.total_bytes(), "peak": self.peak}
+
+
+class Staging:
+    """Pinned memory of copies that are still running; it is given back when their event is done."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cuda: Final = cupy.cuda
+        self._running: Final[deque[tuple[Any, Any]]] = deque()
+
+    def write(self, to: int, data: memoryview, stream: Any) -> None:
+        """Put bytes at an address, in the order of the stream. ``data`` may change after the call."""
+        runtime = self._cuda.runtime
+        size = data.nbytes
+        if size > PINNED_LIMIT:
+            stream.synchronize()
+            runtime.memcpy(to, address(data), size, runtime.memcpyHostToDevice)
+            return
+        while self._running and self._running[0][0].done:
+            self._running.popleft()
+        pinned = self._cuda.alloc_pinned_memory(size)
+        ctypes.memmove(pinned.ptr, address(data), size)
+        runtime.memcpyAsync(to, pinned.ptr, size, runtime.memcpyHostToDevice, stream.ptr)
+        event = self._cuda.Event(disable_timing=True)
+        event.record(stream)
+        self._running.append((event, pinned))
+
+
+def address(data: Any) -> int:
+    """Where a buffer of the host lies, writable or not."""
+    import numpy as np
+
+    return int(np.frombuffer(data, np.uint8).ctypes.data)
