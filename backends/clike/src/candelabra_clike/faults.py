@@ -1,23 +1,58 @@
 """What kernels find wrong in values: indices out of bounds, found on the device and raised on the host.
 
-A kernel cannot raise. It writes its first complaint into a small buffer of the device (``complain`` in the library),
+A kernel cannot raise. It writes the first complaint into a small buffer of the device (``complain`` in the library),
 and whoever next waits for the device reads it there: only then, and only if a kernel that can complain has run since.
+
+A complaint says which index was wrong, of which dim. Of many wrong ones a kernel finds any, while the words that are
+due name the lowest, or else the highest: so the last launches' index arrays are kept, and looked at again.
 """
 
 from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from candelabra_clike.array import StridedArray
     from candelabra_clike.engine import Engine
 
 FORMAT: Final = "<qqqq"
-"""Number of the complaint (0: none), and three integers that say more, as the library's ``complain`` writes them."""
-Words = Callable[[int, int, int], Exception]
-"""Makes the error of a complaint from its three integers."""
+"""Number of the complaint (0: none), value, dim and size, as the library's ``complain`` writes them."""
+KEPT: Final = 64
+"""So many launches' index arrays are kept at most, of no more than :data:`LONGEST` elements."""
+LONGEST: Final = 1 << 17
+TICKET: Final = (1 << 24) - 1
+"""The low bits of a complaint's number tell the launch, those above the words."""
+
+
+@dataclass(frozen=True)
+class OutOfBounds:
+    """What is raised for an operator's wrong index. ``text`` has the places ``{index}``, ``{dim}`` and ``{size}``.
+
+    ``wraps``: negative indices count back from the end.
+    """
+
+    operator: str
+    error: type[Exception]
+    text: str
+    wraps: bool = False
+
+    def of(self, value: int, dim: int, size: int, place: str = "") -> Exception:
+        """The error; ``place`` is the device that found it too late to say so at the call."""
+        text = self.text.format(index=value, dim=dim, size=size)
+        return self.error(f"{place}: {self.operator!r} failed: {text}" if place else text)
+
+
+class Indexed(NamedTuple):
+    """An index array, and the dim that it points into."""
+
+    array: StridedArray
+    dim: int
+    size: int
 
 
 class Faults:
@@ -26,30 +61,43 @@ class Faults:
     def __init__(self, engine: Engine) -> None:
         self._engine: Final = engine
         self._lock: Final = threading.Lock()
-        self._words: Final[dict[int, Words]] = {}
-        self._numbers: Final[dict[Words, int]] = {}
+        self._words: Final[dict[OutOfBounds, int]] = {}
+        self._kept: Final[dict[int, Sequence[Indexed]]] = {}
+        self._tickets: Final = count()
         self._buffer: Any = None
         self.possible = False
         """Whether a kernel that can complain has been launched since the last look."""
 
-    def buffer(self) -> Any:
-        """What a kernel that can complain is given; from then on the next synchronisation looks into it."""
-        if self._buffer is None:
-            with self._lock:
-                if self._buffer is None:
-                    size = struct.calcsize(FORMAT)
-                    made = self._engine.allocate(size)
-                    self._engine.write(made, 0, memoryview(bytes(size)))
-                    self._buffer = made
-        self.possible = True
-        return self._buffer
+    def expect(self, words: OutOfBounds, indices: Sequence[Indexed]) -> tuple[Any, int]:
+        """The buffer and the number that a kernel complains with, if one of ``indices`` is out of bounds.
 
-    def number(self, words: Words) -> int:
-        """The number under which kernels report a complaint with these words."""
+        The next synchronisation looks into the buffer.
+        """
+        number = self._words.get(words) or self._number(words)
+        ticket = next(self._tickets) & TICKET
+        kept = self._kept
+        if len(kept) >= KEPT:
+            with self._lock:
+                for old in list(kept)[: len(kept) - KEPT + 1]:
+                    kept.pop(old, None)
+        if all(index.array.size <= LONGEST for index in indices):
+            kept[ticket] = indices
+        buffer = self._buffer if self._buffer is not None else self._made()
+        self.possible = True
+        return buffer, number << 24 | ticket
+
+    def _number(self, words: OutOfBounds) -> int:
         with self._lock:
-            found = self._numbers.setdefault(words, len(self._numbers) + 1)
-            self._words[found] = words
-            return found
+            return self._words.setdefault(words, len(self._words) + 1)
+
+    def _made(self) -> Any:
+        with self._lock:
+            if self._buffer is None:
+                size = struct.calcsize(FORMAT)
+                made = self._engine.allocate(size)
+                self._engine.write(made, 0, memoryview(bytes(size)))
+                self._buffer = made
+            return self._buffer
 
     def check(self) -> None:
         """Raise the first complaint since the last look, if there is one. The queue has to be done."""
@@ -59,7 +107,29 @@ class Faults:
             self.possible = False
             size = struct.calcsize(FORMAT)
             number, *facts = struct.unpack(FORMAT, self._engine.read(self._buffer, 0, size))
+            kept = self._kept.get(number & TICKET, ())
+            self._kept.clear()
             if not number:
                 return
             self._engine.write(self._buffer, 0, memoryview(bytes(size)))
-        raise self._words[number](*facts)
+            words = next(w for w, n in self._words.items() if n == number >> 24)
+        value, dim, extent = worst(kept, words.wraps) or facts
+        raise words.of(value, dim, extent, repr(self._engine))
+
+
+def worst(indices: Sequence[Indexed], wraps: bool) -> tuple[int, int, int] | None:
+    """The lowest index of the first array that is out of bounds, or else its highest, with dim and size.
+
+    None where nothing is wrong (any more).
+    """
+    from candelabra_clike.kernels.copying import dense
+
+    for array, dim, size in indices:
+        if not array.size:
+            continue
+        flat = dense(array)
+        values = memoryview(flat.engine.read(flat.buffer, flat.offset * 8, flat.size * 8)).cast("B").cast("q")
+        for value in (min(values), max(values)):
+            if not (-size if wraps else 0) <= value < size:
+                return value, dim, size
+    return None

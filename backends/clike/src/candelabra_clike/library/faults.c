@@ -1,9 +1,9 @@
 /* Complaints, see faults.py: the first one since the host's last look is kept. */
 
-FUNCTION void complain(GLOBAL i64* faults, u32 number, i64 first, i64 second, i64 third) {
+FUNCTION void complain(GLOBAL i64* faults, u32 number, i64 index, i64 dim, i64 size) {
     if (CLAIM(faults, 0, number) == 0) {
-        faults[1] = first;
-        faults[2] = second;
-        faults[3] = third;
+        faults[1] = index;
+        faults[2] = dim;
+        faults[3] = size;
     }
 }
