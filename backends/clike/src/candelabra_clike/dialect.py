@@ -19,6 +19,10 @@ is one more :class:`Dialect`.
 ``CLAIM(address, old, new)``              atomic compare and swap of a ``GLOBAL u32``, returns what was there
 ``ATOMIC_ADD_U32(address, value)``        atomic addition to a ``GLOBAL u32``, returns what was there
 ``UNROLL``                                before a loop whose trips are constant
+``f32x8`` … ``u64x8``                     eight at once, in the forms for ``serial`` devices: not all dialects have them
+``EIGHT(f32, p)``                         eight in the device's memory from a place on, aligned as one of them is
+``PUT_EIGHT(f32, p, v)``                  eight written there
+``AS_F32X8(v)``, ``BITS_F32X8(v)``        eight converted to another type, the bits of eight as another type
 ========================================  ==============================================================
 """
 
@@ -60,6 +64,28 @@ _IDS = """
 #define GROUP_ID_2  ((INDEX)get_group_id(2))
 """
 
+# Some drivers for processors vectorise no loops, so what shall be fast on all of them names its vectors.
+_EIGHTS = """
+#define VECTOR(type, name) typedef name##8 type##x8; \\
+    typedef name##8 __attribute__((aligned(sizeof(name)))) type##x8_at;
+VECTOR(i8, char) VECTOR(i16, short) VECTOR(i32, int) VECTOR(i64, long)
+VECTOR(u8, uchar) VECTOR(u16, ushort) VECTOR(u32, uint) VECTOR(u64, ulong) VECTOR(f32, float)
+#define EIGHT(type, p) (*(__global const type##x8_at*)(p))
+#define PUT_EIGHT(type, p, v) (*(__global type##x8_at*)(p) = (v))
+#define AS_I8X8(v) convert_char8(v)
+#define AS_U8X8(v) convert_uchar8(v)
+#define AS_I16X8(v) convert_short8(v)
+#define AS_U16X8(v) convert_ushort8(v)
+#define AS_I32X8(v) convert_int8(v)
+#define AS_U32X8(v) convert_uint8(v)
+#define AS_I64X8(v) convert_long8(v)
+#define AS_U64X8(v) convert_ulong8(v)
+#define AS_F32X8(v) convert_float8(v)
+#define BITS_F32X8(v) as_float8(v)
+#define BITS_U32X8(v) as_uint8(v)
+#define BITS_I32X8(v) as_int8(v)
+"""
+
 OPENCL = Dialect(
     "OpenCL C",
     """
@@ -84,9 +110,13 @@ typedef float f32; typedef float2 c64;
 #define ATOMIC_ADD_U32(address, value) atomic_add((volatile __global u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
 """
-    + _IDS,
+    + _IDS
+    + _EIGHTS,
     """
 typedef double f64; typedef double2 c128;
+VECTOR(f64, double)
+#define AS_F64X8(v) convert_double8(v)
+#define BITS_F64X8(v) as_double8(v)
 #define C128(re, im) ((double2)((re), (im)))
 #define BITS_F64(u) as_double((u64)(u))
 #define BITS_U64(f) as_ulong((f64)(f))
@@ -130,6 +160,9 @@ typedef float f32; typedef float2 c64;
 #define GROUP_ID    ((INDEX)blockIdx.x)
 #define GROUP_ID_1  ((INDEX)blockIdx.y)
 #define GROUP_ID_2  ((INDEX)blockIdx.z)
+FUNCTION c64 operator-(c64 a) { return C64(-a.x, -a.y); }
+FUNCTION c64 operator+(c64 a, c64 b) { return C64(a.x + b.x, a.y + b.y); }
+FUNCTION c64 operator-(c64 a, c64 b) { return C64(a.x - b.x, a.y - b.y); }
 """,
     """
 typedef double f64; typedef double2 c128;
@@ -139,6 +172,9 @@ typedef double f64; typedef double2 c128;
 #define SQRT_F64(x) __dsqrt_rn((f64)(x))
 #define DIVIDE_F64(a, b) __ddiv_rn((f64)(a), (f64)(b))
 #define FMA_F64(a, b, c) __fma_rn((f64)(a), (f64)(b), (f64)(c))
+FUNCTION c128 operator-(c128 a) { return C128(-a.x, -a.y); }
+FUNCTION c128 operator+(c128 a, c128 b) { return C128(a.x + b.x, a.y + b.y); }
+FUNCTION c128 operator-(c128 a, c128 b) { return C128(a.x - b.x, a.y - b.y); }
 """,
     options=("-std=c++17",),
     exact_options=("-fmad=false",),
