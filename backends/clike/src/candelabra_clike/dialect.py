@@ -19,6 +19,9 @@ is one more :class:`Dialect`.
 ``CLAIM(address, old, new)``              atomic compare and swap of a ``GLOBAL u32``, returns what was there
 ``ATOMIC_ADD_U32(address, value)``        atomic addition to a ``GLOBAL u32``, returns what was there
 ``UNROLL``                                before a loop whose trips are constant
+``INDEPENDENT``                           before a loop of which no trip reads what another one writes: it may be done in
+                                          any order. Some drivers vectorise no other loop; what they take is ``for (int j =
+                                          0; j < n; ++j)`` over pointers that already stand at the first element
 ``f32x8`` … ``u64x8``                     eight at once, in the forms for ``serial`` devices: not all dialects have them
 ``EIGHT(f32, p)``                         eight in the device's memory from a place on, aligned as one of them is
 ``PUT_EIGHT(f32, p, v)``                  eight written there
@@ -109,6 +112,7 @@ typedef float f32; typedef float2 c64;
 #define CLAIM(address, old, new) atomic_cmpxchg((volatile __global u32*)(address), (u32)(old), (u32)(new))
 #define ATOMIC_ADD_U32(address, value) atomic_add((volatile __global u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 """
     + _IDS
     + _EIGHTS,
@@ -152,6 +156,7 @@ typedef float f32; typedef float2 c64;
 #define CLAIM(address, old, new) atomicCAS((u32*)(address), (u32)(old), (u32)(new))
 #define ATOMIC_ADD_U32(address, value) atomicAdd((u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
+#define INDEPENDENT
 #define GLOBAL_ID   ((INDEX)blockIdx.x * blockDim.x + threadIdx.x)
 #define GLOBAL_SIZE ((INDEX)gridDim.x * blockDim.x)
 #define GROUP_SIZE  ((u32)blockDim.x)

@@ -76,7 +76,10 @@ class OpenCLEngine(Engine):
         with self._lock:
             found = self._kernels.get(source)
             if found is None:
-                found = self._kernels[source] = Kernel(self, source)
+                # On a processor a work-item is a loop. Left to themselves some drivers make vectors of work-items
+                # instead (Intel's: ten times slower), or one work-group of all of them.
+                whole = replace(source, group=1) if self.traits.serial and source.group is None else source
+                found = self._kernels[source] = Kernel(self, whole)
             return found
 
 
