@@ -183,8 +183,11 @@ def pseudo_inverses(t: Maker) -> Iterator[Sample]:
     limits = t.of(t.dtype.to_real()).array([0.1, 1.5])
     yield sample(matrix(t, 2, 4, 4), limits, None, False, core=2, gradient=False, constant=("atol",), note="a tensor")
     for shape in ((3, 3), (2, 5, 5)):
-        A = half_read(t, hermitian(t, *shape, positive=False), lower=True)
+        A = hermitian(t, *shape, positive=False)
         yield sample(A, None, None, True, core=2, call=_of_hermitian, note=f"Hermitian {shape}")
+        # No derivatives of this one: taken with its other triangle it is anything but far from singular.
+        A = half_read(t, A, lower=True)
+        yield sample(A, None, None, True, core=2, gradient=False, note=f"lower triangle {shape}")
     yield sample(matrix(t, 1, 3), None, None, False, kind=LENGTH_ONE)
     for shape in NO_MATRICES:
         yield sample(matrix(t, *shape), None, None, False, kind=ZERO_SIZE)

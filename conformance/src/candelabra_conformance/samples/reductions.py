@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from candelabra.dtypes import complex64, dtype, float32, int32, int64
 
+from candelabra_conformance.layouts import BROADCAST, MEMORY
 from candelabra_conformance.samples.maker import Array, Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, special
 from candelabra_conformance.samples.sample import Sample, sample
@@ -18,6 +19,8 @@ PLACES = ("argmax", "argmin")
 BOTH = ("max_dim", "min_dim")
 TRUTHS = ("all", "any")
 LONG = 100_000
+UNLIKE = tuple(layout for layout in MEMORY if layout != BROADCAST)
+"""The layouts in which the elements of a row differ."""
 
 
 def narrow_dtype(t: Maker) -> dtype:
@@ -104,13 +107,14 @@ def of_zeros(t: Maker) -> Iterator[Sample]:
 
 @inputs(*SPREADS)
 def spread_over_dims(t: Maker) -> Iterator[Sample]:
-    """Dims, kept or not, and divisors."""
+    """Dims, kept or not, and divisors. Where all elements are alike the deviation has no derivative."""
     yield sample(t(3, 5), (1,))
-    yield sample(t(17), 0, correction=0)
+    yield sample(t(17), 0, correction=0, layouts=UNLIKE)
+    yield sample(t(9), 0, gradient=False, layouts=(BROADCAST,))
     yield sample(t(2, 3, 4), 1, correction=2, keepdim=True)
     yield sample(t(4, 3, 2), (0, -1), correction=0.5)
     yield sample(t(3, 5), None, keepdim=True)
-    yield sample(t(7))
+    yield sample(t(7), layouts=UNLIKE)
     yield sample(t(2, 3, 1, 3), [-1, 1], correction=1)
     yield sample(t(), 0, correction=0, kind="0-d", gradient=False)
     yield sample(t(3, 0), 0, kind="zero-size", note="nothing is kept")
