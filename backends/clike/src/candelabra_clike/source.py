@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,23 +79,43 @@ class Source:
     @property
     def text(self) -> str:
         """The entry point with the functions that it needs, without the dialect's preamble."""
-        return self._text(self.parameters, self.body)
+        return needed(self.body) + self.entry(None)
 
-    def _text(self, parameters: Sequence[Parameter], body: str) -> str:
+    def entry(self, dialect: Dialect | None, name: str = "") -> str:
+        """The entry point alone; with a dialect, as that launches it, and under another name if one is given."""
+        parameters, body = self.parameters, self.body
+        if dialect is not None and dialect.rounds_up and self.group is None:
+            parameters = (*parameters, COUNT)
+            body = f"if (GLOBAL_ID >= {COUNT.name}) return;\n{body}"
         declared = ", ".join(p.declaration() for p in parameters)
         group = f"REQUIRED_GROUP({self.group}) " if self.group else ""
-        return f"{needed(body)}KERNEL {group}void {self.name}({declared}) {{\n{body}\n}}\n"
+        return f"KERNEL {group}void {name or self.name}({declared}) {{\n{body}\n}}\n"
 
     def program(self, dialect: Dialect) -> str:
         """The whole program in one language."""
-        if dialect.rounds_up and self.group is None:
-            text = self._text((*self.parameters, COUNT), f"if (GLOBAL_ID >= {COUNT.name}) return;\n{self.body}")
-        else:
-            text = self.text
-        parts = ["" if self.contract else dialect.exact, dialect.preamble, dialect.float64 if self.float64 else ""]
-        # The index type is defined first of all: the preamble's ids are of that type.
-        return f"{parts[0]}#define INDEX {self.index}\n{parts[1]}{parts[2]}{text}"
+        return self.preamble(dialect) + needed(self.body) + self.entry(dialect)
+
+    def preamble(self, dialect: Dialect) -> str:
+        """What stands before functions and entry points. The index type comes first: the dialect's ids are of it."""
+        exact = "" if self.contract else dialect.exact
+        return f"{exact}#define INDEX {self.index}\n{dialect.preamble}{dialect.float64 if self.float64 else ''}"
 
     def types(self) -> Sequence[str]:
         """The type of each number among the parameters, ``""`` for buffers."""
         return ["" if p.buffer else self.index if p.type == "INDEX" else p.type for p in self.parameters]
+
+
+def units(sources: Iterable[Source], dialect: Dialect, size: int = 60) -> Iterator[tuple[Source, str]]:
+    """Many kernels in few programs, each with the first of its sources: what differs in preamble is kept apart.
+
+    Entry points are numbered, since kernels of one name for different layouts meet in a program.
+    """
+    groups: dict[tuple[str, bool], list[Source]] = {}
+    for source in sources:
+        groups.setdefault((source.preamble(dialect), source.contract), []).append(source)
+    for group in groups.values():
+        for start in range(0, len(group), size):
+            part = group[start : start + size]
+            functions = needed("\n".join(source.body for source in part))
+            entries = [source.entry(dialect, f"{source.name}_{i}") for i, source in enumerate(part)]
+            yield part[0], part[0].preamble(dialect) + functions + "".join(entries)

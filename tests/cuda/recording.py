@@ -1,0 +1,88 @@
+"""A device without a device: it takes the kernels that operators would launch and runs none.
+
+Its memory is the host's and full of zeros. What it computes means nothing; what it was asked to compile is all that
+the kernels' sources have to offer on a GPU, and that can be given to a compiler where there is no GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from candelabra.backend import Capabilities, DeviceInfo
+from candelabra.dispatch.fallback import fallback
+from candelabra.dtypes import ALL
+from candelabra.operator.record import OPERATORS
+from candelabra_clike import CUDA, CLikeBackend, Engine, Launch, Source, Traits
+from candelabra_clike.faults import Faults
+from candelabra_conformance.calling import called
+from candelabra_conformance.context import Context
+from candelabra_conformance.layouts import placed
+
+GPU = Traits(serial=False, compute_units=132, group=1024, local_memory=48 * 1024, memory=80 * 2**30, largest=80 * 2**30)
+"""What a GPU says of itself."""
+
+
+class RecordingEngine(Engine):
+    """Its ``sources`` are those of every kernel that was wanted, each once."""
+
+    dialect = CUDA
+    traits = GPU
+    index = 0
+
+    def __init__(self) -> None:
+        self.faults = Faults(self)
+        self.sources: dict[Source, None] = {}
+
+    def allocate(self, nbytes: int) -> bytearray:
+        return bytearray(nbytes)
+
+    def read(self, buffer: bytearray, offset: int, nbytes: int) -> memoryview:
+        return memoryview(bytes(buffer[offset : offset + nbytes]))
+
+    def write(self, buffer: bytearray, offset: int, data: memoryview) -> None:
+        buffer[offset : offset + data.nbytes] = data.cast("B")
+
+    def copy(self, destination: bytearray, to: int, source: bytearray, start: int, nbytes: int) -> None:
+        destination[to : to + nbytes] = source[start : start + nbytes]
+
+    def compile(self, source: Source) -> Launch:
+        self.sources[source] = None
+        return lambda count, *arguments: None
+
+    def synchronize(self) -> None:
+        """There is nothing to wait for."""
+
+
+class RecordingBackend(CLikeBackend):
+    """One device that records."""
+
+    name = "recording"
+    capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), asynchronous=True)
+
+    def __init__(self) -> None:
+        self.recorder = RecordingEngine()
+
+    def devices(self) -> Sequence[DeviceInfo]:
+        return [DeviceInfo("a device that runs nothing")]
+
+    def engine(self, index: int) -> RecordingEngine:
+        return self.recorder
+
+
+LAYOUTS = ("contiguous", "transposed", "step", "broadcast")
+
+
+def calls(context: Context, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Call operators on every sample there is, in every dtype and layout; what a call raises does not matter."""
+    with fallback("error"):
+        for name in names:
+            op = OPERATORS[name]
+            for d in context.dtypes(op):
+                for layout in LAYOUTS:
+                    for sample in context.each(op, d, layout):
+                        try:
+                            args = placed(sample.args, layout, context.instance)
+                            called(op, args, placed(dict(sample.kwargs), layout, context.instance), context.instance)
+                        except Exception as error:
+                            yield name, error
