@@ -27,8 +27,9 @@ Buffer = Any
 class Traits:
     """What of a device decides which form of a kernel is right for it.
 
-    ``serial``: a work-item is a loop of a processor core, not a lane (CPU devices): few long work-items with plain loops
-    that the driver's compiler vectorises, and no work-groups, which cost a pass over all work-items per barrier.
+    ``serial``: a work-item is a loop of a processor core, not a lane (CPU devices): few long work-items with plain
+    loops that the driver's compiler vectorises, and no work-groups, which cost a pass over all work-items per barrier.
+    Sources of this form say ``group=1``: Intel's compiler else spreads its vectors over work-items, ten times slower.
     """
 
     serial: bool

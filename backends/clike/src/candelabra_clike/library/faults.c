@@ -7,3 +7,6 @@ FUNCTION void complain(GLOBAL i64* faults, u32 number, i64 index, i64 dim, i64 s
         faults[3] = size;
     }
 }
+
+/* In an expression: the value is refused, and the kernel complains at its end. */
+#define BAD(condition) (bad |= (condition) ? 1u : 0u)
