@@ -49,6 +49,11 @@ def _joined() -> dict[str, Entry]:
     return found
 
 
+def _contracted() -> frozenset[str]:
+    modules = [import_module(info.name) for info in iter_modules(__path__, __name__ + ".")]
+    return frozenset(name for m in modules if getattr(m, "CONTRACTED", False) for name in m.EXPRESSIONS)
+
+
 def kinds(d: dtype) -> tuple[str, ...]:
     """The kinds under which an expression for a dtype may stand, the most special first."""
     value = CTYPES[d].value
@@ -76,3 +81,5 @@ def typed(expression: str, d: dtype) -> str:
 
 
 EXPRESSIONS: dict[str, Entry] = _joined()
+CONTRACTED = _contracted()
+"""The operators of modules that say ``CONTRACTED = True``: polynomials, where ``a * b + c`` may be rounded once."""

@@ -16,7 +16,7 @@ from candelabra.operator.record import OPERATORS, Operator
 from candelabra.operator.schema import INDEX, MASK, OPERAND, PLAIN, TENSOR, Parameter
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.expressions import EXPRESSIONS, Entry, Expression, expression_for, typed
+from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for, typed
 from candelabra_clike.numbers import converter, number_types, number_word
 from candelabra_clike.templates.elementwise import NAMES, Elementwise
 
@@ -118,7 +118,8 @@ class Forms:
             else:
                 constants[name] = None
         text = typed(self._text(constants), self.dtype).format(**words)
-        nest = Elementwise(self._name(key), text, inputs, self.output, numbers)
+        contract = self.record.name in CONTRACTED
+        nest = Elementwise(self._name(key), text, inputs, self.output, numbers, contract)
         into = self.inplace
 
         def form(*args: Any) -> Any:
