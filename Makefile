@@ -3,20 +3,21 @@
 
 PYTHON ?= python3
 ARGS ?=
+DRIVER ?=
 
 # In the order of their requirements. A new distribution is added here, and its extra in core/pyproject.toml.
-DISTRIBUTIONS := core operators backends/arrayapi backends/cpu nn conformance
+DISTRIBUTIONS := core operators backends/arrayapi backends/cpu backends/clike backends/opencl nn conformance
 METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint bench oracle mutants docs dist changelog clean
+.PHONY: help demo test test-opencl lint bench oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 demo: .venv/.demo ## learn to read handwritten digits
 	.venv/bin/python examples/digits.py $(ARGS)
@@ -24,6 +25,13 @@ demo: .venv/.demo ## learn to read handwritten digits
 # worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
 test: .venv/.test ## all tests
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+# Each in a process of its own: the PoCL that .venv brings, a driver of the system, Intel's where `make .venv-intel/.packages`
+# was called. DRIVER=Intel takes only those with that word in `candelabra devices`.
+test-opencl: .venv/.test ## the tests of OpenCL, on every implementation that is present
+	@for each in .venv $(wildcard .venv-intel); do \
+		$$each/bin/python tools/opencl_drivers.py --only "$(DRIVER)" $(ARGS) || exit 1; \
+	done
 
 lint: .venv/.lint ## style, types, and whether what is generated is current
 	.venv/bin/ruff check
@@ -55,21 +63,30 @@ dist: .venv/.dist ## wheels and sdists of every distribution, into dist/
 changelog: .venv/.dist ## news/ into CHANGELOG.md, under the core's version (ARGS=--draft only prints it)
 	.venv/bin/towncrier build --yes --version "$$(.venv/bin/python -c 'import candelabra; print(candelabra.__version__)')" $(ARGS)
 
-clean: ## remove both environments and what was built
-	rm -rf .venv .venv-peer dist
+clean: ## remove the environments and what was built
+	rm -rf .venv .venv-peer .venv-intel dist
 
 # A stamp is newer than what it was made from. The packages are editable, so only metadata makes them stale.
 .venv/.packages: $(METADATA)
 	@echo "setup: .venv with $(DISTRIBUTIONS)"
 	@$(PYTHON) -m venv .venv
 	@.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1' # the first with --group
-	@.venv/bin/python -m pip install --quiet --editable './core[all]' \
+	@.venv/bin/python -m pip install --quiet --editable './core[all,pocl]' \
 		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
 	@touch $@
 
 .venv/.%: .venv/.packages pyproject.toml
 	@echo "setup: what $* needs"
 	@.venv/bin/python -m pip install --quiet --group $*
+	@touch $@
+
+# Intel's OpenCL for processors is a large download (0.85 GB), and found beside the interpreter: .venv stays without it.
+.venv-intel/.packages: pyproject.toml $(METADATA)
+	@echo "setup: .venv-intel with $(DISTRIBUTIONS) and Intel's OpenCL (a large download)"
+	@$(PYTHON) -m venv .venv-intel
+	@.venv-intel/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@.venv-intel/bin/python -m pip install --quiet --group intel --editable './core[all,intel]' \
+		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
 	@touch $@
 
 .venv-peer/.%: pyproject.toml

@@ -1,0 +1,46 @@
+"""Run the tests of the C-like kernels and of OpenCL on every OpenCL driver that is present, each in its own process.
+
+``--only WORDS`` takes the drivers whose line in ``candelabra devices`` has them. Everything else goes to pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+
+from candelabra_opencl.discovery import VARIABLE, find
+
+TESTS = ["tests/clike", "tests/opencl"]
+
+
+def drivers(words: str) -> list[str]:
+    """A pattern for each driver that has a device; those on whose line ``words`` stand."""
+    found: dict[str, None] = {}
+    for one in find():
+        if words.lower() in one.line.lower():
+            found[f"platform {one.facts['platform']}, driver {one.facts['driver']}, version {one.facts['version']}"] = (
+                None
+            )
+    return list(found)
+
+
+def main() -> int:
+    """The worst of the exit codes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    arguments, rest = parser.parse_known_args()
+    worst = 0
+    for driver in drivers(arguments.only):
+        # A comma would separate patterns.
+        pattern = driver.replace(",", "*").replace("[", "?")
+        print(f"== {driver} ==", flush=True)
+        environment = {**os.environ, VARIABLE: pattern}
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *(rest or TESTS)]
+        worst = max(worst, subprocess.run(command, env=environment, check=False).returncode)
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())
