@@ -143,6 +143,16 @@ def test_conjugates_of_bools_are_bools(device: str) -> None:
     assert cd.conj_physical(cd.tensor([True, False], device=device)).tolist() == [True, False]
 
 
+def test_long_sums_of_products_keep_their_digits(device: str) -> None:
+    """Of 7,161 equal products, to 10 units in the last place: one after the other they would be 500 off."""
+    x, y = cd.full((9, 7161), 0.1, device=device), cd.full((7161, 5), 0.1, device=device)
+    exact = 7161 * x[0, 0].item() ** 2
+    for product in (x @ y, x @ y[:, 0], x[0] @ y, x[0] @ y[:, 0]):
+        assert product.amin().item() == pytest.approx(exact, rel=1e-6)
+        assert product.amax().item() == pytest.approx(exact, rel=1e-6)
+    assert (cd.ones(2, 0, device=device) @ cd.ones(0, 3, device=device)).tolist() == [[0.0] * 3] * 2
+
+
 def test_no_room_is_the_typed_error(device: str) -> None:
     """JAX's own error is its cause."""
     with pytest.raises(OutOfMemoryError, match=r"JAX has no room for \[1125899906842624\] of candelabra.float32"):

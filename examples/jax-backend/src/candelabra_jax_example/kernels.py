@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import candelabra_arrayapi
@@ -14,6 +15,8 @@ from jax import numpy as jnp
 MOVES = ("basic_index_adjoint", "basic_index_scatter", "cat", "clone", "flip", "gather", "index", "index_select")
 """Beside the views: what moves numbers and computes none."""
 
+LONG = 1024
+
 
 def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, Kernel]:
     """``{operator: kernel}``; ``dtypes`` maps the core's dtypes to JAX's, ``device`` indices to JAX's devices."""
@@ -23,6 +26,7 @@ def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, 
         **general,
         **{name: by_bits(general[name]) for name in moves if name in general},
         "div": div,
+        "matmul": matmul,
         "view_as_real": view_as_real,
         "view_as_complex": view_as_complex,
         "view_dtype": lambda x, dtype: x.view(dtypes[dtype]),
@@ -58,6 +62,13 @@ def div(x: Any, y: Any) -> Any:
     """The quotient, rounded once: where JAX broadcasts a divisor itself, it multiplies by the inverse."""
     dtype = next(v.dtype for v in (x, y) if hasattr(v, "dtype"))
     return jnp.divide(*jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype)))
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """The product, long sums in parts: XLA adds what goes into one element to one number, whose error grows along."""
+    places = list(range(LONG, x.shape[-1], LONG))
+    parts = zip(jnp.split(x, places, axis=-1), jnp.split(y, places, axis=max(y.ndim - 2, 0)), strict=True)
+    return reduce(jnp.add, (jnp.matmul(a, b) for a, b in parts))
 
 
 def view_as_real(x: Any) -> Any:
