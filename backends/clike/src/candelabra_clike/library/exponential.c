@@ -6,9 +6,9 @@
    bits. Polynomials are minimax fits of our own. 2**k is put on in two factors: a result that is too small for a normal
    number is rounded once, one that is too large becomes infinity. NaN passes through the comparisons. */
 
-FUNCTION f32 exp_sum_f32(f32 high, f32 low) {
-    /* exp(high + low), low small beside 1. */
-    const f32 x = high > 89.0f ? 89.0f : high < -105.0f ? -105.0f : high;
+FUNCTION f32 exp_parts_f32(f32 high, f32 low, u32 halvings) {
+    /* exp(high + low) / 2**halvings, low small beside 1. */
+    const f32 x = high > 90.0f ? 90.0f : high < -105.0f ? -105.0f : high;
     const f32 t = x * 1.44269504f + 12582912.0f;
     const f32 k = t - 12582912.0f;
     const f32 upper = x - k * 0.693145752f;
@@ -20,15 +20,15 @@ FUNCTION f32 exp_sum_f32(f32 high, f32 low) {
     p = p * r + 0.49999994f;
     p = (p * r) * r + r;
     const u32 biased = BITS_U32(t) - 0x4B3FFF00u, first = biased >> 1;
-    return ((p + 1.0f) * BITS_F32((first - 1u) << 23)) * BITS_F32((biased - first - 1u) << 23);
+    return ((p + 1.0f) * BITS_F32((first - 1u) << 23)) * BITS_F32((biased - first - 1u - halvings) << 23);
 }
 
 FUNCTION f32 exp_f32(f32 x) {
-    return exp_sum_f32(x, 0.0f);
+    return exp_parts_f32(x, 0.0f, 0u);
 }
 
-FUNCTION f64 exp_sum_f64(f64 high, f64 low) {
-    const f64 x = high > 710.0 ? 710.0 : high < -746.0 ? -746.0 : high;
+FUNCTION f64 exp_parts_f64(f64 high, f64 low, u32 halvings) {
+    const f64 x = high > 711.0 ? 711.0 : high < -746.0 ? -746.0 : high;
     const f64 t = x * 1.4426950408889634 + 6755399441055744.0;
     const f64 k = t - 6755399441055744.0;
     const f64 upper = x - k * 0.69314718036912382;
@@ -45,11 +45,11 @@ FUNCTION f64 exp_sum_f64(f64 high, f64 low) {
     p = p * r + 0.5000000000000013;
     p = (p * r) * r + r;
     const u64 biased = BITS_U64(t) - 0x4337FFFFFFFFF800, first = biased >> 1;
-    return ((p + 1.0) * BITS_F64((first - 1u) << 52)) * BITS_F64((biased - first - 1u) << 52);
+    return ((p + 1.0) * BITS_F64((first - 1u) << 52)) * BITS_F64((biased - first - 1u - halvings) << 52);
 }
 
 FUNCTION f64 exp_f64(f64 x) {
-    return exp_sum_f64(x, 0.0);
+    return exp_parts_f64(x, 0.0, 0u);
 }
 
 FUNCTION f32 exp2_f32(f32 given) {
