@@ -58,6 +58,39 @@ def collapsed(shape: Shape, strides: tuple[Shape, ...]) -> tuple[Shape, tuple[Sh
     return tuple(sizes), tuple(map(tuple, rows))
 
 
+@lru_cache(4096)
+def memory_order(shape: Shape, strides: tuple[Shape, ...]) -> Shape:
+    """The dims from the outermost to the innermost in memory, as far as the arrays agree; else in C order.
+
+    An array decides about two dims where its strides differ and neither is 0; earlier arrays decide before later ones.
+    """
+
+    def outside(first: int, second: int) -> bool:
+        for row in strides:
+            a, b = abs(row[first]), abs(row[second])
+            if a and b and a != b and shape[first] != 1 != shape[second]:
+                return a > b
+        return first < second
+
+    order: list[int] = []
+    for dim in range(len(shape)):
+        place = len(order)
+        while place and not outside(order[place - 1], dim):
+            place -= 1
+        order.insert(place, dim)
+    return tuple(order)
+
+
+def dense_strides(shape: Shape, order: Shape) -> Shape:
+    """The strides of an array without gaps whose dims lie in memory in this order."""
+    strides = [0] * len(shape)
+    step = 1
+    for dim in reversed(order):
+        strides[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(strides)
+
+
 def aligned(array: StridedArray, shape: Shape) -> Shape:
     """The strides of an array when it is seen with ``shape``, to which it broadcasts: 0 along what it repeats."""
     if array.shape == shape:

@@ -1,27 +1,55 @@
 """One expression for every element, over arrays of any layout that broadcast together.
 
-Three forms: all contiguous; a few dims with a stride per array (as few as there can be); and each of them for devices
-whose work-items are loops (``serial``) or lanes.
+A call is looked up by the shapes and strides of its arrays: a :class:`Plan` says which loop nest serves it, over which
+dims, and how the result lies in memory (as the arrays do, where they agree; else in C order).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
+from candelabra.errors import IntegerDivisionByZero
+from candelabra.layout import contiguous_strides, is_contiguous_layout
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import aligned, broadcast, collapsed, is_wide, overlapping
-from candelabra_clike.source import Parameter, Source, number, reads, writes
-from candelabra_clike.types import CTYPES
+from candelabra_clike.layouts import (
+    WIDE,
+    aligned,
+    broadcast,
+    collapsed,
+    dense_strides,
+    is_wide,
+    memory_order,
+    overlapping,
+)
+from candelabra_clike.source import Source
+from candelabra_clike.templates.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, Nest
 
-CHUNK = 4096
-"""Elements of a work-item that is a loop."""
-NAMES = "abcdefgh"
-"""What an expression calls its operands, in order; its numbers are ``s0``, ``s1`` …"""
+__all__ = ["CHUNK", "Elementwise", "NAMES", "apart", "identity"]
+
+RANKS = (2, 4, 8, 16, 32, 64)
+"""Numbers of dims for which there are loop nests of rows; others get dims of size 1."""
+PLANS = 4096
+"""Plans that are kept, of each expression."""
+MASK = (1 << 64) - 1
+
+
+class Plan(NamedTuple):
+    """How arrays of certain shapes and strides are walked."""
+
+    launch: Launch | None
+    """None where there is nothing to do."""
+    count: int
+    numbers: tuple[int, ...]
+    """Sizes and strides, as the kernel wants them after the offsets."""
+    shape: Shape
+    strides: Shape
+    size: int
+    contiguous: bool
 
 
 class Elementwise:
@@ -40,143 +68,133 @@ class Elementwise:
         numbers: Sequence[str] = (),
         contract: bool = False,
     ) -> None:
-        self.name = name
-        self.expression = expression
-        self.inputs = tuple(inputs)
+        self.nest = Nest(name, expression, tuple(inputs), output, tuple(numbers), contract)
         self.output = output
-        self.numbers = tuple(numbers)
-        self.contract = contract
-        self._flat: dict[tuple[Engine, bool], Launch] = {}
-        self._strided: dict[Any, Launch] = {}
+        self.flat: dict[Engine, tuple[Launch, int]] = Flat(self.nest)
+        self._plans: dict[Any, Plan] = {}
 
     def __call__(self, *arrays: StridedArray, numbers: Sequence[Any] = (), out: StridedArray | None = None) -> Any:
         """A new array, or ``out`` with the result in it; ``out`` may be one of the arrays, or overlap them."""
-        first = arrays[0]
-        shape = first.shape
-        flat = first.contiguous
-        for array in arrays[1:]:
-            if array.shape != shape or not array.contiguous:
-                flat = False
-        if not flat:
-            shape = broadcast([array.shape for array in arrays])
+        return self.general(arrays, numbers, out)
+
+    def general(self, arrays: Sequence[StridedArray], numbers: Sequence[Any], out: StridedArray | None) -> Any:
+        """The same, of sequences."""
         if out is None:
-            result = first.engine.empty(shape, self.output)
+            engine = arrays[0].engine
+            key: Any = (engine, *[(a.shape, a.strides) for a in arrays])
         else:
-            result = out
-            if out.shape != shape:
-                raise RuntimeError(f"{self.name}: a result of shape {shape} does not fit into {out.shape}")
-            arrays = tuple(apart(array, out) for array in arrays)
-            flat = flat and out.contiguous
-        if flat:
-            self.flat(result, arrays, numbers)
-        elif result.size:
-            self.strided(result, arrays, numbers)
-        return result
+            engine = out.engine
+            arrays = [apart(array, out) for array in arrays]
+            key = (engine, out.shape, out.strides, *[(a.shape, a.strides) for a in arrays])
+        if not engine.traits.serial:
+            key = (is_wide(*arrays), *key)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self.plan(engine, arrays, out)
+        if out is None:
+            out = StridedArray(
+                engine, engine.allocate(plan.size * self.output.itemsize or 1), plan.shape, plan.strides, 0,
+                self.output, plan.size, plan.contiguous,
+            )  # fmt: skip
+        if plan.launch is not None:
+            complaints = (engine.faults.buffer(), engine.faults.number(by_zero)) if self.nest.refuses else ()
+            plan.launch(
+                plan.count, out.buffer, *[a.buffer for a in arrays], out.offset, *[a.offset for a in arrays],
+                *plan.numbers, *numbers, *complaints,
+            )  # fmt: skip
+        return out
 
-    # -- contiguous ---------------------------------------------------------------------------------------------------
-    def flat(self, out: StridedArray, arrays: Sequence[StridedArray], numbers: Sequence[Any]) -> None:
-        """All contiguous, of one shape."""
-        engine, size = out.engine, out.size
-        wide = size >= 2**31 or any(array.offset >= 2**31 - size for array in (out, *arrays))
-        launch = self._flat.get((engine, wide))
-        if launch is None:
-            launch = self._flat[engine, wide] = engine.compile(self.flat_source(engine.traits.serial, wide))
-        count = -(-size // CHUNK) if engine.traits.serial else size
-        launch(count, out.buffer, *[a.buffer for a in arrays], out.offset, *[a.offset for a in arrays], size, *numbers)
+    # -- plans --------------------------------------------------------------------------------------------------------
+    def plan(self, engine: Engine, arrays: Sequence[StridedArray], out: StridedArray | None) -> Plan:
+        """The plan of a call. ``RuntimeError`` where shapes do not fit."""
+        shape = broadcast([a.shape for a in arrays]) if arrays else out.shape if out else ()
+        if out is not None and out.shape != shape and broadcast([shape, out.shape]) != out.shape:
+            raise RuntimeError(f"{self.nest.name}: a result of shape {shape} does not fit into {out.shape}")
+        shape = shape if out is None else out.shape
+        rows = [aligned(a, shape) for a in arrays]
+        order = memory_order(shape, tuple(rows if out is None else (out.strides, *rows)))
+        strides = dense_strides(shape, order) if out is None else out.strides
+        if is_contiguous_layout(shape, strides) and out is None:
+            strides = contiguous_strides(shape)
+        size = 1
+        for n in shape:
+            size *= n
+        result = (shape, strides, size, is_contiguous_layout(shape, strides))
+        if not size:
+            return Plan(None, 0, (), *result)
+        ordered = tuple(tuple(row[d] for d in order) for row in (strides, *rows))
+        sizes, walked = collapsed(tuple(shape[d] for d in order), ordered)
+        if all(row == (1,) for row in walked):
+            launch, chunk = self.flat[engine]
+            return Plan(launch, -(-size // chunk), (size,), *result)
+        if not engine.traits.serial:
+            wide = size >= WIDE or is_wide(*arrays, *[out] * (out is not None))
+            numbers = (size, *sizes, *[step for row in walked for step in row])
+            return Plan(engine.compile(self.nest.lanes(len(sizes), wide)), size, numbers, *result)
+        source, count, numbers = serial_walk(self.nest, sizes, walked)
+        return Plan(engine.compile(source), count, tuple(n & MASK for n in numbers), *result)
 
-    def flat_source(self, serial: bool, wide: bool) -> Source:
-        names = ("out", *NAMES[: len(self.inputs)])
-        head = (*self._buffers(), *[number(f"{n}_at") for n in names], number("n"), *self._numbers())
-        places = {n: f"{n}_at + i" for n in names}
-        if serial:
-            body = (
-                f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
-                f"const INDEX last = first + (rest < {CHUNK}u ? rest : {CHUNK}u);\n"
-                f"for (INDEX i = first; i < last; ++i) {{\n{self._step(places)}}}"
-            )
-        else:
-            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._step(places)}}}"
-        return Source(self.name, head, body, wide=wide, contract=self.contract)
 
-    # -- strided ------------------------------------------------------------------------------------------------------
-    def strided(self, out: StridedArray, arrays: Sequence[StridedArray], numbers: Sequence[Any]) -> None:
-        """Any layouts."""
-        engine = out.engine
-        sizes, rows = collapsed(out.shape, (out.strides, *[aligned(array, out.shape) for array in arrays]))
-        wide = is_wide(out, *arrays)
-        inner = tuple(min(row[-1], 2) for row in rows)
-        key = (engine, len(sizes), inner, wide)
-        launch = self._strided.get(key)
-        if launch is None:
-            launch = self._strided[key] = engine.compile(
-                self.strided_source(engine.traits.serial, len(sizes), inner, wide)
-            )
-        rows_per_item = max(1, CHUNK // sizes[-1])
-        total = out.size // sizes[-1]
-        count = -(-total // rows_per_item) if engine.traits.serial else out.size
-        launch(
-            count, out.buffer, *[a.buffer for a in arrays], out.offset, *[a.offset for a in arrays], total,
-            rows_per_item, *sizes, *[step for row in rows for step in row], *numbers,
-        )  # fmt: skip
+def serial_walk(nest: Nest, sizes: Shape, rows: tuple[Shape, ...]) -> tuple[Source, int, tuple[int, ...]]:
+    """The loop nest for devices whose work-items are loops, the number of these, and the numbers that it takes."""
+    across = dim_across(rows)
+    if across is not None:
+        sizes, rows = moved_inside(sizes, across), tuple(moved_inside(row, across) for row in rows)
+    rank = next(r for r in RANKS if r >= len(sizes))
+    missing = rank - len(sizes)
+    sizes = (1,) * missing + sizes
+    rows = tuple((0,) * missing + row for row in rows)
+    dims = (*sizes, *[step for row in rows for step in row])
+    last = sizes[-1]
+    steps = [min(row[-1], STEP) if row[-1] >= 0 else STEP for row in rows]
+    inner = tuple(steps) if STEP not in steps else (UNIT if steps[0] == UNIT else STEP, *[STEP] * (len(rows) - 1))
+    if inner[0] == HOISTED:
+        inner = (STEP, *inner[1:])
+    outer = 1
+    for n in sizes[:-1]:
+        outer *= n
+    if across is not None:
+        bands = -(-sizes[-2] // TILE)
+        return nest.tiles(rank, inner), outer // sizes[-2] * bands, dims
+    segments, width, together = 1, last, max(1, CHUNK // last)
+    if last >= 2 * CHUNK:
+        segments, width = -(-last // CHUNK), CHUNK
+    count = -(-outer // together) * segments
+    return nest.rows(rank, inner), count, (outer, together, segments, width, *dims)
 
-    def strided_source(self, serial: bool, rank: int, inner: Shape, wide: bool) -> Source:
-        """``inner`` is the last stride of each array where that is 0 or 1, 2 for all others."""
-        names = ("out", *NAMES[: len(self.inputs)])
-        head = (
-            *self._buffers(),
-            *[number(f"{n}_at") for n in names],
-            number("rows"),
-            number("rows_per_item"),
-            *[number(f"n{d}") for d in range(rank)],
-            *[number(f"{n}_s{d}") for n in names for d in range(rank)],
-            *self._numbers(),
-        )
-        last = rank - 1
-        steps = {n: ("0", "i", f"i * {n}_s{last}")[kind] for n, kind in zip(names, inner, strict=True)}
-        step = self._step({n: f"{n}_row + {steps[n]}" for n in names})
-        if serial:
-            loop = f"for (INDEX i = 0; i < n{last}; ++i) {{\n{step}}}\n"
-            body = (
-                "const INDEX first = GLOBAL_ID * rows_per_item, rest = rows - first;\n"
-                "const INDEX end = first + (rest < rows_per_item ? rest : rows_per_item);\n"
-                f"for (INDEX row = first; row < end; ++row) {{\n{self._row(names, rank)}{loop}}}"
-            )
-        else:
-            body = (
-                "const INDEX element = GLOBAL_ID;\n"
-                f"if (element < rows * n{last}) {{\nconst INDEX row = element / n{last}, i = element % n{last};\n"
-                f"{self._row(names, rank)}{step}}}"
-            )
-        return Source(f"{self.name}_{rank}d", head, body, wide=wide, contract=self.contract)
 
-    @staticmethod
-    def _row(names: Sequence[str], rank: int) -> str:
-        """Where a row of each array begins, from its number."""
-        lines = [f"INDEX {n}_row = {n}_at;" for n in names]
-        if rank > 1:
-            lines.append("INDEX left = row;")
-        for d in range(rank - 2, -1, -1):
-            place = "left" if d == 0 else f"left % n{d}"
-            lines.append("{ const INDEX p = %s; %s }" % (place, " ".join(f"{n}_row += p * {n}_s{d};" for n in names)))
-            if d:
-                lines.append(f"left /= n{d};")
-        return "\n".join(lines) + "\n"
+def dim_across(rows: tuple[Shape, ...]) -> int | None:
+    """A dim along which some array goes on by fewer elements than along the last one: both then belong in a tile."""
+    found = None
+    for row in rows[1:]:
+        for dim, step in enumerate(row[:-1]):
+            if 0 < step < row[-1] and (found is None or step < found[0]):
+                found = (step, dim)
+    return None if found is None else found[1]
 
-    # -- both ---------------------------------------------------------------------------------------------------------
-    def _buffers(self) -> list[Parameter]:
-        ins = [reads(n, CTYPES[d].memory) for n, d in zip(NAMES, self.inputs)]
-        return [writes("out", CTYPES[self.output].memory), *ins]
 
-    def _numbers(self) -> list[Parameter]:
-        return [number(f"s{i}", type) for i, type in enumerate(self.numbers)]
+def moved_inside(values: Shape, dim: int) -> Shape:
+    """The values with that of one dim moved to the last place but one."""
+    return (*values[:dim], *values[dim + 1 : -1], values[dim], values[-1])
 
-    def _step(self, places: dict[str, str]) -> str:
-        """Load, compute, store one element. The operands are values of the same names within the braces."""
-        loads = [
-            f"const {CTYPES[d].value} v{n} = {CTYPES[d].load(f'{n}[{places[n]}]')};" for n, d in zip(NAMES, self.inputs)
-        ]
-        value = self.expression.format(**{n: f"v{n}" for n, _ in zip(NAMES, self.inputs)})
-        return "\n".join([*loads, f"out[{places['out']}] = {CTYPES[self.output].store(value)};\n"])
+
+class Flat(dict[Engine, tuple[Launch, int]]):
+    """The nest of contiguous arrays on each device, and how many elements a work-item takes."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+
+    def __missing__(self, engine: Engine) -> tuple[Launch, int]:
+        serial = engine.traits.serial
+        found = self[engine] = engine.compile(self.nest.flat(serial)), CHUNK if serial else 1
+        return found
+
+
+def by_zero(*_: int) -> Exception:
+    """What a kernel complains about that says ``BAD``."""
+    return IntegerDivisionByZero("ZeroDivisionError: integer division or modulo by zero")
 
 
 def apart(array: StridedArray, out: StridedArray) -> StridedArray:
@@ -193,4 +211,4 @@ def apart(array: StridedArray, out: StridedArray) -> StridedArray:
 def identity(d: dtype) -> Elementwise:
     """The copy of elements of a dtype, as integers of its size: every bit arrives."""
     bits = {1: uint8, 2: uint16, 4: uint32, 8: uint64}.get(d.itemsize, d)
-    return Elementwise(f"copy_{CTYPES[bits].memory}", "{a}", (bits,), bits)
+    return Elementwise(f"copy_{bits.name}", "{a}", (bits,), bits)
