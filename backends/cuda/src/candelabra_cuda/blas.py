@@ -100,17 +100,18 @@ class Operand(NamedTuple):
 def stacked(array: StridedArray, batch: tuple[int, ...]) -> Operand:
     """An array as cuBLAS takes it, copied only where its strides fit no such stack."""
     rows, columns = array.shape[-2:]
-    for candidate in (array, dense(array)):
-        by_row, by_column = candidate.strides[-2:]
-        distance = _distance(candidate, batch)
-        if distance is None:
-            continue
+    by_row, by_column = array.strides[-2:]
+    distance = _distance(array, batch)
+    if distance is not None:
         if (by_column == 1 or columns == 1) and (by_row >= max(columns, 1) or rows == 1):
-            return Operand(candidate, False, by_row if rows > 1 else max(columns, 1), distance)
+            return Operand(array, False, by_row if rows > 1 else max(columns, 1), distance)
         if (by_row == 1 or rows == 1) and (by_column >= max(rows, 1) or columns == 1):
-            return Operand(candidate, True, by_column if columns > 1 else max(rows, 1), distance)
+            return Operand(array, True, by_column if columns > 1 else max(rows, 1), distance)
+        if not distance:  # one matrix for all
+            one = array.restrided((rows, columns), (by_row, by_column), array.offset)
+            return Operand(dense(one), False, max(columns, 1), 0)
     whole = dense(array.restrided((*batch, rows, columns), _repeated(array, batch), array.offset))
-    return Operand(whole, False, columns, rows * columns)
+    return Operand(whole, False, max(columns, 1), rows * columns)
 
 
 def _repeated(array: StridedArray, batch: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,49 @@
+"""A CUDA backend over what stands for CuPy, under its own name: nothing here runs on a GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+def _beside(name: str) -> ModuleType:
+    """A module of this folder, which is no package."""
+    known = f"candelabra_tests_cuda_{name}"
+    if known not in sys.modules:
+        spec = importlib.util.spec_from_file_location(known, Path(__file__).parent / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[known] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[known])
+    return sys.modules[known]
+
+
+@pytest.fixture(scope="session")
+def doubles() -> ModuleType:
+    """What stands for CuPy."""
+    return _beside("double")
+
+
+@pytest.fixture(scope="session")
+def recording() -> ModuleType:
+    """The device that takes kernels and runs none."""
+    return _beside("recording")
+
+
+@pytest.fixture
+def cupy(doubles: ModuleType) -> Any:
+    """A module that can be taken for CuPy, with one device."""
+    return doubles.double()
+
+
+@pytest.fixture
+def engine(cupy: Any) -> Any:
+    """The engine of that device."""
+    from candelabra_cuda.engine import CudaEngine
+
+    return CudaEngine(cupy, 0, several=False)

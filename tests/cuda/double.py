@@ -1,0 +1,250 @@
+"""What stands for CuPy where there is no GPU: its control flow over the host's memory, and nothing that computes.
+
+Streams, events, pools and errors behave as CuPy documents them; a launch only remembers its arguments. cuBLAS is the
+one exception: its double multiplies with NumPy as cuBLAS's documentation defines the call, since what is to be tested
+is which call is made. No result of any of this says anything of CUDA.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+
+class CUDARuntimeError(RuntimeError):
+    """As CuPy's."""
+
+
+class OutOfMemoryError(MemoryError):
+    """As CuPy's."""
+
+
+class Pointer:
+    """A place in a block of the host's memory."""
+
+    def __init__(self, block: Any, offset: int = 0) -> None:
+        self.block = block
+        self.offset = offset
+
+    @property
+    def ptr(self) -> int:
+        return ctypes.addressof(self.block) + self.offset
+
+    def __add__(self, offset: int) -> Pointer:
+        return Pointer(self.block, self.offset + offset)
+
+
+class Pool:
+    """Counts what is in use; refuses what is larger than ``capacity``."""
+
+    capacity = 2**30
+
+    def __init__(self) -> None:
+        self.used = self.kept = 0
+
+    def malloc(self, nbytes: int) -> Pointer:
+        if nbytes > self.capacity:
+            raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")
+        self.used += nbytes
+        return Pointer((ctypes.c_char * nbytes)())
+
+    def used_bytes(self) -> int:
+        return self.used
+
+    def free_bytes(self) -> int:
+        return self.kept
+
+    def total_bytes(self) -> int:
+        return self.used + self.kept
+
+    def free_all_blocks(self) -> None:
+        self.kept = 0
+
+
+class Event:
+    """Done when its stream is synchronised."""
+
+    def __init__(self, **options: Any) -> None:
+        self.done = False
+        self.options = options
+
+    def record(self, stream: Stream) -> None:
+        stream.log.append("record")
+        stream.events.append(self)
+
+    def synchronize(self) -> None:
+        self.done = True
+
+
+class Stream:
+    """Remembers what was asked of it."""
+
+    current: ClassVar[list[Stream]] = []
+    count = 0
+
+    def __init__(self, non_blocking: bool = False) -> None:
+        Stream.count += 1
+        self.ptr = Stream.count
+        self.log: list[Any] = []
+        self.events: list[Event] = []
+        self.done = True
+
+    def record(self) -> Event:
+        event = Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        self.log.append(("wait", event))
+
+    def synchronize(self) -> None:
+        self.log.append("synchronize")
+        for event in self.events:
+            event.done = True
+
+    def __enter__(self) -> Stream:
+        Stream.current.append(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        Stream.current.pop()
+
+
+class Runtime:
+    """The runtime API, with a driver of a version and a number of devices. ``failing`` is raised by the next wait."""
+
+    CUDARuntimeError = CUDARuntimeError
+    memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice = 1, 2, 3
+
+    def __init__(self, devices: int, driver: int, runtime: int) -> None:
+        self.devices, self.driver, self.version = devices, driver, runtime
+        self.device = 0
+        self.failing: Exception | None = None
+        self.copies: list[int] = []
+
+    def getDeviceCount(self) -> int:
+        if self.driver < self.version:
+            raise CUDARuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+        return self.devices
+
+    def driverGetVersion(self) -> int:
+        return self.driver
+
+    def runtimeGetVersion(self) -> int:
+        return self.version
+
+    def getDeviceProperties(self, index: int) -> dict[str, Any]:
+        return {
+            "name": b"Double", "major": 9, "minor": 0, "totalGlobalMem": 80 * 2**30, "multiProcessorCount": 132,
+            "maxThreadsPerBlock": 1024, "sharedMemPerBlock": 49152,
+        }  # fmt: skip
+
+    def setDevice(self, index: int) -> None:
+        self.device = index
+
+    def memcpyAsync(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
+        self.copies.append(kind)
+        ctypes.memmove(to, source, nbytes)
+
+    def memcpy(self, to: int, source: int, nbytes: int, kind: int) -> None:
+        self.memcpyAsync(to, source, nbytes, kind, 0)
+
+    def memcpyPeerAsync(self, to: int, device: int, source: int, origin: int, nbytes: int, stream: int) -> None:
+        ctypes.memmove(to, source, nbytes)
+
+    def memsetAsync(self, to: int, value: int, nbytes: int, stream: int) -> None:
+        ctypes.memset(to, value, nbytes)
+
+    def deviceSynchronize(self) -> None:
+        if self.failing is not None:
+            error, self.failing = self.failing, None
+            raise error
+
+
+class Driver:
+    """The driver API: a module is its code, a launch is remembered as (grid, block, stream, bytes of arguments)."""
+
+    def __init__(self) -> None:
+        self.launches: list[tuple[tuple[int, ...], tuple[int, ...], int, bytes]] = []
+
+    def moduleLoadData(self, code: bytes) -> bytes:
+        assert code[:4] == b"\x7fELF", "a CUBIN is an ELF file"
+        return code
+
+    def moduleGetFunction(self, module: bytes, name: str) -> int:
+        assert name.encode() in module
+        return 4711
+
+    def launchKernel(self, function: int, *numbers: int) -> None:
+        grid, block, (_, stream, parameters, extra) = numbers[:3], numbers[3:6], numbers[6:]
+        assert parameters == 0
+        words = (ctypes.c_void_p * 5).from_address(extra)
+        assert (words[0], words[2], words[4]) == (1, 2, None)
+        assert words[1]
+        assert words[3]
+        size = ctypes.c_size_t.from_address(words[3]).value
+        self.launches.append((grid, block, stream, ctypes.string_at(words[1], size)))
+
+
+DATA: dict[int, Any] = {0: np.float32, 1: np.float64, 2: np.float16, 4: np.complex64, 5: np.complex128}
+"""``cudaDataType`` → the dtype of the host."""
+
+
+class Cublas:
+    """``gemmStridedBatchedEx`` on host memory, in column-major order as it is documented."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def gemmStridedBatchedEx(
+        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, atype: int, lda: int,
+        stride_a: int, b: int, btype: int, ldb: int, stride_b: int, beta: int, c: int, ctype: int, ldc: int,
+        stride_c: int, count: int, compute: int, algorithm: int,
+    ) -> None:  # fmt: skip
+        d = np.dtype(DATA[atype])
+        assert atype == btype == ctype
+        assert lda >= max(1, k if transa else m)
+        assert ldb >= max(1, n if transb else k)
+        assert ldc >= max(1, m)
+        self.calls.append(compute)
+        for i in range(count):
+            left = _matrix(a + i * stride_a * d.itemsize, (k, m) if transa else (m, k), lda, d)
+            right = _matrix(b + i * stride_b * d.itemsize, (n, k) if transb else (k, n), ldb, d)
+            out = _matrix(c + i * stride_c * d.itemsize, (m, n), ldc, d)
+            out[...] = (left.T if transa else left) @ (right.T if transb else right)
+
+
+def _matrix(address: int, shape: tuple[int, int], leading: int, d: np.dtype[Any]) -> np.ndarray:
+    """A column-major matrix of the host."""
+    memory = (ctypes.c_char * (leading * shape[1] * d.itemsize)).from_address(address)
+    return np.ndarray(shape, d, memory, 0, (d.itemsize, leading * d.itemsize))
+
+
+def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
+    """A module that can be taken for CuPy."""
+    default = Stream()
+    Stream.current[:] = [default]
+    current: Callable[[], Stream] = lambda: Stream.current[-1]  # noqa: E731
+    cuda = SimpleNamespace(
+        runtime=Runtime(devices, driver, runtime),
+        driver=Driver(),
+        MemoryPool=Pool,
+        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+        Event=Event,
+        Stream=Stream,
+        get_current_stream=current,
+        alloc_pinned_memory=lambda nbytes: Pointer((ctypes.c_char * nbytes)()),
+        get_elapsed_time=lambda start, end: 1.5,
+        device=SimpleNamespace(get_cublas_handle=lambda: 1),
+    )
+    return SimpleNamespace(cuda=cuda, ndarray=np.ndarray)
+
+
+def unpacked(format: str, data: bytes) -> tuple[Any, ...]:
+    """The arguments of a launch."""
+    return struct.unpack(format, data)

@@ -1,0 +1,119 @@
+"""Which call of cuBLAS a product becomes: its double multiplies host memory as the call is documented."""
+
+import itertools
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from candelabra.dtypes import complex64, float32, float64, int32
+from candelabra_cuda import blas
+from candelabra_cuda.arrays import TO_NUMPY
+from candelabra_cuda.blas import KINDS, Matmul, matmul
+
+
+@pytest.fixture
+def cublas(engine: Any, doubles: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The double, in the place of cuBLAS."""
+    made = doubles.Cublas()
+    monkeypatch.setattr(type(engine), "cublas", made)
+    return made
+
+
+def given(engine: Any, array: Any, d: Any) -> Any:
+    """An array of the host on the device."""
+    made = engine.empty(array.shape, d)
+    if array.size:
+        engine.write(made.buffer, 0, memoryview(np.ascontiguousarray(array)).cast("B"))
+    return made
+
+
+def taken(array: Any) -> Any:
+    """An array of the device on the host."""
+    raw = array.engine.read(array.buffer, 0, array.size * array.dtype.itemsize)
+    return np.frombuffer(raw, TO_NUMPY[array.dtype]).reshape(array.shape)
+
+
+def transposed(array: Any) -> Any:
+    """The last two dims the other way round, as a view."""
+    shape, strides = list(array.shape), list(array.strides)
+    shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
+    return array.restrided(tuple(shape), tuple(strides), array.offset)
+
+
+SHAPES = [
+    ((4, 5), (5, 3)), ((1, 5), (5, 1)), ((4, 1), (1, 3)), ((5,), (5,)), ((5,), (5, 3)), ((4, 5), (5,)),
+    ((2, 4, 5), (2, 5, 3)), ((2, 4, 5), (5, 3)), ((4, 5), (2, 5, 3)), 
+    ((0, 5), (5, 3)), ((4, 0), (0, 3)), ((2, 3, 4, 5), (2, 3, 5, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.parametrize("d", [float32, float64, complex64], ids=lambda d: d.name)
+def test_products_of_every_shape(engine: Any, cublas: Any, left: Any, right: Any, d: Any) -> None:
+    """Vectors, matrices and broadcast stacks are multiplied as NumPy does."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 4, shape).astype(d.name) for shape in (left, right))
+    got = matmul(given(engine, a, d), given(engine, b, d), KINDS[d.name])
+    assert got.shape == (a @ b).shape
+    np.testing.assert_array_equal(taken(got), a @ b)
+
+
+@pytest.mark.parametrize("flips", list(itertools.product([False, True], repeat=2)))
+def test_transposed_operands_are_not_copied(engine: Any, cublas: Any, flips: Any) -> None:
+    """A transposed view is given to cuBLAS as it is."""
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-4, 4, (4, 5)).astype("f4"), rng.integers(-4, 4, (5, 3)).astype("f4")
+    left, right = (given(engine, x.T if flip else x, float32) for x, flip in zip((a, b), flips, strict=True))
+    left, right = (transposed(x) if flip else x for x, flip in zip((left, right), flips, strict=True))
+    before = engine.pool.statistics(False)["allocated"]
+    got = matmul(left, right, KINDS["float32"])
+    np.testing.assert_array_equal(taken(got), a @ b)
+    assert engine.pool.statistics(False)["allocated"] - before == 4 * 3 * 4  # the result and nothing else
+
+
+def test_a_repeated_matrix_is_not_copied(engine: Any, cublas: Any) -> None:
+    """A matrix with a stride of 0 along the stack is multiplied with every other one in place."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-4, 4, (7, 4, 5)).astype("f4"), rng.integers(-4, 4, (5, 3)).astype("f4")
+    right = given(engine, b, float32).restrided((7, 5, 3), (0, 3, 1), 0)
+    before = engine.pool.statistics(False)["allocated"]
+    got = matmul(left := given(engine, a, float32), right, KINDS["float32"])
+    np.testing.assert_array_equal(taken(got), a @ b)
+    assert engine.pool.statistics(False)["allocated"] - before == left.size * 4 + got.size * 4
+
+
+def test_a_stack_that_repeats_unevenly_is_copied_by_a_kernel(engine: Any, cupy: Any) -> None:
+    """Matrices at no common distance are laid out at one, each operand by one launch."""
+    left, right = (
+        given(engine, np.ones((2, 1, 4, 5), "f4"), float32),
+        given(engine, np.ones((1, 3, 5, 2), "f4"), float32),
+    )
+    for array, size in ((left, 20), (right, 10)):
+        operand = blas.stacked(array, (2, 3))
+        assert (operand.distance, operand.transposed, operand.array.shape[:2]) == (size, False, (2, 3))
+    assert len(cupy.cuda.driver.launches) == 2
+
+
+def test_tf32_is_off_unless_asked_for(engine: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compute type is that of float32, and the fast one only when the setting says so."""
+    one = given(engine, np.ones((2, 2), "f4"), float32)
+    matmul(one, one, KINDS["float32"])
+    monkeypatch.setattr(blas, "allow_tf32", True)
+    matmul(one, one, KINDS["float32"])
+    assert cublas.calls == [68, 77]
+
+
+def test_shapes_that_do_not_fit_are_refused(engine: Any, cublas: Any) -> None:
+    """The inner sizes have to agree; the core finds the user's words."""
+    with pytest.raises(RuntimeError, match=r"matmul: \(2, 3\) and \(2, 3\) do not fit"):
+        matmul(*[given(engine, np.ones((2, 3), "f4"), float32)] * 2, KINDS["float32"])
+
+
+def test_what_cublas_has_no_type_for_goes_to_the_other_kernel(engine: Any) -> None:
+    """Integers are multiplied by the kernel in C; without one the error says so."""
+    other = object()
+    assert Matmul(other).for_dtype(int32) is other
+    one = given(engine, np.ones((2, 2), "i4"), int32)
+    with pytest.raises(TypeError, match=r"cuBLAS has no candelabra\.int32"):
+        Matmul(None)(one, one)

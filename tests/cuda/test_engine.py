@@ -1,0 +1,203 @@
+"""Memory, streams, launches and errors of the CUDA engine: which calls are made, over what stands for CuPy."""
+
+import threading
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from candelabra.dtypes import float32
+from candelabra.errors import OutOfMemoryError
+from candelabra_clike import Source
+from candelabra_clike.source import number, reads, writes
+from candelabra_cuda.backend import CudaBackend
+from candelabra_cuda.compiling import CompilationError, compile_program
+from candelabra_cuda.engine import CudaEngine
+from candelabra_cuda.streams import Stream
+
+SCALE = Source(
+    "scale",
+    (writes("out", "f32"), reads("a", "f32"), number("n"), number("factor", "f64"), number("shift", "i32")),
+    "if (GLOBAL_ID < n) { out[GLOBAL_ID] = a[GLOBAL_ID] * (f32)factor + (f32)shift; }",
+)
+
+
+def test_bytes_come_back_as_they_were_written(engine: Any) -> None:
+    """What is written is read, at an offset too, and may change once the call has returned."""
+    memory = engine.allocate(64)
+    data = bytearray(range(16))
+    engine.write(memory, 8, memoryview(data))
+    data[:] = bytes(16)
+    assert bytes(engine.read(memory, 8, 16)) == bytes(range(16))
+    assert bytes(engine.read(memory, 0, 0)) == b""
+
+
+def test_large_writes_are_not_staged(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit of pinned memory a copy waits for the stream and runs at once."""
+    monkeypatch.setattr("candelabra_cuda.memory.PINNED_LIMIT", 8)
+    memory = engine.allocate(64)
+    engine.write(memory, 0, memoryview(bytes(range(16))))
+    assert bytes(engine.read(memory, 0, 16)) == bytes(range(16))
+    assert "synchronize" in engine.stream().log
+
+
+def test_staged_memory_is_kept_until_its_copy_is_done(engine: Any) -> None:
+    """Pinned memory is given back only when the event behind the copy is done."""
+    memory = engine.allocate(64)
+    engine.write(memory, 0, memoryview(b"abcd"))
+    engine.write(memory, 0, memoryview(b"efgh"))
+    assert len(engine._staging._running) == 2
+    engine.stream().synchronize()
+    engine.write(memory, 0, memoryview(b"ijkl"))
+    assert len(engine._staging._running) == 1
+
+
+def test_running_out_of_memory_is_a_typed_error_with_the_numbers(engine: Any) -> None:
+    """The text says how much was asked for and how much is in use, and the engine goes on."""
+    engine.allocate(100)
+    with pytest.raises(OutOfMemoryError, match=r"cuda:0 is out of memory: tried to allocate 2147483648 bytes, 100 are"):
+        engine.allocate(2**31)
+    assert engine.pool.statistics(release=True) == {"allocated": 100, "reserved": 100, "peak": 100}
+    assert engine.allocate(10)
+
+
+def test_a_launch_packs_its_arguments_as_a_kernel_has_them(engine: Any, cupy: Any, doubles: ModuleType) -> None:
+    """Pointers, indices and numbers lie at their natural alignment, the number of work-items last."""
+    launch = engine.compile(SCALE)
+    out, a = engine.allocate(4000), engine.allocate(4000)
+    launch(1000, out, a, 1000, 2.5, -3)
+    (grid, block, stream, data) = cupy.cuda.driver.launches[-1]
+    assert (grid, block, stream) == ((4, 1, 1), (256, 1, 1), engine.stream().ptr)
+    assert doubles.unpacked("QQIdiI", data) == (int(out), int(a), 1000, 2.5, -3, 1000)
+
+
+def test_a_launch_of_groups_has_the_size_that_the_source_says(engine: Any, cupy: Any) -> None:
+    """Groups become blocks, along three dims."""
+    source = Source("grouped", (writes("out", "u32"),), "out[GROUP_ID] = LOCAL_ID;", group=64)
+    launch = engine.compile(source)
+    launch((5, 7), engine.allocate(40))
+    assert cupy.cuda.driver.launches[-1][:2] == ((5, 7, 1), (64, 1, 1))
+
+
+def test_nothing_is_launched_for_nothing(engine: Any, cupy: Any) -> None:
+    """A count of 0 is no launch: the driver would refuse it."""
+    engine.compile(SCALE)(0, engine.allocate(4), engine.allocate(4), 0, 1.0, 0)
+    engine.compile(Source("none", (writes("out", "u32"),), "out[0] = 1;", group=64))((3, 0), engine.allocate(4))
+    assert cupy.cuda.driver.launches == []
+
+
+def test_equal_sources_are_compiled_once(engine: Any) -> None:
+    """The same object serves equal sources."""
+    assert engine.compile(SCALE) is engine.compile(Source(SCALE.name, SCALE.parameters, SCALE.body))
+
+
+def test_threads_pack_their_own_arguments(engine: Any, cupy: Any, doubles: ModuleType) -> None:
+    """Four threads launching one kernel never mix their arguments."""
+    launch = engine.compile(SCALE)
+    memory = engine.allocate(4)
+
+    def run(mine: int) -> None:
+        for _ in range(200):
+            launch(1, memory, memory, mine, float(mine), mine)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen = [doubles.unpacked("QQIdiI", data)[2:5] for _, _, _, data in cupy.cuda.driver.launches]
+    assert len(seen) == 800
+    assert all(a == b == c for a, b, c in seen)
+
+
+def test_a_late_error_says_how_to_find_its_operator(engine: Any, cupy: Any, doubles: ModuleType) -> None:
+    """An error at a synchronisation names the variable that makes every launch wait."""
+    cupy.cuda.runtime.failing = doubles.CUDARuntimeError("cudaErrorIllegalAddress")
+    with pytest.raises(
+        RuntimeError, match=r"cuda:0: work queued before failed \(CANDELABRA_BLOCKING=1.*IllegalAddress"
+    ):
+        engine.synchronize()
+
+
+def test_a_blocking_engine_names_the_operator(cupy: Any, doubles: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable set, the launch itself raises, with the kernel's name."""
+    monkeypatch.setenv("CANDELABRA_BLOCKING", "1")
+    engine = CudaEngine(cupy, 0, several=False)
+    launch = engine.compile(SCALE)
+    cupy.cuda.runtime.failing = doubles.CUDARuntimeError("cudaErrorIllegalAddress")
+    with pytest.raises(RuntimeError, match="cuda:0: 'scale' failed: cudaErrorIllegalAddress"):
+        launch(1, engine.allocate(4), engine.allocate(4), 1, 1.0, 0)
+
+
+def test_a_failed_read_blames_earlier_work(
+    engine: Any, cupy: Any, doubles: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a copy to the host finds is said as a synchronisation says it."""
+
+    def fails(self: Any) -> None:
+        cupy.cuda.runtime.failing = doubles.CUDARuntimeError("cudaErrorIllegalAddress")
+        raise cupy.cuda.runtime.failing
+
+    monkeypatch.setattr(doubles.Stream, "synchronize", fails)
+    with pytest.raises(RuntimeError, match="work queued before failed"):
+        engine.read(engine.allocate(4), 0, 4)
+
+
+def test_several_devices_are_entered(doubles: ModuleType) -> None:
+    """With more than one device every call makes its own the thread's."""
+    cupy = doubles.double(devices=2)
+    backend = CudaBackend(cupy)
+    backend.engine(1).allocate(4)
+    assert cupy.cuda.runtime.device == 1
+    backend.engine(0).allocate(4)
+    assert cupy.cuda.runtime.device == 0
+
+
+def test_a_transfer_is_ordered_on_both_streams(doubles: ModuleType) -> None:
+    """The copy waits for what the source's stream has, and the source's later work waits for the copy."""
+    cupy = doubles.double(devices=2)
+    backend = CudaBackend(cupy)
+    data = memoryview(np.arange(6, dtype=np.float32)).cast("B")
+    array = backend.from_host(0, data, (2, 3), float32)
+    moved = backend.transfer(array, 0, 1)
+    assert bytes(backend.to_host(moved)) == bytes(data)
+    log = cupy.cuda.get_current_stream().log
+    assert [entry[0] if isinstance(entry, tuple) else entry for entry in log[:5]][-4:] == [
+        "record", "wait", "record", "wait",
+    ]  # fmt: skip
+
+
+def test_streams_and_events_are_those_of_the_contract(engine: Any, cupy: Any) -> None:
+    """A stream is current in its block, records, waits, and can be asked; events measure milliseconds."""
+    stream = Stream(engine, cupy.cuda.Stream())
+    other = Stream(engine, cupy.cuda.Stream())
+    with stream as entered:
+        assert entered is stream
+        assert engine.stream() is stream.cupy
+        start = stream.record()
+    assert engine.stream() is not stream.cupy
+    stream.wait_stream(other)
+    assert stream.cupy.log[-1][0] == "wait"
+    assert not start.query()
+    stream.synchronize()
+    assert start.query()
+    assert stream.query()
+    start.wait()
+    assert engine.stream().log[-1][0] == "wait"
+    start.synchronize()
+    assert start.elapsed_time(stream.record()) == 1.5
+    assert stream == Stream(engine, stream.cupy)
+    assert stream != other
+    assert hash(stream) == hash(Stream(engine, stream.cupy))
+
+
+def test_a_program_that_does_not_compile_says_why() -> None:
+    """The error has the compiler's words."""
+    with pytest.raises(CompilationError, match=r'broken: .*identifier "nonsense" is undefined'):
+        compile_program("broken", "__global__ void f() { nonsense; }", ["--gpu-architecture=sm_90"])
+
+
+def test_an_option_that_there_is_not_says_so() -> None:
+    """A compute capability that NVRTC does not know is an error with its words."""
+    with pytest.raises(CompilationError, match=r"sm_10|gpu-architecture"):
+        compile_program("old", "__global__ void f() {}", ["--gpu-architecture=sm_10"])
