@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -41,10 +41,14 @@ class OutOfBounds:
     text: str
     wraps: bool = False
 
-    def of(self, value: int, dim: int, size: int, place: str = "") -> Exception:
-        """The error; ``place`` is the device that found it too late to say so at the call."""
+    def __call__(self, value: int, dim: int, size: int, place: str) -> Exception:
+        """The error; ``place`` is the device, which found it too late to say so at the call."""
         text = self.text.format(index=value, dim=dim, size=size)
-        return self.error(f"{place}: {self.operator!r} failed: {text}" if place else text)
+        return self.error(f"{place}: {self.operator!r} failed: {text}")
+
+
+Words = Callable[[int, int, int, str], Exception]
+"""Makes the error of a complaint from its three integers and the name of the device."""
 
 
 class Indexed(NamedTuple):
@@ -61,19 +65,19 @@ class Faults:
     def __init__(self, engine: Engine) -> None:
         self._engine: Final = engine
         self._lock: Final = threading.Lock()
-        self._words: Final[dict[OutOfBounds, int]] = {}
+        self._words: Final[dict[Words, int]] = {}
         self._kept: Final[dict[int, Sequence[Indexed]]] = {}
         self._tickets: Final = count()
         self._buffer: Any = None
         self.possible = False
         """Whether a kernel that can complain has been launched since the last look."""
 
-    def expect(self, words: OutOfBounds, indices: Sequence[Indexed]) -> tuple[Any, int]:
+    def expect(self, words: Words, indices: Sequence[Indexed]) -> tuple[Any, int]:
         """The buffer and the number that a kernel complains with, if one of ``indices`` is out of bounds.
 
         The next synchronisation looks into the buffer.
         """
-        number = self._words.get(words) or self._number(words)
+        number = self.number(words)
         ticket = next(self._tickets) & TICKET
         kept = self._kept
         if len(kept) >= KEPT:
@@ -82,22 +86,27 @@ class Faults:
                     kept.pop(old, None)
         if all(index.array.size <= LONGEST for index in indices):
             kept[ticket] = indices
-        buffer = self._buffer if self._buffer is not None else self._made()
+        return self.buffer(), number | ticket
+
+    def number(self, words: Words) -> int:
+        """The number under which kernels report a complaint with these words."""
+        found = self._words.get(words)
+        if found is None:
+            with self._lock:
+                found = self._words.setdefault(words, (len(self._words) + 1) << 24)
+        return found
+
+    def buffer(self) -> Any:
+        """What a kernel that can complain is given; the next synchronisation looks into it."""
+        if self._buffer is None:
+            with self._lock:
+                if self._buffer is None:
+                    size = struct.calcsize(FORMAT)
+                    made = self._engine.allocate(size)
+                    self._engine.write(made, 0, memoryview(bytes(size)))
+                    self._buffer = made
         self.possible = True
-        return buffer, number << 24 | ticket
-
-    def _number(self, words: OutOfBounds) -> int:
-        with self._lock:
-            return self._words.setdefault(words, len(self._words) + 1)
-
-    def _made(self) -> Any:
-        with self._lock:
-            if self._buffer is None:
-                size = struct.calcsize(FORMAT)
-                made = self._engine.allocate(size)
-                self._engine.write(made, 0, memoryview(bytes(size)))
-                self._buffer = made
-            return self._buffer
+        return self._buffer
 
     def check(self) -> None:
         """Raise the first complaint since the last look, if there is one. The queue has to be done."""
@@ -112,9 +121,10 @@ class Faults:
             if not number:
                 return
             self._engine.write(self._buffer, 0, memoryview(bytes(size)))
-            words = next(w for w, n in self._words.items() if n == number >> 24)
-        value, dim, extent = worst(kept, words.wraps) or facts
-        raise words.of(value, dim, extent, repr(self._engine))
+            words = next(w for w, n in self._words.items() if n == number & ~TICKET)
+        wraps = isinstance(words, OutOfBounds) and words.wraps
+        value, dim, extent = worst(kept, wraps) or facts
+        raise words(value, dim, extent, repr(self._engine))
 
 
 def worst(indices: Sequence[Indexed], wraps: bool) -> tuple[int, int, int] | None:
