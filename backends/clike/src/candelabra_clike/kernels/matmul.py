@@ -1,0 +1,101 @@
+"""Products of matrices and what is added to them, in every dtype.
+
+Half types are multiplied in float32. A product of complex matrices is four real ones: the parts of a complex array are
+arrays with strides twice as long.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32, float64
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.layouts import aligned, broadcast
+from candelabra_clike.templates.elementwise import Elementwise
+from candelabra_clike.templates.matmul import UNSIGNED, product
+
+
+@lru_cache(8)
+def widen(d: dtype) -> Elementwise:
+    """A half type's elements as float32."""
+    return Elementwise(f"widen_{d.name}", "{a}", (d,), float32)
+
+
+@lru_cache(8)
+def narrow(d: dtype) -> Elementwise:
+    """float32 rounded to a half type."""
+    return Elementwise(f"narrow_{d.name}", "{a}", (float32,), d)
+
+
+def expanded(array: StridedArray, shape: Shape) -> StridedArray:
+    """The array seen with a shape to which it broadcasts."""
+    if array.shape == shape:
+        return array
+    return array.restrided(shape, aligned(array, shape), array.offset)
+
+
+def parts(array: StridedArray) -> tuple[StridedArray, StridedArray]:
+    """The real and the imaginary part of a complex array, as views."""
+    real = float32 if array.dtype.itemsize == 8 else float64
+    steps = tuple([2 * s for s in array.strides])
+    first = 2 * array.offset
+    return array.restrided(array.shape, steps, first, real), array.restrided(array.shape, steps, first + 1, real)
+
+
+def multiply(
+    out: StridedArray,
+    a: StridedArray,
+    b: StridedArray,
+    start: StridedArray | None = None,
+    alpha: Any = 1,
+    beta: Any = 1,
+) -> StridedArray:
+    """Writes ``a @ b``, or ``beta * start + alpha * (a @ b)``, to ``out``.
+
+    All are of one dtype and have their batch dims expanded. ``out`` may be ``start`` but overlaps nothing else.
+    """
+    if not out.size:
+        return out
+    d = a.dtype
+    if d.category == COMPLEX:
+        _multiply_complex(out, a, b)
+    elif d.category == FLOATING and d.itemsize == 2:
+        wide = out.engine.empty(out.shape, float32)
+        product(float32, False)(wide, widen(d)(a), widen(d)(b), None, 1, 1)
+        narrow(d)(wide, out=out)
+    else:
+        if d.category < FLOATING and d.category != BOOL:
+            out, a, b, start = [
+                x if x is None else x.restrided(x.shape, x.strides, x.offset, UNSIGNED[d.itemsize])
+                for x in (out, a, b, start)
+            ]
+        product(out.dtype, start is not None)(out, a, b, start, alpha, beta)
+    return out
+
+
+def _multiply_complex(out: StridedArray, a: StridedArray, b: StridedArray) -> None:
+    (a_real, a_imag), (b_real, b_imag), (real, imag) = parts(a), parts(b), parts(out)
+    plain, added = product(real.dtype, False), product(real.dtype, True)
+    plain(real, a_real, b_real, None, 1.0, 1.0)
+    added(real, a_imag, b_imag, real, -1.0, 1.0)
+    plain(imag, a_real, b_imag, None, 1.0, 1.0)
+    added(imag, a_imag, b_real, imag, 1.0, 1.0)
+
+
+def matmul(x: StridedArray, y: StridedArray) -> StridedArray:
+    """The kernel of ``matmul``: vectors are rows on the left and columns on the right, batch dims broadcast."""
+    a = x if len(x.shape) > 1 else x.restrided((1, *x.shape), (0, *x.strides), x.offset)
+    b = y if len(y.shape) > 1 else y.restrided((*y.shape, 1), (*y.strides, 0), y.offset)
+    if not x.shape or not y.shape or a.shape[-1] != b.shape[-2]:
+        raise RuntimeError(f"shapes {x.shape} and {y.shape} do not fit")
+    batch = () if len(a.shape) == 2 == len(b.shape) else broadcast([a.shape[:-2], b.shape[:-2]])
+    out = x.engine.empty((*batch, a.shape[-2], b.shape[-1]), x.dtype)
+    multiply(out, expanded(a, (*batch, *a.shape[-2:])), expanded(b, (*batch, *b.shape[-2:])))
+    if len(x.shape) > 1 and len(y.shape) > 1:
+        return out
+    return out.reshaped((*batch, *a.shape[-2:-1][: len(x.shape) > 1], *b.shape[-1:][: len(y.shape) > 1]))
+
+
+KERNELS: dict[str, Any] = {"matmul": matmul}

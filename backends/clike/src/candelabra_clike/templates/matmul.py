@@ -1,0 +1,170 @@
+"""Products of matrices of any layout, batches of them, on top of a matrix if wanted: choice of form and launch."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.engine import Launch, Traits
+from candelabra_clike.layouts import collapsed, is_wide
+from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates import matmul_strips, matmul_tiles
+from candelabra_clike.templates.matmul_strips import Strip
+from candelabra_clike.types import CTYPES
+
+ROWS_OF_A_BLOCK = 384
+"""Rows of a work-item's block: with the panel's depth, what the second cache holds."""
+WORTHWHILE = 1 << 17
+"""Products that a work-item should have: fewer cost less than a launch of another."""
+
+
+class Layout(NamedTuple):
+    """Sizes and strides of ``out[z] = a[z] @ b[z]``: batches as few dims as will do, each row (out, a, b, start)."""
+
+    batch: Shape
+    steps: tuple[Shape, ...]
+    m: int
+    n: int
+    depth: int
+    strides: tuple[tuple[int, int], ...]
+    """(row, column) of out, a, b and start."""
+
+
+@lru_cache(4096)
+def layout(shape: Shape, depth: int, strides: tuple[Shape, ...]) -> Layout:
+    """The fewest dims of a product of ``shape`` (batch, m, n); a batch of rows over one right matrix is one matrix."""
+    m, n = shape[-2:]
+    batch, steps = collapsed(shape[:-2], tuple([s[:-2] for s in strides]))
+    pairs = tuple([(s[-2], s[-1]) for s in strides])
+    rows = [r for i, r in enumerate(steps) if i != 2]
+    row_steps = [p[0] for i, p in enumerate(pairs) if i != 2]
+    while batch != (1,) and steps[2][-1] == 0 and all(r[-1] == m * p for r, p in zip(rows, row_steps)):
+        m *= batch[-1]
+        batch, steps = (batch[:-1], tuple([s[:-1] for s in steps])) if len(batch) > 1 else ((1,), ((0,),) * len(steps))
+        rows = [r for i, r in enumerate(steps) if i != 2]
+    return Layout(batch, steps, m, n, depth, pairs)
+
+
+@lru_cache(4096)
+def strip_for(m: int, value: str) -> Strip:
+    """Six rows of registers, or four where they fit better."""
+    rows = 6 if m > 4 and -(-m // 6) * 6 <= -(-m // 4) * 4 else 4
+    return Strip(rows, 2 if value in ("f32", "u32") else 1, value)
+
+
+@lru_cache(4096)
+def blocks(m: int, n: int, work: int, strip: Strip, units: int) -> tuple[int, int]:
+    """Rows and columns of a work-item's block: large, but so that there are several for each unit of the device."""
+    wanted = min(4 * units, work // WORTHWHILE + 1)
+    parts = -(-m // ROWS_OF_A_BLOCK)
+    rows, columns = _rounded(-(-m // parts), strip.rows), 16 * strip.columns
+    while -(-m // rows) * -(-n // columns) < wanted:
+        if columns > strip.columns and columns >= n:
+            columns = _rounded(-(-n // 2), strip.columns) if n > strip.columns else strip.columns
+        elif columns > strip.columns and (columns > 4 * strip.columns or rows <= 16 * strip.rows):
+            columns //= 2
+        elif rows > strip.rows:
+            rows = _rounded(rows // 2, strip.rows)
+        else:
+            break
+    return rows, columns
+
+
+def _rounded(count: int, step: int) -> int:
+    return -(-count // step) * step
+
+
+class Product:
+    """``out = a @ b`` in one dtype, or with ``added`` ``out = beta * start + alpha * (a @ b)``."""
+
+    def __init__(self, d: dtype, added: bool) -> None:
+        self.dtype = d
+        self.added = added
+        # Integers are multiplied as unsigned ones, which wrap.
+        self.value = CTYPES[d].value if d.is_floating_point else "u64" if d.itemsize == 8 else "u32"
+        self._launches: dict[Any, Launch] = {}
+
+    def __call__(
+        self, out: StridedArray, a: StridedArray, b: StridedArray, start: StridedArray | None, alpha: Any, beta: Any
+    ) -> None:
+        """Matrices with their batch dims expanded; ``start`` has the shape of ``out`` and may be the same."""
+        arrays = (out, a, b) if start is None else (out, a, b, start)
+        found = layout(out.shape, a.shape[-1], tuple([array.strides for array in arrays]))
+        traits = out.engine.traits
+        wide = is_wide(*arrays)
+        strip = strip_for(found.m, self.value)
+        key = (out.engine, len(found.batch), strip.rows if traits.serial else 0, wide)
+        launch = self._launches.get(key)
+        if launch is None:
+            launch = self._launches[key] = out.engine.compile(self.source(traits, strip, len(found.batch), wide))
+        count, extents = self._extents(found, traits, strip)
+        launch(
+            count, *[array.buffer for array in arrays], *[array.offset for array in arrays], *extents,
+            found.m, found.n, found.depth, *[step for pair in found.strides for step in pair],
+            *found.batch, *[step for row in found.steps for step in row], *((alpha, beta) if self.added else ()),
+        )  # fmt: skip
+
+    def _extents(self, found: Layout, traits: Traits, strip: Strip) -> tuple[int, tuple[int, ...]]:
+        """How many work-items or groups, and the numbers that say which block of the result each has."""
+        matrices = prod(found.batch)
+        if not traits.serial:
+            down, across = -(-found.m // matmul_tiles.TILE), -(-found.n // matmul_tiles.TILE)
+            return matrices * down * across, (down, across)
+        work = found.m * found.n * max(found.depth, 1)
+        units = -(-traits.compute_units // matrices)
+        rows, columns = blocks(found.m, found.n, work, strip, units)
+        down, across = -(-found.m // rows), -(-found.n // columns)
+        return matrices * down * across, (down, across, rows, columns)
+
+    def source(self, traits: Traits, strip: Strip, rank: int, wide: bool) -> Source:
+        """The kernel for a batch of ``rank`` dims."""
+        memory = CTYPES[self.dtype]
+        names = ("o", "a", "b", "start") if self.added else ("o", "a", "b")
+        buffers = [writes("out", memory.memory), reads("a", memory.memory), reads("b", memory.memory)]
+        if self.added:
+            buffers.append(reads("start", memory.memory))
+        extents = ("row_blocks", "column_blocks", *(("rows_per_item", "columns_per_item") if traits.serial else ()))
+        head = (
+            *buffers,
+            *[number(f"{n}_from") for n in names],
+            *[number(n) for n in extents],
+            *[number(n) for n in ("m", "n", "depth")],
+            *[number(f"{n}_{d}") for n in names for d in ("row", "column")],
+            *[number(f"z{d}") for d in range(rank)],
+            *[number(f"{n}_z{d}") for n in names for d in range(rank)],
+            *([number("alpha", self.value), number("beta", self.value)] if self.added else []),
+        )
+        form = "strips" if traits.serial else "tiles"
+        name = f"matmul_{form}_{self.dtype.name}_{rank}{'_added' if self.added else ''}"
+        moves = _batch(names, rank)
+        if traits.serial:
+            body = matmul_strips.body(strip, memory, moves, self.added)
+            return Source(name, head, body, wide=wide, contract=True)
+        body = matmul_tiles.body(memory, self.value, moves, self.added)
+        return Source(name, head, body, group=matmul_tiles.GROUP, wide=wide, contract=True)
+
+
+def _batch(names: tuple[str, ...], rank: int) -> str:
+    """Where the matrix number ``left`` of each array begins."""
+    lines = [f"INDEX {n}_at = {n}_from;" for n in names]
+    for d in range(rank - 1, -1, -1):
+        place = f"left % z{d}" if d else "left"
+        moves = " ".join(f"{n}_at += p * {n}_z{d};" for n in names)
+        lines.append(f"{{ const INDEX p = {place}; {moves} }}")
+        if d:
+            lines.append(f"left /= z{d};")
+    return "\n".join(lines) + "\n"
+
+
+@lru_cache(64)
+def product(d: dtype, added: bool) -> Product:
+    """The product of matrices of a dtype: of integers as unsigned ones of their size."""
+    return Product(d, added)
+
+
+UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
+"""The unsigned dtype of each size."""
