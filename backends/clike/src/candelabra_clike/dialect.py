@@ -25,6 +25,7 @@ is one more :class:`Dialect`.
 ``f32x8`` … ``u64x8``                     eight at once, in the forms for ``serial`` devices: not all dialects have them
 ``EIGHT(f32, p)``                         eight in the device's memory from a place on, aligned as one of them is
 ``PUT_EIGHT(f32, p, v)``                  eight written there
+``OWN_EIGHT(f32, p)``                     eight of an array of the work-item's own, to read and write
 ``AS_F32X8(v)``, ``BITS_F32X8(v)``        eight converted to another type, the bits of eight as another type
 ========================================  ==============================================================
 """
@@ -51,6 +52,8 @@ class Dialect:
     """Of every program."""
     rounding: Sequence[str] = ()
     """That make division and square root correctly rounded, for devices that can."""
+    processor: Sequence[str] = ()
+    """For devices that are the host's processor."""
     rounds_up: bool = False
     """Work-items are launched by whole groups: a source without ``group`` gets their true number as a last argument, and
     those beyond it return."""
@@ -75,6 +78,7 @@ VECTOR(i8, char) VECTOR(i16, short) VECTOR(i32, int) VECTOR(i64, long)
 VECTOR(u8, uchar) VECTOR(u16, ushort) VECTOR(u32, uint) VECTOR(u64, ulong) VECTOR(f32, float)
 #define EIGHT(type, p) (*(__global const type##x8_at*)(p))
 #define PUT_EIGHT(type, p, v) (*(__global type##x8_at*)(p) = (v))
+#define OWN_EIGHT(type, p) (*(type##x8_at*)(p))
 #define AS_I8X8(v) convert_char8(v)
 #define AS_U8X8(v) convert_uchar8(v)
 #define AS_I16X8(v) convert_short8(v)
@@ -106,7 +110,14 @@ typedef float f32; typedef float2 c64;
 #define BITS_F32(u) as_float((u32)(u))
 #define BITS_U32(f) as_uint((f32)(f))
 #define MULTIPLY_HIGH(a, b) mul_hi((u64)(a), (u64)(b))
+#if defined(__clang__) && defined(PROCESSOR)
+/* An instruction there, where the library's function is a call for every number. */
+#define SQRT_F32(x) __builtin_sqrtf((f32)(x))
+#define SQRT_F64(x) __builtin_sqrt((f64)(x))
+#else
 #define SQRT_F32(x) sqrt((f32)(x))
+#define SQRT_F64(x) sqrt((f64)(x))
+#endif
 #define DIVIDE_F32(a, b) ((f32)(a) / (f32)(b))
 #define FMA_F32(a, b, c) fma((f32)(a), (f32)(b), (f32)(c))
 #define CLAIM(address, old, new) atomic_cmpxchg((volatile __global u32*)(address), (u32)(old), (u32)(new))
@@ -124,13 +135,13 @@ VECTOR(f64, double)
 #define C128(re, im) ((double2)((re), (im)))
 #define BITS_F64(u) as_double((u64)(u))
 #define BITS_U64(f) as_ulong((f64)(f))
-#define SQRT_F64(x) sqrt((f64)(x))
 #define DIVIDE_F64(a, b) ((f64)(a) / (f64)(b))
 #define FMA_F64(a, b, c) fma((f64)(a), (f64)(b), (f64)(c))
 """,
     exact="#pragma OPENCL FP_CONTRACT OFF\n",
     options=("-cl-std=CL1.2",),
     rounding=("-cl-fp32-correctly-rounded-divide-sqrt",),
+    processor=("-DPROCESSOR",),
 )
 
 CUDA = Dialect(

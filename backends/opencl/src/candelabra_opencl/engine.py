@@ -94,6 +94,8 @@ class Kernel:
         options = list(OPENCL.options)
         if engine.traits.exact_division:
             options += OPENCL.rounding
+        if engine.device.type & cl.device_type.CPU:
+            options += OPENCL.processor
         self._program: Final = cl.Program(engine.context, source.program(OPENCL)).build(options)
         self._mine: Final = threading.local()
 
