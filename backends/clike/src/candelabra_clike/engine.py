@@ -52,8 +52,7 @@ class Launch(Protocol):
 
     ``count`` is the number of work-items of a source without ``group``, the number of work-groups along dims 0, 1, 2
     of a source with one. The arguments are buffers and Python numbers, in the order of the source's parameters. Work is
-    queued on the calling thread's current stream. A count of 0 does nothing. Without ``group`` more work-items than
-    ``count`` may run: a body checks whether there is something for its ``GLOBAL_ID``.
+    queued on the calling thread's current stream. A count of 0 does nothing.
     """
 
     def __call__(self, count: int | tuple[int, ...], /, *arguments: Any) -> None: ...
