@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from candelabra.backend import Capabilities, DeviceInfo
@@ -12,6 +12,7 @@ from candelabra_clike import CLikeBackend
 
 from candelabra_opencl.discovery import Found, find
 from candelabra_opencl.engine import OpenCLEngine
+from candelabra_opencl.streams import Stream
 
 
 class OpenCLBackend(CLikeBackend):
@@ -49,3 +50,18 @@ class OpenCLBackend(CLikeBackend):
             if index not in self._engines:
                 self._engines[index] = OpenCLEngine(found.device, index, f"{self.name}:{index}", self._traits)
             return self._engines[index]
+
+    # -- order and memory ---------------------------------------------------------------------------------------------
+    def stream(self, index: int) -> Stream:
+        return self.engine(index).streams.new()
+
+    def current_stream(self, index: int) -> Stream:
+        """The calling thread's current stream."""
+        return self.engine(index).streams.current()
+
+    def default_stream(self, index: int) -> Stream:
+        """The stream that is current outside every ``with`` block, in every thread."""
+        return self.engine(index).streams.default
+
+    def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
+        return self.engine(index).memory.statistics(release)

@@ -105,7 +105,7 @@ def version(text: str) -> list[int]:
 
 
 def newest_first(driver: str) -> tuple[list[int], bool]:
-    """A key by which newer drivers come first: all numbers of a version count; a candidate is older than its release."""
+    """A key by which newer drivers come first: all numbers of a version count, candidates are older."""
     release, _, candidate = driver.lower().partition("rc")
     return [-int(n) for n in re.findall(r"\d+", release)], bool(candidate)
 

@@ -1,27 +1,47 @@
-"""One OpenCL device: its context, its queue, its memory pool and its compiled kernels."""
+"""One OpenCL device: its context, its queue, its memory and its compiled kernels."""
 
 from __future__ import annotations
 
+import os
 import threading
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import pyopencl as cl
-from candelabra.errors import OutOfMemoryError
 from candelabra_clike import OPENCL, Engine, Launch, Source, Traits
 from candelabra_clike.faults import Faults
-from pyopencl.tools import ImmediateAllocator, MemoryPool
+from pyopencl import _cl
 
-NUMBERS: Final = {
-    "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f32": np.float32, "f64": np.float64, "": None,
-}  # fmt: skip
-"""The type of a kernel's argument, as PyOpenCL wants to be told it; None for buffers."""
+from candelabra_opencl.compiling import Compiler, usual_cache
+from candelabra_opencl.launching import Kernel
+from candelabra_opencl.memory import Memory
+from candelabra_opencl.streams import Streams
+
+BLOCKING: Final = "CANDELABRA_BLOCKING"
+"""The environment variable that makes every launch wait, so that an error has the operator's name."""
+SMALL: Final = 1 << 16
+"""Bytes up to which data from the host is copied aside, rather than waited for until the device has it."""
+
+
+def traits_of(device: Any) -> Traits:
+    """What of a device decides about the form of kernels."""
+    return Traits(
+        serial=bool(device.type & cl.device_type.CPU),
+        compute_units=device.max_compute_units,
+        group=min(device.max_work_item_sizes[0], device.max_work_group_size),
+        local_memory=device.local_mem_size,
+        float64=bool(device.double_fp_config),
+        exact_division=bool(device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
+        memory=device.global_mem_size,
+        largest=device.max_mem_alloc_size,
+    )
 
 
 class OpenCLEngine(Engine):
-    """A device of one OpenCL driver."""
+    """A device of one OpenCL driver. ``traits`` replace what is found of it."""
 
     dialect = OPENCL
 
@@ -29,92 +49,75 @@ class OpenCLEngine(Engine):
         self.device: Final = device
         self.index = index
         self.place: Final = place
+        self.traits = replace(traits_of(device), **traits)
+        self.blocking: Final = os.environ.get(BLOCKING, "") not in ("", "0")
         self.context: Final = cl.Context([device])
-        self.queue: Final = cl.CommandQueue(self.context)
-        self.pool: Final = MemoryPool(ImmediateAllocator(self.queue))
-        found = Traits(
-            serial=bool(device.type & cl.device_type.CPU),
-            compute_units=device.max_compute_units,
-            group=device.max_work_item_sizes[0],
-            local_memory=device.local_mem_size,
-            float64=bool(device.double_fp_config),
-            exact_division=bool(device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
-            memory=device.global_mem_size,
-            largest=device.max_mem_alloc_size,
-        )
-        self.traits = replace(found, **traits)
         self.faults = Faults(self)
-        self._kernels: Final[dict[Source, Launch]] = {}
+        self.streams: Final = Streams(place, self.context, self.faults.check)
+        if self.blocking:
+            self.streams.single = False
+        self.memory: Final = Memory(
+            place, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish
+        )
+        # Where a work-item is a lane the engine chooses their groups, and launches whole ones.
+        language = replace(OPENCL, rounds_up=True)
+        self.compiler: Final = Compiler(place, self.context, device, self.traits, language, usual_cache(device))
+        self.allocate = self.memory.allocate  # type: ignore[method-assign]
+        self._kernels: Final[dict[Source, Kernel]] = {}
         self._lock: Final = threading.Lock()
+        self._underway: Final[deque[Any]] = deque()
+        """Events of writes that may not be done: each has the host's data that it reads."""
 
     def __repr__(self) -> str:
         return self.place
 
-    def allocate(self, nbytes: int) -> Any:
-        try:
-            return self.pool.allocate(nbytes)
-        except cl.MemoryError as error:
-            raise OutOfMemoryError(f"{self} has no room for {nbytes} bytes: {error}") from error
+    # -- memory -------------------------------------------------------------------------------------------------------
+    def allocate(self, nbytes: int) -> Any:  # replaced by the pool's own method: this is on the path of every call
+        return self.memory.allocate(nbytes)
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
         data = np.empty(nbytes, np.uint8)
         if nbytes:
-            cl.enqueue_copy(self.queue, data, buffer, src_offset=offset, is_blocking=True)
-        return memoryview(data)
+            queue = self.streams.current().queue
+            self.streams.failing(lambda: _cl._enqueue_read_buffer(queue, buffer, data, offset, None, True))
+        return memoryview(data)  # type: ignore[arg-type]
 
     def write(self, buffer: Any, offset: int, data: memoryview) -> None:
         content = np.frombuffer(data, np.uint8)
-        cl.enqueue_copy(self.queue, buffer, content, dst_offset=offset, is_blocking=True)
+        stream = self.streams.current()
+        if content.size > SMALL:
+            _cl._enqueue_write_buffer(stream.queue, buffer, content, offset, None, True)
+            return
+        event = _cl._enqueue_write_buffer(stream.queue, buffer, content.copy(), offset, None, False)
+        # PyOpenCL waits where such an event is dropped too early.
+        underway = self._underway
+        underway.append(event)
+        try:
+            while underway[0].command_execution_status <= 0:
+                underway.popleft()
+        except IndexError:
+            pass
+        if not self.streams.single:
+            stream.keep(event, (buffer,))
 
     def copy(self, destination: Any, to: int, source: Any, start: int, nbytes: int) -> None:
-        cl.enqueue_copy(self.queue, destination, source, dst_offset=to, src_offset=start, byte_count=nbytes)
+        stream = self.streams.current()
+        event = _cl._enqueue_copy_buffer(stream.queue, source, destination, nbytes, start, to)
+        if not self.streams.single:
+            stream.keep(event, (source, destination))
+
+    # -- kernels ------------------------------------------------------------------------------------------------------
+    def compile(self, source: Source) -> Launch:
+        found = self._kernels.get(source)
+        if found is None:
+            with self._lock:
+                found = self._kernels.get(source)
+                if found is None:
+                    # On a processor a work-item is a loop. Left to themselves some drivers make vectors of work-items
+                    # instead (Intel's: ten times slower), or one work-group of all of them.
+                    whole = replace(source, group=1) if self.traits.serial and source.group is None else source
+                    found = self._kernels[source] = Kernel(self, whole, self.compiler.program(whole))
+        return found.launch
 
     def synchronize(self) -> None:
-        self.queue.finish()
-
-    def compile(self, source: Source) -> Launch:
-        with self._lock:
-            found = self._kernels.get(source)
-            if found is None:
-                # On a processor a work-item is a loop. Left to themselves some drivers make vectors of work-items
-                # instead (Intel's: ten times slower), or one work-group of all of them.
-                whole = replace(source, group=1) if self.traits.serial and source.group is None else source
-                found = self._kernels[source] = Kernel(self, whole)
-            return found
-
-
-class Kernel:
-    """A compiled kernel. OpenCL keeps a kernel's arguments in the kernel, so every thread has one of its own."""
-
-    def __init__(self, engine: OpenCLEngine, source: Source) -> None:
-        self._queue: Final = engine.queue
-        self._name: Final = source.name
-        self._types: Final = [NUMBERS[type] for type in source.types()]
-        self._local: Final = (source.group,) if source.group else None
-        options = list(OPENCL.options)
-        if engine.traits.exact_division:
-            options += OPENCL.rounding
-        if engine.device.type & cl.device_type.CPU:
-            options += OPENCL.processor
-        self._program: Final = cl.Program(engine.context, source.program(OPENCL)).build(options)
-        self._mine: Final = threading.local()
-
-    def _of_this_thread(self) -> Any:
-        kernel = cl.Kernel(self._program, self._name)
-        kernel.set_scalar_arg_dtypes(self._types)
-        self._mine.kernel = kernel
-        return kernel
-
-    def __call__(self, count: int | tuple[int, ...], /, *arguments: Any) -> None:
-        try:
-            kernel = self._mine.kernel
-        except AttributeError:
-            kernel = self._of_this_thread()
-        if self._local is None:
-            if count:
-                kernel(self._queue, (count,), None, *arguments)
-            return
-        groups = count if isinstance(count, tuple) else (count,)
-        if 0 not in groups:
-            local = self._local + (1,) * (len(groups) - 1)
-            kernel(self._queue, tuple(g * s for g, s in zip(groups, local)), local, *arguments)
+        self.streams.finish()

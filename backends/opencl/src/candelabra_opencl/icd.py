@@ -1,9 +1,9 @@
 """Where OpenCL's loader looks for drivers, and how it is shown those that pip has installed.
 
-A driver announces itself by a file ``*.icd`` in ``/etc/OpenCL/vendors`` that holds the path of its library. PoCL's wheel
-puts one beside PyOpenCL, where its loader looks too. Intel's wheels install one into the environment, where no loader
-looks, and with a placeholder for the path. So the backend writes a folder of its own with the system's files and one
-for Intel's library, and names it to the loader. Whoever sets ``OCL_ICD_VENDORS`` has the last word: nothing is changed.
+A driver announces itself by a file ``*.icd`` in ``/etc/OpenCL/vendors`` with the path of its library in it. PoCL's
+wheel puts one beside PyOpenCL, where its loader looks too. Intel's wheels install one into the environment, where no
+loader looks, and with a placeholder for the path. So the backend writes a folder of its own with the system's files and
+one for Intel's library, and names it to the loader. Who sets ``OCL_ICD_VENDORS`` has the last word.
 """
 
 from __future__ import annotations
