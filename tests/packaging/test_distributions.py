@@ -214,8 +214,10 @@ def test_only_the_core_owns_the_package(wheels: dict[Path, Path]) -> None:
 
 
 def test_extras_name_distributions_that_exist() -> None:
-    """An extra that brings a part of candelabra has that part's folder in this repository."""
-    ours = {declared(folder)["name"] for folder in FOLDERS}
+    """An extra that brings a part of candelabra has that part's folder in this repository, and its extras there."""
+    projects = [declared(folder) for folder in FOLDERS]
+    ours = {project["name"] for project in projects}
+    ours |= {f"{p['name']}[{extra}]" for p in projects for extra in p.get("optional-dependencies", {})}
     extras = declared(ROOT / "core")["optional-dependencies"]
     named = {requirement.partition(">")[0] for extra in extras.values() for requirement in extra}
     assert {name for name in named if name.startswith("candelabra-")} <= ours

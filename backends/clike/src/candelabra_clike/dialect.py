@@ -8,7 +8,7 @@ is one more :class:`Dialect`.
 ``c64``, ``c128``                         complex numbers, with parts ``.x`` and ``.y``; made by ``C64(re, im)``
 ``KERNEL``, ``FUNCTION``                  before an entry point, before a function of the library
 ``GLOBAL``, ``LOCAL``, ``CONSTANT``       memory of the device, of a work-group, and tables in the program
-``GLOBAL_ID``, ``LOCAL_ID``, ``GROUP_ID`` who this work-item is along dim 0 (``GROUP_ID_1``, ``LOCAL_ID_1`` … along 1, 2)
+``GLOBAL_ID``, ``LOCAL_ID``, ``GROUP_ID`` who this work-item is along dim 0 (along 1, 2: ``GROUP_ID_1`` …)
 ``GROUP_SIZE``, ``GLOBAL_SIZE``           how many there are
 ``BARRIER``                               waits for the work-group, and for its local memory
 ``REQUIRED_GROUP(n)``                     between ``KERNEL`` and ``void``: the work-group's size, known at compile time
@@ -19,9 +19,9 @@ is one more :class:`Dialect`.
 ``CLAIM(address, old, new)``              atomic compare and swap of a ``GLOBAL u32``, returns what was there
 ``ATOMIC_ADD_U32(address, value)``        atomic addition to a ``GLOBAL u32``, returns what was there
 ``UNROLL``                                before a loop whose trips are constant
-``INDEPENDENT``                           before a loop of which no trip reads what another one writes: it may be done in
-                                          any order. Some drivers vectorise no other loop; what they take is ``for (int j =
-                                          0; j < n; ++j)`` over pointers that already stand at the first element
+``INDEPENDENT``                           before a loop of which no trip reads what another one writes: any order will
+                                          do. Some drivers vectorise no other loop; what they take is ``for (int j = 0;
+                                          j < n; ++j)`` over pointers that already stand at the first element
 ``f32x8`` … ``u64x8``                     eight at once, in the forms for ``serial`` devices: not all dialects have them
 ``EIGHT(f32, p)``                         eight in the device's memory from a place on, aligned as one of them is
 ``PUT_EIGHT(f32, p, v)``                  eight written there
@@ -55,7 +55,7 @@ class Dialect:
     processor: Sequence[str] = ()
     """For devices that are the host's processor."""
     rounds_up: bool = False
-    """Work-items are launched by whole groups: a source without ``group`` gets their true number as a last argument, and
+    """Work-items are launched by whole groups: a source without ``group`` gets their true number as last argument, and
     those beyond it return."""
 
 

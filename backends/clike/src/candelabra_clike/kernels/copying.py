@@ -10,7 +10,7 @@ from candelabra_clike.templates.elementwise import identity
 
 
 def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:
-    """Write the elements of ``source`` (same dtype, a shape that broadcasts) into ``destination``, which may overlap."""
+    """Write the elements of ``source`` (same dtype, a shape that broadcasts) into ``destination``; they may overlap."""
     if not destination.size:
         return destination
     if destination.contiguous and source.contiguous and source.shape == destination.shape:
