@@ -1,0 +1,142 @@
+"""Elementwise loops over arrays of every layout, in the forms for CPU devices and for GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import candelabra as cd
+import numpy as np
+import pytest
+
+Array = np.ndarray
+LAYOUTS: dict[str, Callable[[cd.Tensor], cd.Tensor]] = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.T,
+    "every second column": lambda x: x[:, ::2],
+    "every second row": lambda x: x[::2],
+    "a corner": lambda x: x[3:, 5:],
+    "one row": lambda x: x[1],
+    "one column": lambda x: x[:, 1:2],
+    "expanded": lambda x: x[:, :1].expand(70, 45),
+}
+
+
+@pytest.fixture(params=["device", "lanes"])
+def place(request: pytest.FixtureRequest) -> cd.device:
+    """The device with the forms that are right for it, and with those for GPUs."""
+    found: cd.device = request.getfixturevalue(request.param)
+    return found
+
+
+def on(place: cd.device, values: Array) -> cd.Tensor:
+    """The values on the device."""
+    return cd.tensor(values.tolist(), dtype=cd.float32).to(place)
+
+
+def back(x: cd.Tensor) -> Array:
+    """A tensor's values as an array."""
+    return np.array(x.tolist(), np.float32).reshape(tuple(x.shape))
+
+
+def matrix(rows: int, columns: int, start: float = 0.0) -> Array:
+    """Distinct numbers."""
+    return np.arange(start, start + rows * columns, dtype=np.float32).reshape(rows, columns)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_unary_kernels_read_every_layout(place: cd.device, layout: str) -> None:
+    """A kernel of one array computes the same of any view as NumPy does."""
+    values = matrix(70, 45)
+    found = -LAYOUTS[layout](on(place, values))
+    np.testing.assert_array_equal(back(found), -back(LAYOUTS[layout](cd.tensor(values.tolist()))))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((70, 45), (45,)),
+        ((70, 45), (70, 1)),
+        ((45,), (70, 1)),
+        ((3, 1, 5), (4, 1)),
+        ((2, 3, 4, 5), (3, 1, 5)),
+        ((1,), (7, 2)),
+        ((), (3, 3)),
+        ((2, 1, 3, 1, 2), (5, 1, 4, 2)),
+    ],
+)
+def test_operands_broadcast(place: cd.device, first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    """Sizes of 1 and missing dims are repeated, on either side."""
+    a = np.arange(np.prod(first, dtype=int), dtype=np.float32).reshape(first)
+    b = np.arange(np.prod(second, dtype=int), dtype=np.float32).reshape(second) * 100
+    np.testing.assert_array_equal(back(on(place, a) + on(place, b)), a + b)
+    np.testing.assert_array_equal(back(on(place, b) - on(place, a)), b - a)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1), (1, 2, 0), (2, 0, 1)])
+def test_operands_of_different_orders_meet(place: cd.device, order: tuple[int, ...]) -> None:
+    """A contiguous array and one whose dims lie in any other order."""
+    a = np.arange(40 * 35 * 3, dtype=np.float32).reshape(40, 35, 3)
+    b = (np.arange(40 * 35 * 3, dtype=np.float32) * 3).reshape([a.shape[d] for d in np.argsort(order)])
+    wanted = a - b.transpose(np.argsort(np.argsort(order)).tolist())
+    found = on(place, a) - on(place, b).permute(tuple(np.argsort(np.argsort(order)).tolist()))
+    np.testing.assert_array_equal(back(found), wanted)
+
+
+def test_results_lie_in_memory_as_their_operands_do(place: cd.device) -> None:
+    """Transposed operands give a transposed result, as in the reference: no element is moved for nothing."""
+    x = on(place, matrix(4, 6)).T
+    assert (x + x).stride() == x.stride() == (1, 6)
+    assert (x + on(place, matrix(6, 1))).stride() == (1, 6)
+    assert (x[:, :2] + 1).stride() == (1, 6)
+    assert (on(place, matrix(6, 4)) + x).stride() == (4, 1)
+
+
+def test_long_rows_are_shared_by_several_work_items(place: cd.device) -> None:
+    """Rows of strided elements that are longer than a chunk, and their ends, are done whole."""
+    values = matrix(2, 2 * 9001)
+    x = on(place, values)
+    np.testing.assert_array_equal(back(x[:, ::2] * 2), values[:, ::2] * 2)
+    np.testing.assert_array_equal(back(x + x[:, :1]), values + values[:, :1])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_inplace_kernels_write_through_views(place: cd.device, layout: str) -> None:
+    """An in-place operator changes the base of the view where the view lies, and nothing else."""
+    if layout == "expanded":
+        layout = "contiguous"
+    values = matrix(70, 45)
+    x, wanted = on(place, values), cd.tensor(values.tolist())
+    LAYOUTS[layout](x).mul_(3)
+    LAYOUTS[layout](wanted).mul_(3)
+    np.testing.assert_array_equal(back(x), back(wanted))
+
+
+def test_inplace_kernels_may_read_what_they_write(place: cd.device) -> None:
+    """An operand that overlaps the output in another way is read before anything is written."""
+    values = matrix(40, 40)
+    x = on(place, values)
+    x.add_(x.T)
+    np.testing.assert_array_equal(back(x), values + values.T)
+    y = on(place, values)
+    y[1:].add_(y[:-1])
+    np.testing.assert_array_equal(back(y[1:]), values[1:] + values[:-1])
+    z = on(place, values)
+    z.add_(z)
+    np.testing.assert_array_equal(back(z), values + values)
+
+
+def test_empty_arrays_stay_empty(place: cd.device) -> None:
+    """No element, no work, and the right shape."""
+    x = on(place, matrix(3, 4))
+    assert (x[:0] + 1).shape == (0, 4)
+    assert (x[:, :0] + x[:, :1]).shape == (3, 0)
+    assert x[:0].mul_(2).shape == (0, 4)
+
+
+def test_shapes_that_do_not_broadcast_are_refused(place: cd.device) -> None:
+    """The error is the core's, which names the sizes and the dim."""
+    x = on(place, matrix(3, 4))
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(4\) must match the size of tensor b \(3\)"):
+        x + x[:, :3]
+    with pytest.raises(RuntimeError):
+        x[:1].add_(x)
