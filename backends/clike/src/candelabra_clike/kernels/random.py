@@ -1,0 +1,176 @@
+"""Random numbers, bitwise those of every other device. Specification: ``docs/notes/0001-random-numbers.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import ceil
+from typing import Any, Final
+
+from candelabra.dtypes import bool_, complex64, complex128, dtype, float32, float64
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.engine import Engine
+from candelabra_clike.faults import OutOfBounds
+from candelabra_clike.kernels.copying import dense
+from candelabra_clike.source import number, reads, writes
+from candelabra_clike.templates.drawing import Draw
+from candelabra_clike.types import CTYPES
+
+Engines = Callable[[int], Engine]
+WORDS: Final = ("w0", "w1", "w2", "w3")
+HALVES: Final = tuple(f"{half}_HALF({word})" for word in WORDS for half in ("LOW", "HIGH"))
+"""The 32-bit words of a counter: the low half first."""
+PARTS: Final = {complex64: float32, complex128: float64}
+"""The dtype of the parts of a complex number; the others are their own."""
+NO_PROBABILITY: Final = OutOfBounds(
+    "random_bernoulli", RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
+)
+
+
+def _draw(kind: str, d: dtype, values: list[str], steps: str = "") -> Draw:
+    """The draw of a continuous kind; ``values`` are those of its parts."""
+    part = CTYPES[PARTS.get(d, d)]
+    stored = tuple(part.store(value) for value in values)
+    return Draw(f"{kind}_{d.name}", part.memory, stored, steps, parts=1 + (d in PARTS))
+
+
+@lru_cache(None)
+def uniform(d: dtype) -> Draw:
+    """Numbers in [0, 1); section 4."""
+    part = PARTS.get(d, d)
+    if part is float64:
+        return _draw("uniform", d, [f"uniform_f64({word})" for word in WORDS])
+    convert = {"float16": "UNIFORM_F16", "bfloat16": "UNIFORM_BF16"}.get(part.name, "UNIFORM_F32")
+    return _draw("uniform", d, [f"{convert}({half})" for half in HALVES])
+
+
+@lru_cache(None)
+def normal(d: dtype, exact: bool) -> Draw:
+    """Standard normal numbers, section 7: computed in float64 where the device has it (``exact``)."""
+    wide = PARTS.get(d, d) is float64
+    value = "f64" if exact or wide else "f32"
+    values, steps = [], []
+    for pair in range(2 if wide else 4):
+        if wide:
+            log, angle = f"negative_log_f64(w{2 * pair} >> 12, 52)", f"w{2 * pair + 1} & ~(u64)2047"
+        elif exact:
+            log, angle = f"negative_log_f64(LOW_HALF(w{pair}), 32)", f"w{pair} & ((u64)0xFFFFFFFF << 32)"
+        else:
+            log, angle = f"negative_log_f32(LOW_HALF(w{pair}))", f"HIGH_HALF(w{pair})"
+        square = f"l{pair}" if d in PARTS else f"l{pair} + l{pair}"
+        steps.append(
+            f"const {value} l{pair} = {log}, r{pair} = SQRT_{value.upper()}({square});\n"
+            f"const u{value[1:]} a{pair} = {angle};"
+        )
+        # Half types are rounded from the float32 number.
+        rounded = "(f32)" if value == "f64" and not wide else ""
+        values += [f"{rounded}(r{pair} * turn_{name}_{value}(a{pair}))" for name in ("cosine", "sine")]
+    return _draw("normal" if value == "f64" else "normal_single", d, values, "\n".join(steps))
+
+
+@lru_cache(None)
+def exponential(d: dtype, exact: bool) -> Draw:
+    """Exponential numbers of rate 1, section 8; ``exact`` as for :func:`normal`."""
+    if d is float64:
+        return _draw("exponential", d, [f"negative_log_f64({word} >> 12, 52)" for word in WORDS])
+    if exact:
+        return _draw("exponential", d, [f"(f32)negative_log_f64({half}, 32)" for half in HALVES])
+    return _draw("exponential_single", d, [f"negative_log_f32({half})" for half in HALVES])
+
+
+@lru_cache(None)
+def integers(d: dtype, wide: bool) -> Draw:
+    """Bounded integers, section 5; ``wide``: of a range above 2**32, for which a span of 2**64 is passed as 0."""
+    if wide:
+        picks = [f"bounded_wide_u64({a}, {b}, span)" for a, b in (("w0", "w1"), ("w2", "w3"))]
+    else:
+        picks = [f"multiply_high_u64({word}, span)" for word in WORDS]
+    store = CTYPES[d].store
+    values = tuple(store(f"low + {pick}") for pick in picks)
+    numbers = (number("low", "u64"), number("span", "u64"))
+    return Draw(f"integers_{'wide_' if wide else ''}{d.name}", CTYPES[d].memory, values, numbers=numbers)
+
+
+@lru_cache(None)
+def decided() -> Draw:
+    """True with one probability, given as its threshold for 32-bit words; section 6."""
+    values = tuple(f"{half} < threshold ? 1 : 0" for half in HALVES)
+    return Draw("bernoulli", "u8", values, numbers=(number("threshold", "u64"),))
+
+
+@lru_cache(None)
+def decided_each(d: dtype) -> Draw:
+    """True with a probability each, from an array of a dtype: complains of what is none."""
+    p = CTYPES[d].load("p[p_at + {i}]")
+    chosen = WORDS if d is float64 else HALVES
+    less = "uniform_f64({v}) < {p}" if d is float64 else "{v} < threshold_f32({p})"
+    values = tuple(f"probable_{CTYPES[d].value}({p}, faults, fault) && {less.format(v=v, p=p)}" for v in chosen)
+    return Draw(
+        f"bernoulli_{d.name}", "u8", tuple(f"({value}) ? 1 : 0" for value in values),
+        arrays=(reads("p", CTYPES[d].memory), writes("faults", "i64")),
+        numbers=(number("p_at"), number("fault", "u32")),
+    )  # fmt: skip
+
+
+@lru_cache(None)
+def words() -> Draw:
+    """The 64-bit words themselves."""
+    return Draw("words", "u64", WORDS)
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+def _random_uniform(engines: Engines) -> Callable[..., Any]:
+    def random_uniform(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
+        return uniform(d)(engines(index), shape, d, seed, offset)
+
+    return random_uniform
+
+
+def _random_normal(engines: Engines) -> Callable[..., Any]:
+    def random_normal(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
+        engine = engines(index)
+        return normal(d, engine.traits.float64)(engine, shape, d, seed, offset)
+
+    return random_normal
+
+
+def _random_exponential(engines: Engines) -> Callable[..., Any]:
+    def random_exponential(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
+        engine = engines(index)
+        return exponential(d, engine.traits.float64)(engine, shape, d, seed, offset)
+
+    return random_exponential
+
+
+def _random_integers(engines: Engines) -> Callable[..., Any]:
+    def random_integers(
+        shape: Shape, low: int, high: int, seed: int, offset: int, d: dtype, index: int
+    ) -> StridedArray:
+        span, word = high - low, 1 << 64
+        return integers(d, span > 1 << 32)(engines(index), shape, d, seed, offset, low % word, span % word)
+
+    return random_integers
+
+
+def _random_bernoulli(engines: Engines) -> Callable[..., Any]:
+    def random_bernoulli(p: Any, shape: Shape, seed: int, offset: int, index: int) -> StridedArray:
+        engine = engines(index)
+        if type(p) is not StridedArray:
+            threshold = min(max(ceil(p * 2**32), 0), 1 << 32) if p == p else 0
+            return decided()(engine, shape, bool_, seed, offset, threshold)
+        p = dense(p)
+        faults, fault = engine.faults.expect(NO_PROBABILITY, ())
+        draw = decided_each(p.dtype)
+        return draw(engine, shape, bool_, seed, offset, p.offset, fault, buffers=(p.buffer, faults))
+
+    return random_bernoulli
+
+
+FACTORIES: Final = {
+    "random_uniform": _random_uniform,
+    "random_normal": _random_normal,
+    "random_exponential": _random_exponential,
+    "random_integers": _random_integers,
+    "random_bernoulli": _random_bernoulli,
+}

@@ -1,0 +1,140 @@
+"""Random numbers on an OpenCL device: the bits of the reference, in the forms for processors and for GPUs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.device import open_device
+from candelabra.ops.random import random_integers
+from candelabra_conformance.ulp import ulp_error
+
+FLOATING = (cd.float16, cd.bfloat16, cd.float32, cd.float64, cd.complex64, cd.complex128)
+WHOLE = (cd.bool, cd.int8, cd.uint16, cd.int32, cd.uint64)
+COUNTS = (1, 9, 5001)
+"""One value, one counter and a bit, several work-items with a rest."""
+Make = Callable[..., Any]
+
+
+def whole_range(*limits: Any, device: cd.device, **options: Any) -> Any:
+    """Integers of a range that the public functions cannot name."""
+    return random_integers.function(*limits, device=open_device(device), **options)
+
+
+def exponential(n: int, dtype: Any, device: cd.device) -> Any:
+    """Exponential numbers."""
+    return cd.empty(n, dtype=dtype, device=device).exponential_()
+
+
+def decided(p: Any, device: cd.device, shape: tuple[int, ...] | None = None) -> Any:
+    """A bool for each probability, or for one."""
+    if shape is not None:
+        return cd.empty(shape, dtype=cd.bool, device=device).bernoulli_(p)
+    return cd.empty(p.shape, dtype=cd.bool, device=device).bernoulli_(p.to(device))
+
+
+def continuous(dtypes: Sequence[Any]) -> Iterator[tuple[str, Make]]:
+    """Draws of floating dtypes, by name."""
+    for n in COUNTS:
+        for d in dtypes:
+            yield f"uniform of {d}", partial(cd.rand, n, dtype=d)
+            yield f"normal of {d}", partial(cd.randn, n, dtype=d)
+            if not d.is_complex:
+                yield f"exponential of {d}", partial(exponential, n, d)
+
+
+def discrete(dtypes: Sequence[Any]) -> Iterator[tuple[str, Make]]:
+    """Draws of integers and bools, by name."""
+    for n in COUNTS:
+        for d in dtypes:
+            yield f"integers of {d}", partial(cd.randint, 0, 2, (n,), dtype=d)
+        for low, high in ((-5, 5), (-(2**31), 2**31), (-(2**62), 2**62)):
+            yield f"[{low}, {high})", partial(cd.randint, low, high, (n,))
+        yield "all of int64", partial(whole_range, (n,), -(2**63), 2**63, 5, 6, dtype=cd.int64)
+        yield "one probability", partial(decided, 0.3, shape=(n,))
+        for d in (cd.float32, cd.float64):
+            yield f"probabilities of {d}", partial(decided, cd.arange(n, dtype=d) / n)
+
+
+def differing(draws: Iterator[tuple[str, Make]], where: cd.device) -> list[str]:
+    """The names of the draws whose bits on a device are not those of the reference."""
+    names = []
+    for name, make in draws:
+        found = []
+        for place in (cd.device("cpu"), where):
+            cd.manual_seed(2**63 + 20240229)
+            found.append(make(device=place).cpu().contiguous())
+        if not bool((found[0] == found[1]).all()):
+            names.append(name)
+    return names
+
+
+@pytest.mark.parametrize("d", FLOATING)
+def test_floating_draws_have_the_bits_of_the_reference(device: cd.device, d: Any) -> None:
+    """A seed gives the same numbers on an OpenCL device as on the reference."""
+    assert not differing(continuous([d]), device)
+
+
+def test_integers_and_decisions_have_the_bits_of_the_reference(device: cd.device) -> None:
+    """So it does for integers of small and large ranges, and bools of one probability and of many."""
+    assert not differing(discrete(WHOLE), device)
+
+
+def test_the_form_for_gpus_has_the_same_bits(lanes: cd.device) -> None:
+    """How counters are spread over work-items does not matter to the numbers."""
+    assert not differing(continuous([cd.float32, cd.complex128]), lanes)
+    assert not differing(discrete([cd.int32]), lanes)
+
+
+def test_draws_go_on_where_the_last_one_ended(device: cd.device) -> None:
+    """Two draws give the numbers of one, at a whole number of counters."""
+    cd.manual_seed(7)
+    parts = cd.randn(16, device=device).tolist() + cd.randn(5, device=device).tolist()
+    cd.manual_seed(7)
+    assert parts == cd.randn(21, device=device).tolist()
+
+
+def test_a_draw_of_no_values_is_empty(device: cd.device) -> None:
+    """Zero sizes launch nothing."""
+    assert cd.rand(0, 3, device=device).shape == (0, 3)
+
+
+def test_probabilities_may_lie_anywhere_in_memory(device: cd.device) -> None:
+    """A tensor of probabilities is read through its strides."""
+    p = cd.linspace(0, 1, 24).reshape(4, 6)
+    found = []
+    for place in (cd.device("cpu"), device):
+        cd.manual_seed(3)
+        found.append(decided(p.to(place).t()[1:], place).tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("p", [-0.5, 1.5, float("nan")])
+def test_what_is_no_probability_is_reported(device: cd.device, p: float) -> None:
+    """The complaint arrives when the device is next waited for, and the device goes on."""
+    with pytest.raises(RuntimeError, match=r"Expected p_in >= 0 && p_in <= 1 to be true, but got false\."):
+        decided(cd.tensor([0.5, p]), device).tolist()
+    assert decided(cd.tensor([0.0, 1.0]), device).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["normal", "exponential"])
+def test_devices_without_float64_come_within_16_ulp(single: cd.device, kind: str) -> None:
+    """float32 numbers take the same words with formulas in float32 (section 11)."""
+    found = []
+    for place in (cd.device("cpu"), single):
+        cd.manual_seed(1)
+        x = cd.empty(100_003, device=place)
+        found.append(np.array((x.normal_() if kind == "normal" else x.exponential_()).tolist(), np.float32))
+    assert ulp_error(found[1], found[0], cd.float32).max() <= 16
+
+
+def test_devices_without_float64_have_all_other_bits(single: cd.device) -> None:
+    """Uniform numbers, integers and decisions are integer arithmetic and exact conversions."""
+    draws = [
+        ("uniform", partial(cd.rand, 1001)),
+        ("integers", partial(cd.randint, 0, 10**12, (1001,))),
+        ("bernoulli", partial(decided, cd.linspace(0, 1, 1001))),
+    ]
+    assert not differing(iter(draws), single)
