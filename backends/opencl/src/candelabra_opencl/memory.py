@@ -30,28 +30,25 @@ class Memory:
     def allocate(self, nbytes: int) -> Any:
         """A buffer of at least so many bytes. ``OutOfMemoryError`` where the released pool does not help either."""
         pool = self._pool
-        if nbytes >= WEIGHED and (nbytes > self.largest or pool.managed_bytes + nbytes > self.total):
-            self._make_room(nbytes)
-        try:
-            buffer = pool.allocate(nbytes)
-        except cl.Error:
-            buffer = self._again(nbytes)
-        active = pool.active_bytes
-        if active > self.peak:
-            self.peak = active
-        return buffer
-
-    def _make_room(self, nbytes: int) -> None:
         if nbytes > self.largest:
             raise OutOfMemoryError(
                 f"{self.place} is out of memory: tried to allocate {_bytes(nbytes)}, and the driver gives at most "
                 f"{_bytes(self.largest)} at once"
             )
-        # A free block that fits costs nothing more; whether there is one only the pool knows.
-        if self._pool.managed_bytes - self._pool.active_bytes < nbytes:
+        try:
+            buffer = pool.allocate(nbytes)
+        except cl.Error:
+            buffer = self._again(nbytes)
+        if nbytes >= WEIGHED and pool.managed_bytes > self.total:
             self.release()
-        if self._pool.active_bytes + nbytes > self.total:
-            raise self._none_left(nbytes)
+            if pool.managed_bytes > self.total:
+                del buffer
+                self.release()
+                raise self._none_left(nbytes)
+        active = pool.active_bytes
+        if active > self.peak:
+            self.peak = active
+        return buffer
 
     def _again(self, nbytes: int) -> Any:
         self.release()

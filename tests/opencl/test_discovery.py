@@ -1,0 +1,204 @@
+"""Which devices there are, in which order, and what is said where there are none."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import candelabra as cd
+import pyopencl as cl
+import pytest
+from candelabra.errors import DeviceUnavailable
+from candelabra_opencl import discovery, icd
+from candelabra_opencl.discovery import Found, chosen, described, find, ordered
+
+
+def made(
+    name: str = "a processor",
+    kind: int = cl.device_type.CPU,
+    platform: str = "A platform",
+    driver: str = "1.0",
+    version: str = "OpenCL 3.0",
+    **facts: Any,
+) -> Found:
+    """A device as a driver describes it."""
+    device = SimpleNamespace(
+        name=name, type=kind, driver_version=driver, version=version, global_mem_size=3 << 29, double_fp_config=0,
+        extensions="cl_khr_fp16", available=True, compiler_available=True,
+    )  # fmt: skip
+    device.__dict__.update(facts)
+    return described(SimpleNamespace(name=platform), device)
+
+
+def names(found: list[Found]) -> list[str]:
+    """What the devices are called."""
+    return [one.name for one in found]
+
+
+def test_devices_tell_platform_driver_version_memory_and_widths() -> None:
+    """`candelabra devices` gets what distinguishes one driver's device from another's."""
+    assert made().facts == {
+        "platform": "A platform", "driver": "1.0", "version": "OpenCL 3.0", "memory": "1.5 GiB", "fp64": "no",
+        "fp16": "yes",
+    }  # fmt: skip
+    properties = cd.opencl.get_device_properties(0)  # type: ignore[attr-defined]
+    assert properties.driver
+    assert properties.fp64 in ("yes", "no")
+
+
+def test_the_better_driver_of_a_device_comes_first() -> None:
+    """Newer OpenCL before older, then newer drivers before older, a candidate before nothing but older releases."""
+    found = [
+        made("candidate", driver="3.0-rc2"), made("old", version="OpenCL 1.2", driver="9.9"),
+        made("release", driver="3.0"), made("newer", driver="3.1+debian"), made("newest", version="OpenCL 3.1"),
+        made("odd", version="?"), made("by year", driver="2025.20.8.0.06_160000"),
+    ]  # fmt: skip
+    assert names(ordered(found)) == ["newest", "by year", "newer", "release", "candidate", "old", "odd"]
+
+
+def test_gpus_come_before_processors() -> None:
+    """A GPU with an older driver is still the device that a program means; unknown kinds come last."""
+    found = [
+        made("custom", cl.device_type.CUSTOM), made("emulator", cl.device_type.ACCELERATOR), made("cpu"),
+        made("gpu", cl.device_type.GPU, version="OpenCL 1.2"),
+    ]  # fmt: skip
+    assert names(ordered(found)) == ["gpu", "cpu", "emulator", "custom"]
+
+
+def test_equals_keep_their_order() -> None:
+    """Two cards of one driver are numbered as the driver numbers them."""
+    assert names(ordered([made("first"), made("second")])) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "wanted"),
+    [
+        ("", ["alpha", "beta", "gamma"]),
+        ("GAMMA", ["gamma"]),
+        ("beta, alpha", ["beta", "alpha"]),
+        ("platform two", ["beta", "gamma"]),
+        ("two*driver 7", ["gamma"]),
+        ("gamma,platform two,nonsense", ["gamma", "beta"]),
+        (" , ", ["alpha", "beta", "gamma"]),
+    ],
+)
+def test_patterns_choose_and_order(patterns: str, wanted: list[str]) -> None:
+    """Each pattern takes the devices on whose line it stands, each device once, in the order of the patterns."""
+    found = [made("alpha"), made("beta", platform="Platform Two"), made("gamma", platform="Platform Two", driver="7")]
+    assert names(chosen(found, patterns)) == wanted
+
+
+def test_a_pattern_that_fits_nothing_lists_what_there_is() -> None:
+    """Who misspells a device is told the lines that patterns are held against."""
+    with pytest.raises(
+        DeviceUnavailable, match=r"no OpenCL device fits CANDELABRA_OPENCL_DEVICES='beta'\. There are:\n  alpha, "
+    ):
+        chosen([made("alpha")], "beta")
+
+
+def test_the_variable_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the environment names is what there is."""
+    driver = find()[0].facts["driver"]
+    monkeypatch.setenv("CANDELABRA_OPENCL_DEVICES", f"driver {driver},")
+    assert {one.facts["driver"] for one in find()} == {driver}
+
+
+def test_no_platform_says_where_drivers_were_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any driver the error names the places and what to install."""
+
+    def none() -> None:
+        raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    monkeypatch.setattr(discovery.cl, "get_platforms", none)
+    monkeypatch.delenv(icd.VARIABLE, raising=False)
+    with pytest.raises(
+        DeviceUnavailable, match=r"no OpenCL platform was found in .*vendors, beside PyOpenCL"
+    ) as caught:
+        find()
+    assert "PLATFORM_NOT_FOUND_KHR" in str(caught.value)
+    assert 'pip install "candelabra[pocl]"' in str(caught.value)
+    monkeypatch.setenv(icd.VARIABLE, "/nowhere")
+    with pytest.raises(DeviceUnavailable, match=r"found in /nowhere \(from the environment variable OCL_ICD_VENDORS\)"):
+        find()
+
+
+def test_no_usable_device_gives_every_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Platforms without devices and devices that are off or cannot compile are each named."""
+
+    def broken() -> None:
+        raise cl.LogicError("clGetDeviceIDs failed: DEVICE_NOT_FOUND")
+
+    off, mute = made("off", available=False), made("mute", compiler_available=False)
+    platforms = [
+        SimpleNamespace(name="Empty", get_devices=list),
+        SimpleNamespace(name="Broken", get_devices=broken),
+        SimpleNamespace(name="Full", get_devices=lambda: [off.device, mute.device]),
+    ]
+    monkeypatch.setattr(discovery.cl, "get_platforms", lambda: platforms)
+    reasons = (
+        "no OpenCL device can be used: Empty: it has no devices; Broken: clGetDeviceIDs failed: DEVICE_NOT_FOUND; "
+        "Full, off: it is not available; Full, mute: its driver has no compiler. Install the OpenCL driver"
+    )
+    with pytest.raises(DeviceUnavailable, match=re.escape(reasons)):
+        find()
+
+
+@pytest.fixture
+def driver_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed distribution that is to Python what Intel's is; the path of its library."""
+    site = tmp_path / "lib" / "python" / "site-packages"
+    library = tmp_path / "lib" / "libintelocl.so"
+    record = site / "intel_opencl_rt-2026.2.0.dist-info"
+    record.mkdir(parents=True)
+    library.write_bytes(b"")
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: intel-opencl-rt\nVersion: 2026.2.0\n")
+    (record / "RECORD").write_text("../../libintelocl.so,,\n../../libmissing.so,,\n")
+    monkeypatch.setattr(sys, "path", [str(site), *sys.path])
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv(icd.VARIABLE, raising=False)
+    return library
+
+
+def test_installed_drivers_are_shown_to_the_loader(driver_package: Path, tmp_path: Path) -> None:
+    """A folder names the library of the installed package, only while the loader looks, and stands where caches do."""
+    assert icd.installed_libraries() == [driver_package]
+    with icd.drivers_shown():
+        folder = Path(os.environ[icd.VARIABLE])
+        assert folder.is_relative_to(tmp_path / "cache")
+        assert (folder / "libintelocl-installed.icd").read_text() == f"{driver_package}\n"
+    assert icd.VARIABLE not in os.environ
+
+
+def test_drivers_of_the_system_stay(driver_package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder has the system's announcements too, and none twice."""
+    system = tmp_path / "vendors"
+    system.mkdir()
+    (system / "theirs.icd").write_text("libtheirs.so\n")
+    monkeypatch.setattr(icd, "SYSTEM", system)
+    assert icd.announcements([driver_package]) == {
+        "theirs.icd": "libtheirs.so\n",
+        "libintelocl-installed.icd": f"{driver_package}\n",
+    }
+    (system / "same.icd").write_text(f"{driver_package}\n")
+    assert icd.announcements([driver_package]) == {}
+
+
+def test_the_users_own_setting_is_not_touched(driver_package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever says where drivers are has the last word; an empty setting is none, and is put back."""
+    monkeypatch.setenv(icd.VARIABLE, "/somewhere")
+    with icd.drivers_shown():
+        assert os.environ[icd.VARIABLE] == "/somewhere"
+    monkeypatch.setenv(icd.VARIABLE, "")
+    with icd.drivers_shown():
+        assert os.environ[icd.VARIABLE] != ""
+    assert os.environ[icd.VARIABLE] == ""
+
+
+def test_a_library_that_is_gone_is_not_announced(driver_package: Path) -> None:
+    """What a package's record promises and the disk does not have is left out, and the error says so."""
+    assert str(driver_package) in icd.looked_in()
+    driver_package.unlink()
+    assert icd.installed_libraries() == []
+    assert "none of them brings a driver" in icd.looked_in()

@@ -1,0 +1,166 @@
+"""Memory of a device: what is counted, what the pool keeps and gives back, and what happens when there is none left."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pyopencl as cl
+import pytest
+from candelabra.errors import OutOfMemoryError
+from candelabra.plugins import registry
+from candelabra_clike import Engine
+from candelabra_opencl.backend import OpenCLBackend
+from candelabra_opencl.engine import SMALL
+from candelabra_opencl.memory import Memory
+
+MEBI = 1 << 20
+
+
+@pytest.fixture
+def small() -> Iterator[OpenCLBackend]:
+    """The device as if it had 8 MiB, no more than 6 of them in one buffer, under another name."""
+    backend = OpenCLBackend("small", memory=8 * MEBI, largest=6 * MEBI)
+    remove = registry.add_backend(backend)
+    yield backend
+    remove()
+
+
+def megabytes(count: float) -> cd.Tensor:
+    """A tensor on the small device."""
+    return cd.empty(int(count * MEBI), dtype=cd.uint8, device="small")
+
+
+def test_statistics_count_tensors_and_blocks(small: OpenCLBackend) -> None:
+    """`allocated` follows the tensors, `reserved` the pool, `peak` the most there was; released blocks are gone."""
+    assert cd.small.memory_allocated() == 0  # type: ignore[attr-defined]
+    tensor = megabytes(2)
+    held = small.memory(0)
+    assert held["allocated"] == 2 * MEBI
+    assert held["reserved"] >= 2 * MEBI
+    assert held["blocks"] == 1
+    del tensor
+    after = small.memory(0)
+    assert (after["allocated"], after["held"], after["peak"]) == (0, 1, 2 * MEBI)
+    assert after["reserved"] >= 2 * MEBI
+    assert small.memory(0, release=True) == {
+        "allocated": 0, "reserved": 0, "peak": 2 * MEBI, "blocks": 0, "held": 0,
+    }  # fmt: skip
+
+
+def test_freed_memory_is_used_again(small: OpenCLBackend) -> None:
+    """A tensor of the same size takes the block of one that is gone: no driver is asked."""
+    for _ in range(5):
+        megabytes(2)
+    assert small.memory(0)["held"] == 1
+
+
+def test_held_blocks_are_given_back_under_pressure(small: OpenCLBackend) -> None:
+    """Blocks that nobody uses never keep a tensor of another size from finding room."""
+    for size in (2, 3, 4, 5, 6):
+        megabytes(size)
+        assert small.memory(0)["reserved"] <= 8 * MEBI
+    assert small.memory(0)["allocated"] == 0
+
+
+def test_running_out_is_a_typed_error_with_the_numbers(small: OpenCLBackend) -> None:
+    """What does not fit beside what is in use is refused, and the program goes on."""
+    kept = megabytes(5)
+    with pytest.raises(
+        OutOfMemoryError, match=r"small:0 is out of memory: tried to allocate 4\.0 MiB; 5\.0 MiB of 8\.0 MiB are in use"
+    ):
+        megabytes(4)
+    kept.mul_(0)
+    assert not kept[-1].item()
+    del kept
+    assert megabytes(4).shape == (4 * MEBI,)
+
+
+def test_one_buffer_has_a_largest_size(small: OpenCLBackend) -> None:
+    """The driver's limit for a single buffer is named as such."""
+    with pytest.raises(
+        OutOfMemoryError, match=r"tried to allocate 7\.0 MiB, and the driver gives at most 6\.0 MiB at once"
+    ):
+        megabytes(7)
+
+
+class _Refusing:
+    """A pool that refuses so many times."""
+
+    def __init__(self, pool: Any, times: int) -> None:
+        self.pool, self.times, self.released = pool, times, 0
+
+    def allocate(self, nbytes: int) -> Any:
+        if self.times:
+            self.times -= 1
+            raise cl.MemoryError("clCreateBuffer failed: MEM_OBJECT_ALLOCATION_FAILURE")
+        return self.pool.allocate(nbytes)
+
+    def free_held(self) -> None:
+        self.released += 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.pool, name)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_refusal_of_the_driver_is_tried_again_once(engine: Engine, times: int) -> None:
+    """The pool is released before the second try; only then the error comes."""
+    waited: list[int] = []
+    queue = cl.CommandQueue(engine.context)  # type: ignore[attr-defined]
+    memory = Memory("here:0", queue, 1 << 30, 1 << 30, lambda: waited.append(1))
+    refusing = _Refusing(memory._pool, times)
+    memory._pool = refusing  # type: ignore[misc, assignment]
+    if times == 1:
+        assert memory.allocate(100).size >= 100
+    else:
+        with pytest.raises(OutOfMemoryError, match=r"here:0 is out of memory: tried to allocate 100 bytes; 0 bytes of"):
+            memory.allocate(100)
+    assert (refusing.released, waited) == (1, [1])
+
+
+@pytest.mark.parametrize("nbytes", [1, SMALL, SMALL + 1])
+def test_the_hosts_buffer_may_change_after_a_write(engine: Engine, nbytes: int) -> None:
+    """Small writes are queued with a copy of the data, large ones are waited for."""
+    data = np.arange(nbytes, dtype=np.uint8)
+    wanted = data.copy()
+    buffer = engine.allocate(nbytes)
+    engine.write(buffer, 0, memoryview(data))  # type: ignore[arg-type]
+    data[:] = 0
+    assert bytes(engine.read(buffer, 0, nbytes)) == wanted.tobytes()
+
+
+def test_nothing_is_read_from_nothing(engine: Engine) -> None:
+    """No bytes are read without asking the driver, which refuses that."""
+    assert bytes(engine.read(engine.allocate(1), 0, 0)) == b""
+
+
+def test_parts_of_buffers_are_copied(engine: Engine) -> None:
+    """Offsets count bytes, of the source and of the destination."""
+    source, destination = engine.allocate(8), engine.allocate(8)
+    engine.write(source, 0, memoryview(bytes(range(8))))
+    engine.write(destination, 0, memoryview(bytes(8)))
+    engine.copy(destination, 1, source, 4, 3)
+    assert bytes(engine.read(destination, 0, 8)) == bytes([0, 4, 5, 6, 0, 0, 0, 0])
+
+
+@pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
+def test_tensors_of_a_dead_graph_leave_no_memory(device: cd.device, engine: Engine) -> None:
+    """Steps of forward, backward and update end with as much memory as the first, on the device and in its pool."""
+    weight = cd.ones(64, 64).to(device).requires_grad_()
+    x = cd.ones(16, 64).to(device)
+
+    def step() -> tuple[int, int]:
+        (x @ weight).tanh().mul(x).relu().sum().backward()
+        with cd.no_grad():
+            weight.sub_(weight.grad * 0.01)
+        weight.grad = None
+        gc.collect(0)
+        statistics = engine.memory.statistics(False)  # type: ignore[attr-defined]
+        return statistics["allocated"], statistics["reserved"]
+
+    settled = [step() for _ in range(5)][-1]
+    for _ in range(30):
+        last = step()
+    assert last == settled

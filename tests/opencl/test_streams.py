@@ -1,0 +1,179 @@
+"""Streams of a device: order within one, none between two but by events, and memory that nobody takes too early."""
+
+import gc
+import threading
+
+import candelabra as cd
+import pytest
+from candelabra.device import open_device
+from candelabra_clike import Engine
+from candelabra_opencl.backend import OpenCLBackend
+from candelabra_opencl.engine import OpenCLEngine
+from candelabra_opencl.streams import Event, Stream
+
+
+@pytest.fixture
+def own() -> OpenCLEngine:
+    """An engine of this test's own, on which nobody else makes streams."""
+    return OpenCLBackend("own").engine(0)
+
+
+@pytest.fixture
+def backend(device: cd.device) -> OpenCLBackend:
+    """The device type."""
+    found = open_device(device).backend
+    assert isinstance(found, OpenCLBackend)
+    return found
+
+
+def test_a_stream_is_current_inside_its_block(backend: OpenCLBackend) -> None:
+    """Blocks nest, other threads are not concerned, and outside all of them it is the default stream."""
+    default = backend.default_stream(0)
+    first, second = backend.stream(0), backend.stream(0)
+    seen: list[Stream] = []
+    assert backend.current_stream(0) is default
+    with first:
+        with second:
+            assert backend.current_stream(0) is second
+        assert backend.current_stream(0) is first
+        thread = threading.Thread(target=lambda: seen.append(backend.current_stream(0)))
+        thread.start()
+        thread.join()
+    assert backend.current_stream(0) is default
+    assert seen == [default]
+
+
+def test_work_of_a_stream_is_done_in_order(device: cd.device, backend: OpenCLBackend) -> None:
+    """What is computed on a stream is there after its synchronisation, on the host and for other streams."""
+    stream = backend.stream(0)
+    x = cd.arange(5000, dtype=cd.float32).to(device)
+    backend.synchronize(0)
+    with stream:
+        y = (x + x).mul_(2.0) + 1.0
+    stream.synchronize()
+    assert stream.query()
+    assert (y + 0.0).cpu().tolist() == [4.0 * i + 1 for i in range(5000)]
+
+
+def test_events_order_streams(device: cd.device, backend: OpenCLBackend) -> None:
+    """A stream that waits for another's event, or for all that the other has, sees its results."""
+    first, second = backend.stream(0), backend.stream(0)
+    for wait in ("event", "stream", "current"):
+        x = cd.ones(3000).to(device)
+        backend.synchronize(0)
+        with first:
+            y = x + 1.0
+            event = first.record_event()
+        with second:
+            if wait == "event":
+                second.wait_event(event)
+            elif wait == "stream":
+                second.wait_stream(first)
+            else:
+                event.wait()
+            z = y * 3.0
+        second.synchronize()
+        assert event.query()
+        assert z.cpu().unique().tolist() == [6.0]
+    event.synchronize()
+
+
+def test_an_event_of_another_device_is_waited_for(own: OpenCLEngine, backend: OpenCLBackend) -> None:
+    """Events cannot cross contexts of OpenCL, so the host waits."""
+    event = own.streams.new().record()
+    backend.stream(0).wait_event(event)
+    assert event.query()
+
+
+def test_times_between_events(device: cd.device, backend: OpenCLBackend) -> None:
+    """Events of a stream tell the milliseconds between them; the default stream takes no times."""
+    stream = backend.stream(0)
+    x = cd.ones(200_000).to(device)
+    backend.synchronize(0)
+    with stream:
+        start = stream.record()
+        for _ in range(20):
+            x = x * 1.0
+        end = stream.record()
+    end.synchronize()
+    start.synchronize()
+    assert 0 < start.elapsed_time(end) < 60_000
+    with pytest.raises(RuntimeError, match="elapsed_time: no times are taken on the default stream"):
+        backend.default_stream(0).record().elapsed_time(end)
+
+
+class _Undone:
+    """A marker of work that is not done."""
+
+    command_execution_status = 1
+
+
+def test_times_need_events_that_are_done(backend: OpenCLBackend) -> None:
+    """An event that was not waited for has no time."""
+    stream = backend.stream(0)
+    done = stream.record()
+    done.synchronize()
+    with pytest.raises(RuntimeError, match=r"an event is not done yet, synchronize\(\) it first"):
+        done.elapsed_time(Event(stream, _Undone()))
+
+
+def test_memory_is_kept_until_every_stream_is_done_with_it(own: OpenCLEngine) -> None:
+    """Between streams a buffer that its last owner let go is not handed out before the work that reads it is done."""
+    stream = own.streams.new()
+    with stream:
+        source, destination = own.allocate(4096), own.allocate(4096)
+        own.copy(destination, 0, source, 0, 4096)
+        own.write(source, 0, memoryview(bytes(16)))
+    assert own.memory.statistics(False)["blocks"] >= 2
+    del source, destination
+    stream.synchronize()
+    assert own.memory.statistics(False)["blocks"] == 0
+
+
+def test_after_the_last_stream_all_is_as_before(own: OpenCLEngine) -> None:
+    """A program that used streams once pays for it no longer than they live."""
+    assert own.streams.single
+    stream = own.streams.new()
+    with stream:
+        kept = own.allocate(64)
+        own.copy(own.allocate(64), 0, kept, 0, 64)
+    assert not own.streams.single
+    own.synchronize()
+    assert not own.streams.single
+    del stream
+    gc.collect()
+    own.synchronize()
+    assert own.streams.single
+    assert own.memory.statistics(False)["blocks"] == 1
+
+
+def test_a_forgotten_stream_does_its_work(own: OpenCLEngine) -> None:
+    """The memory that a stream's work uses outlives the stream."""
+    kept, result = own.allocate(1 << 20), own.allocate(1 << 20)
+    own.write(kept, 0, memoryview(b"\7" * (1 << 20)))
+    own.synchronize()
+    stream = own.streams.new()
+    with stream:
+        for _ in range(10):
+            own.copy(result, 0, kept, 0, 1 << 20)
+    del stream, kept
+    gc.collect()
+    own.synchronize()
+    assert own.streams.single
+    assert bytes(own.read(result, (1 << 20) - 2, 2)) == b"\7\7"
+
+
+def test_synchronising_tells_what_kernels_found_wrong(device: cd.device, engine: Engine) -> None:
+    """An index out of bounds is raised by whoever waits: the stream, the event, or the device."""
+    table, places = cd.ones(4).to(device), cd.tensor([0, 9]).to(device)
+    backend = open_device(device).backend
+    assert isinstance(backend, OpenCLBackend)
+    stream = backend.stream(0)
+    engine.synchronize()
+    waits = (stream.synchronize, lambda: stream.record().synchronize(), lambda: backend.synchronize(0))
+    for wait in waits:
+        with stream:
+            table.index_select(0, places)
+            with pytest.raises(IndexError, match="index"):
+                wait()
+    backend.synchronize(0)
