@@ -157,6 +157,7 @@ def test_tensors_of_a_dead_graph_leave_no_memory(device: cd.device, engine: Engi
             weight.sub_(weight.grad * 0.01)
         weight.grad = None
         gc.collect(0)
+        engine.synchronize()
         statistics = engine.memory.statistics(False)  # type: ignore[attr-defined]
         return statistics["allocated"], statistics["reserved"]
 

@@ -53,9 +53,7 @@ class OpenCLEngine(Engine):
         self.blocking: Final = os.environ.get(BLOCKING, "") not in ("", "0")
         self.context: Final = cl.Context([device])
         self.faults = Faults(self)
-        self.streams: Final = Streams(place, self.context, self.faults.check)
-        if self.blocking:
-            self.streams.single = False
+        self.streams: Final = Streams(place, self.context, self.faults.check, self.blocking)
         self.memory: Final = Memory(
             place, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish
         )

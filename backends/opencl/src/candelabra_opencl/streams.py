@@ -75,8 +75,13 @@ class Stream:
             return
 
     def query(self) -> bool:
-        """Whether all its work is done. Never waits."""
-        return self.record().query()
+        """Whether all its work is done. Never waits; just after it was done the answer may still be no."""
+        if self.streams.single:
+            return self.record().query()
+        try:
+            return bool(self.lent[-1][0].command_execution_status <= 0)
+        except IndexError:
+            return True
 
     def record(self) -> Event:
         """An event that is done when all work given so far is."""
@@ -124,12 +129,16 @@ class _Entered(threading.local):
 
 
 class Streams:
-    """All streams of one device. ``check`` is called after each wait: it raises what kernels found wrong in values."""
+    """All streams of one device. ``check`` is called after each wait: it raises what kernels found wrong in values.
 
-    def __init__(self, place: str, context: Any, check: Callable[[], None]) -> None:
+    ``blocking``: launches are waited for, which they never are on the short path for a single stream.
+    """
+
+    def __init__(self, place: str, context: Any, check: Callable[[], None], blocking: bool) -> None:
         self.place: Final = place
-        self.single = True
+        self.single = not blocking
         """Whether the default stream is the only one, and memory needs no keeping."""
+        self._blocking: Final = blocking
         self.entered: Final = _Entered()
         self.orphans: Final[deque[deque[tuple[Any, Any]]]] = deque()
         """What work of forgotten streams uses."""
@@ -178,7 +187,7 @@ class Streams:
             for stream in (self.default, *self._others):
                 stream.forget_done()
             if not self._others and not self.orphans and not self.default.lent:
-                self.single = True
+                self.single = not self._blocking
 
     def waited(self, wait: Callable[[], Any]) -> None:
         """Wait, then raise what went wrong."""

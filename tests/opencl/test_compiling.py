@@ -1,0 +1,240 @@
+"""From sources to built programs: what is kept on disk, what fails and what is said, and what is not."""
+
+import io
+import logging
+import os
+import re
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.errors import BackendError, UnsupportedDType
+from candelabra_clike import OPENCL, Source
+from candelabra_clike.source import number, reads, writes
+from candelabra_opencl import cache, compiling
+from candelabra_opencl.backend import OpenCLBackend
+from candelabra_opencl.cache import ProgramCache, cache_folder, write_atomically
+from candelabra_opencl.engine import OpenCLEngine
+
+DOUBLED = Source("doubled", (writes("out", "i32"), reads("a", "i32")), "out[GLOBAL_ID] = 2 * a[GLOBAL_ID];")
+
+
+def keeping(folder: Path) -> OpenCLEngine:
+    """An engine of its own, whose programs are kept in a folder, whatever the driver keeps itself."""
+    engine = OpenCLBackend("keeping").engine(0)
+    engine.compiler.cache = ProgramCache(folder)  # type: ignore[misc]
+    return engine
+
+
+def run(engine: OpenCLEngine) -> list[int]:
+    """Four numbers, doubled by a kernel that the engine has not compiled yet."""
+    values = memoryview(bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]))
+    source, out = engine.allocate(16), engine.allocate(16)
+    engine.write(source, 0, values)
+    engine.compile(DOUBLED)(4, out, source)
+    return list(memoryview(bytes(engine.read(out, 0, 16))).cast("i"))
+
+
+def entries(folder: Path) -> list[Path]:
+    """The files of a cache."""
+    return sorted(path for path in folder.glob("**/*") if path.is_file())
+
+
+def test_a_kept_program_is_not_built_again(tmp_path: Path) -> None:
+    """The second engine, as another process would, takes from disk what the first one built."""
+    first, second = keeping(tmp_path), keeping(tmp_path)
+    assert run(first) == [2, 4, 6, 8]
+    assert (first.compiler.built, len(entries(tmp_path))) == (1, 1)
+    assert run(second) == [2, 4, 6, 8]
+    assert second.compiler.built == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "of another format"])
+def test_a_damaged_entry_is_built_anew(tmp_path: Path, damage: str) -> None:
+    """Whatever happened to a file, the kernel is right, and the next process finds a whole entry again."""
+    run(keeping(tmp_path))
+    (entry,) = entries(tmp_path)
+    whole = entry.read_bytes()
+    entry.write_bytes(
+        {
+            "cut": whole[:-7],
+            "changed": whole[:-1] + bytes([whole[-1] ^ 1]),
+            "empty": b"",
+            "of another format": whole.replace(b" 1\n", b" 0\n", 1),
+        }[damage]
+    )
+    engine = keeping(tmp_path)
+    assert run(engine) == [2, 4, 6, 8]
+    assert engine.compiler.built == 1
+    assert entry.read_bytes()[:100] == whole[:100] or len(entry.read_bytes()) > 100
+    after = keeping(tmp_path)
+    run(after)
+    assert after.compiler.built == 0
+
+
+def test_an_entry_that_the_driver_refuses_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A binary that a changed driver no longer takes costs a build, not the program."""
+    run(keeping(tmp_path))
+    engine = keeping(tmp_path)
+    built = engine.compiler._build
+
+    def refusing(program: Any, options: str) -> Any:
+        if program.kind() == compiling.cl.program_kind.BINARY:
+            raise compiling.cl.RuntimeError("clBuildProgram failed: INVALID_BINARY")
+        return built(program, options)
+
+    monkeypatch.setattr(engine.compiler, "_build", refusing)
+    with caplog.at_level(logging.DEBUG, "candelabra.opencl"):
+        assert run(engine) == [2, 4, 6, 8]
+    assert engine.compiler.built == 1
+    assert "cannot be used and is built anew: clBuildProgram failed: INVALID_BINARY" in caplog.text
+
+
+def test_the_key_is_of_all_that_a_program_depends_on(engine: OpenCLEngine) -> None:
+    """Another text, other options, another device, driver or platform is another key; parts do not run together."""
+    compiler = engine.compiler
+    assert compiler.key("text", "options") == compiler.key("text", "options")
+    assert len({compiler.key("a", "b"), compiler.key("ab", ""), compiler.key("", "ab"), compiler.key("b", "a")}) == 4
+    parts = ["text", "options", "device", "version", "driver", "platform", "its version"]
+    changed = [[*parts[:i], "other", *parts[i + 1 :]] for i in range(len(parts))]
+    assert len({ProgramCache.key(*each) for each in [parts, *changed]}) == len(parts) + 1
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
+    """The cache is no condition for computing."""
+    (tmp_path / "file").write_text("not a folder")
+    engine = keeping(tmp_path / "file")
+    assert run(engine) == [2, 4, 6, 8]
+    assert engine.compiler.cache is not None
+    assert engine.compiler.cache.read("0" * 64) is None
+
+
+def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails leaves what was there, and nothing beside it."""
+    place = tmp_path / "folder" / "file"
+    write_atomically(place, b"first")
+
+    def failing(source: str, destination: Path) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="the disk is full"):
+        write_atomically(place, b"second")
+    assert place.read_bytes() == b"first"
+    assert entries(tmp_path) == [place]
+
+
+def test_the_cache_is_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable first, then the user's folder for caches, then where temporary files are."""
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path / "named"))
+    assert cache_folder() == tmp_path / "named" / "opencl"
+    monkeypatch.setenv("CANDELABRA_CACHE", "0")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "candelabra" / "opencl"
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    assert cache_folder() == tmp_path / "temporary" / "candelabra" / "opencl"
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cache.os, "access", lambda *_: False)
+    assert cache_folder().parent == tmp_path
+
+
+def test_one_cache_for_each_driver(engine: OpenCLEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Drivers that keep their programs are left to it; `CANDELABRA_CACHE=0` keeps none for the others either."""
+
+    class Platform:
+        name = "Portable Computing Language"
+
+    class Device:
+        platform = Platform()
+
+    device = Device()
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
+    assert compiling.usual_cache(device) is None
+    device.platform.name = "Another"
+    kept = compiling.usual_cache(device)
+    assert kept is not None
+    assert kept.folder == tmp_path / "opencl" / "programs"
+    monkeypatch.setenv("CANDELABRA_CACHE", "0")
+    assert compiling.usual_cache(device) is None
+
+
+def test_options_follow_source_and_device(engine: OpenCLEngine) -> None:
+    """Correct rounding is asked for where the device has it; kernels that may contract leave out what forbids it."""
+    options = engine.compiler.options(DOUBLED)
+    assert set(OPENCL.options) <= set(options)
+    assert set(OPENCL.rounding).issubset(options) == engine.traits.exact_division
+
+
+def test_what_the_driver_cannot_build_is_told_with_its_words(engine: OpenCLEngine) -> None:
+    """The error names device, driver, kernel and options, shows what the compiler said, and what can be done."""
+    source = Source("broken", (writes("out", "i32"),), "out[0] = nonsense;")
+    driver = re.escape(engine.compiler.driver)
+    with pytest.raises(BackendError, match=rf"opencl:0: the driver \({driver}\) cannot build 'broken' with") as caught:
+        engine.compile(source)
+    assert "nonsense" in str(caught.value)
+    assert "CANDELABRA_OPENCL_DEVICES chooses one" in str(caught.value)
+
+
+def test_compilers_talk_to_the_log_only(engine: OpenCLEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """A compiler's warning is no warning of Python's; who asks at the level DEBUG gets it."""
+    source = Source("talkative", (writes("out", "i32"),), "int unused; out[0] = 1;\n#warning look here\n")
+    with warnings.catch_warnings(), caplog.at_level(logging.DEBUG, "candelabra.opencl"):
+        warnings.simplefilter("error")
+        engine.compile(source)
+    assert "opencl:0: " in caplog.text
+
+
+class _Terminal(io.StringIO):
+    """What a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_long_first_run_says_what_it_does(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    """On a terminal, once, after the first seconds of building; never into a file."""
+    stream = _Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(compiling.sys, "stderr", stream)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    engine = OpenCLBackend("slow").engine(0)
+    for name in ("first", "second"):
+        engine.compile(Source(name, (writes("out", "i32"),), f"out[0] = {len(name)};"))
+    told = f"candelabra: compiling kernels for slow:0 ({engine.compiler.driver}); the next run has them\n"
+    assert stream.getvalue() == (told if terminal else "")
+
+
+def test_short_builds_are_not_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is told of what takes no time."""
+    monkeypatch.setattr(compiling.sys, "stderr", _Terminal())
+    monkeypatch.setattr(compiling, "PATIENCE", 1e9)
+    OpenCLBackend("quick").engine(0).compile(Source("quick", (writes("out", "i32"),), "out[0] = 1;"))
+    assert compiling.sys.stderr.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_float64_on_a_device_without_it_is_refused(single: cd.device) -> None:
+    """The error says which device has no float64 and what to do; float64 can still be stored and moved."""
+    x = cd.tensor([1.0, 2.5], dtype=cd.float64).to(single)
+    assert x.cpu().tolist() == [1.0, 2.5]
+    with pytest.raises(
+        UnsupportedDType,
+        match=r"single:0 has no float64, in which 'add_float64.*' computes: convert to float32 before \(x\.float\(\)\)",
+    ):
+        x + x
+    y = x.cpu().float().to(single)
+    assert (y + y).cpu().tolist() == [2.0, 5.0]
+
+
+def test_a_kernel_in_float64_says_so(single: cd.device) -> None:
+    """What a source says of itself counts, also where no double stands in its text."""
+    engine = OpenCLBackend("alone", float64=False).engine(0)
+    source = Source("silent", (writes("out", "i32"), number("n")), "out[0] = 1;", float64=True)
+    with pytest.raises(UnsupportedDType, match="alone:0 has no float64, in which 'silent' computes"):
+        engine.compile(source)
