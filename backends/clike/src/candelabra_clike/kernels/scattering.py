@@ -15,7 +15,7 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.faults import OutOfBounds
 from candelabra_clike.kernels.copying import clone
 from candelabra_clike.kernels.indexing import INDEX, OF_DIM, OUT_OF_RANGE, Places, check_corner, with_dim, without
-from candelabra_clike.layouts import aligned, overlapping
+from candelabra_clike.layouts import aligned, broadcast, overlapping
 from candelabra_clike.templates.elementwise import Elementwise
 from candelabra_clike.templates.gathering import bits
 from candelabra_clike.templates.picking import Pick
@@ -259,6 +259,8 @@ def _put_into(target: StridedArray, indices: Sequence[StridedArray | None], valu
         return
     given = apart(values, target)
     places = Places(target, [None if i is None else apart(i, target) for i in indices])
+    if broadcast([places.shape, given.shape]) != places.shape:
+        raise ValueError("the values do not fit")
     folds = frozenset(range(places.front, places.front + places.rank))
     walk = Walk(places.shape, places.strides, aligned(given, places.shape), folds)
     scatter(target, walk, places.picks, given, rule, INDEX_PUT)
