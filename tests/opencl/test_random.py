@@ -138,3 +138,54 @@ def test_devices_without_float64_have_all_other_bits(single: cd.device) -> None:
         ("bernoulli", partial(decided, cd.linspace(0, 1, 1001))),
     ]
     assert not differing(iter(draws), single)
+
+
+def test_permutations_have_the_bits_of_the_reference(device: cd.device, lanes: cd.device) -> None:
+    """The order of the words, in every integer dtype, by both forms of the sort."""
+    draws = [(f"{n} as {d}", partial(cd.randperm, n, dtype=d)) for n in (1, 100) for d in (cd.int64, cd.int16)]
+    assert not differing(iter([*draws, ("many", partial(cd.randperm, 40_000))]), device)
+    assert not differing(iter(draws), lanes)
+
+
+def chosen(weights: Any, samples: int, replacement: bool, device: cd.device) -> Any:
+    """Indices drawn by weight."""
+    return cd.multinomial(weights.to(device), samples, replacement)
+
+
+@pytest.mark.parametrize("d", [cd.float16, cd.float32, cd.float64])
+def test_categories_have_the_bits_of_the_reference(device: cd.device, lanes: cd.device, d: Any) -> None:
+    """With replacement and without, from one row and several, laid out in any way."""
+    weights = cd.linspace(0, 5, 60, dtype=cd.float64).to(d).reshape(12, 5)
+    draws = [
+        (f"{shape} {replacement}", partial(chosen, rows, 3, replacement))
+        for shape, rows in (("row", weights[1]), ("rows", weights), ("turned", weights.t()), ("none", weights[:0]))
+        for replacement in (True, False)
+    ]
+    assert not differing(iter(draws), device)
+    assert not differing(iter(draws), lanes)
+
+
+@pytest.mark.parametrize(
+    ("values", "samples", "replacement", "words"),
+    [
+        ([1.0, -1.0], 1, True, "probability tensor contains either `inf`, `nan` or element < 0"),
+        ([1.0, float("nan")], 1, False, "probability tensor contains either `inf`, `nan` or element < 0"),
+        ([0.0, 0.0], 1, True, r"invalid multinomial distribution \(sum of probabilities <= 0\)"),
+        ([1.0, 0.0, 0.0], 2, False, "not enough non-negative category to sample 2"),
+    ],
+)
+def test_what_are_no_weights_is_reported(
+    device: cd.device, values: list[float], samples: int, replacement: bool, words: str
+) -> None:
+    """The complaint arrives when the device is next waited for, and the device goes on."""
+    with pytest.raises(RuntimeError, match=words):
+        chosen(cd.tensor(values), samples, replacement, device).tolist()
+    assert chosen(cd.tensor([0.0, 1.0]), 2, True, device).tolist() == [1, 1]
+
+
+def test_devices_without_float64_draw_categories_too(single: cd.device) -> None:
+    """With replacement bit for bit, for that is integer arithmetic; without, by a race in float32."""
+    weights = cd.linspace(0, 5, 60).reshape(12, 5)
+    assert not differing(iter([("with", partial(chosen, weights, 9, True))]), single)
+    found = chosen(weights, 4, False, single).tolist()
+    assert all(len(set(row)) == 4 and (r or 0 not in row) for r, row in enumerate(found))

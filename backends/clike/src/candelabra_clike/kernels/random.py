@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any, Final
 
-from candelabra.dtypes import bool_, complex64, complex128, dtype, float32, float64
+from candelabra.dtypes import bool_, complex64, complex128, dtype, float32, float64, int64, uint64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine
@@ -15,6 +15,8 @@ from candelabra_clike.faults import OutOfBounds
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.source import number, reads, writes
 from candelabra_clike.templates.drawing import Draw
+from candelabra_clike.templates.elementwise import Elementwise
+from candelabra_clike.templates.ranking import order
 from candelabra_clike.types import CTYPES
 
 Engines = Callable[[int], Engine]
@@ -160,11 +162,26 @@ def _random_bernoulli(engines: Engines) -> Callable[..., Any]:
             threshold = min(max(ceil(p * 2**32), 0), 1 << 32) if p == p else 0
             return decided()(engine, shape, bool_, seed, offset, threshold)
         p = dense(p)
-        faults, fault = engine.faults.expect(NO_PROBABILITY, ())
+        faults, fault = engine.faults.buffer(), engine.faults.number(NO_PROBABILITY)
         draw = decided_each(p.dtype)
         return draw(engine, shape, bool_, seed, offset, p.offset, fault, buffers=(p.buffer, faults))
 
     return random_bernoulli
+
+
+def _random_permutation(engines: Engines) -> Callable[..., Any]:
+    def random_permutation(n: int, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
+        keys = words()(engines(index), (n,), uint64, seed, offset)
+        places = order(keys, 64)
+        return places if d is int64 else narrowed(d)(places)
+
+    return random_permutation
+
+
+@lru_cache(None)
+def narrowed(d: dtype) -> Elementwise:
+    """Indices as another integer dtype."""
+    return Elementwise(f"narrowed_{d.name}", "{a}", (int64,), d)
 
 
 FACTORIES: Final = {
@@ -173,4 +190,5 @@ FACTORIES: Final = {
     "random_exponential": _random_exponential,
     "random_integers": _random_integers,
     "random_bernoulli": _random_bernoulli,
+    "random_permutation": _random_permutation,
 }

@@ -48,7 +48,7 @@ class Draw:
         body = f"const INDEX whole = n / {per}u;\n"
         if serial:
             body += (
-                f"const INDEX first = GLOBAL_ID * {CHUNK}u;\n"
+                f"const INDEX first = GLOBAL_ID * {CHUNK}u;\nif (first > whole) return;\n"
                 f"const INDEX last = whole - first < {CHUNK}u ? whole : first + {CHUNK}u;\n"
                 f"for (INDEX c = first; c < last; ++c) {{\n{self._counter('multiply_high_u64', checked=False)}}}\n"
                 f"if (whole - first < {CHUNK}u && whole * {per}u < n) {{\nconst INDEX c = whole;\n"
