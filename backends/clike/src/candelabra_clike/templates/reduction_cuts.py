@@ -1,4 +1,4 @@
-"""How the work of a reduction is cut: which form of kernel, how many work-items or groups, and how many parts an output.
+"""How the work of a reduction is cut: which form of kernel, how many work-items or groups, how many parts an output.
 
 A cut depends on the walk and on the device's compute units, never on a clock or on other work.
 """
@@ -56,7 +56,7 @@ def in_columns(way: Walk) -> bool:
     return kept == 1 or kept < step or not step
 
 
-def _parts(units: int, wanted: int) -> tuple[int, int]:
+def parts_of(units: int, wanted: int) -> tuple[int, int]:
     """(parts, units of each) for at most ``wanted`` parts, none of them empty."""
     per_part = max(1, -(-units // max(1, wanted)))
     return max(1, -(-units // per_part)), per_part
@@ -72,7 +72,7 @@ def _serial(units: int, way: Walk, split: bool) -> Cut:
     outer = way.outputs // columns
     size = min(serial.BLOCK, max(serial.NARROW, -(-columns * outer // wanted // 8) * 8))
     blocks = -(-columns // size)
-    parts, per_part = _parts(way.count, -(-wanted // (blocks * outer)) if split else 1)
+    parts, per_part = parts_of(way.count, -(-wanted // (blocks * outer)) if split else 1)
     nest = Nest(len(way.kept), len(way.reduced), way.kept_steps[-1] == 1, False)
     return Cut(
         outer * blocks * parts, way.count, parts, per_part, 1, (blocks, size),
@@ -84,7 +84,7 @@ def _rows(way: Walk, wanted: int, split: bool) -> Cut:
     size, outputs = way.reduced[-1], way.outputs
     pieces = -(-size // serial.CHUNK)
     units = prod(way.reduced[:-1]) * pieces
-    parts, per_part = _parts(units, -(-wanted // outputs) if split else 1)
+    parts, per_part = parts_of(units, -(-wanted // outputs) if split else 1)
     per_item = -(-outputs // wanted) if parts == 1 else 1
     adjacent = way.reduced_steps[-1] == 1
     nest = Nest(len(way.kept), len(way.reduced), adjacent, adjacent)
@@ -102,7 +102,7 @@ def _narrow(way: Walk, wanted: int, split: bool) -> Cut:
     piece = max(1, GRAIN // columns)
     pieces = -(-size // piece)
     units = prod(way.reduced[:-1]) * pieces
-    parts, per_part = _parts(units, -(-wanted // outer) if split else 1)
+    parts, per_part = parts_of(units, -(-wanted // outer) if split else 1)
     nest = Nest(len(way.kept), len(way.reduced), True, False)
     return Cut(
         outer * parts, units, parts, per_part, pieces, (piece, width), lambda text, wide: text.narrow(nest, wide)
@@ -118,7 +118,7 @@ def _grouped(traits: Traits, way: Walk, split: bool) -> Cut:
         columns = way.kept[-1]
         blocks, outer = -(-columns // groups.ACROSS), way.outputs // columns
         most = min(-(-wanted // (blocks * outer)), way.count // groups.DEEP) if split else 1
-        parts, per_part = _parts(way.count, most)
+        parts, per_part = parts_of(way.count, most)
         nest = Nest(len(way.kept), len(way.reduced), way.kept_steps[-1] == 1, False)
         return Cut(
             outer * blocks * parts, way.count, parts, per_part, 1, (blocks,),
@@ -126,7 +126,7 @@ def _grouped(traits: Traits, way: Walk, split: bool) -> Cut:
         )  # fmt: skip
     pieces = -(-way.reduced[-1] // groups.PIECE)
     units = prod(way.reduced[:-1]) * pieces
-    parts, per_part = _parts(units, -(-wanted // way.outputs) if split else 1)
+    parts, per_part = parts_of(units, -(-wanted // way.outputs) if split else 1)
     adjacent = way.reduced_steps[-1] == 1
     nest = Nest(len(way.kept), len(way.reduced), adjacent, adjacent)
     return Cut(way.outputs * parts, units, parts, per_part, pieces, (), lambda text, wide: text.rows(nest, wide, group))

@@ -51,7 +51,8 @@ class GroupText(ReductionText):
             f"{self.fold.total} total = {self.fold.first};\n"
             "for (INDEX r = 0; r < units; ++r) {\n"
             f"INDEX at = row;\n{moved('at', 'r', 'r', range(nest.reduced))}"
-            f"{self.fold.lane} lane = {self.fold.first};\n{self.taken('lane', 'at')}{self.totalled('total', 'lane')}}}\n"
+            f"{self.fold.lane} lane = {self.fold.first};\n{self.taken('lane', 'at')}"
+            f"{self.totalled('total', 'lane')}}}\n"
             f"{self.stored('o', 'total')}}}"
         )
         return self.source(f"lanes_{nest.mark}", nest, (), body, wide, None)

@@ -4,8 +4,8 @@
 ``columns``: what is kept lies side by side; each output of a block has a lane, and whole rows are joined to them.
 ``narrow``: the same with so few columns that several rows lie side by side in the lanes.
 
-Lanes are joined into totals every so many elements: the error of a sum in float32 grows with these, not with the size of
-the input, where the totals are of float64.
+Lanes are joined into totals every so many elements: the error of a sum in float32 grows with these, not with the size
+of the input, where the totals are of float64.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class SerialText(ReductionText):
             "for (INDEX unit = from; unit < to; ++unit) {\n"
             f"{unit_of(nest, f'{CHUNK}u')}"
             f"const INDEX rest = r{last} - begin, n = rest < {CHUNK}u ? rest : {CHUNK}u;\n"
-            f"{self._stretch(nest, lanes)}}}\n"
+            f"{self.stretch(nest, lanes)}}}\n"
             f"{self.stored('part * outputs + o', 'total')}}}"
         )
         mark = f"rows{'_long' if lanes else ''}_{nest.mark}"
         return self.source(mark, nest, ("per_item",), body, wide, group)
 
-    def _stretch(self, nest: Nest, lanes: bool) -> str:
+    def stretch(self, nest: Nest, lanes: bool) -> str:
         """Join ``n`` elements from ``at`` on to ``total``."""
         fold, step = self.fold, "" if nest.adjacent else f" * r_s{nest.reduced - 1}"
         text = f"{fold.lane} lane = {fold.first};\nINDEX i = 0;\n"
@@ -78,7 +78,8 @@ class SerialText(ReductionText):
         row = f"INDEX at = row;\n{moved('at', 'r', 'r', places)}"
         four = "".join(f"INDEX at{i} = row;\n{moved(f'at{i}', f'(r + {i}u)', 'r', places)}" for i in range(4))
         body = (
-            "const INDEX block = GLOBAL_ID % blocks, part = GLOBAL_ID / blocks % parts, o = GLOBAL_ID / blocks / parts;\n"
+            "const INDEX block = GLOBAL_ID % blocks, part = GLOBAL_ID / blocks % parts;\n"
+            "const INDEX o = GLOBAL_ID / blocks / parts;\n"
             f"const INDEX begin = block * size, rest = k{last} - begin;\n"
             "const u32 width = (u32)(rest < size ? rest : size);\n"
             f"{PART}"
@@ -112,7 +113,7 @@ class SerialText(ReductionText):
 
     # -- narrow -------------------------------------------------------------------------------------------------------
     def narrow(self, nest: Nest, wide: bool) -> Source:
-        """A work-item has ``width`` lanes, some rows of all columns; the reduced dim's step is the number of columns."""
+        """A work-item has ``width`` lanes, some rows of all columns. The reduced dim's step is their number."""
         fold, last = self.fold, nest.kept - 1
         columns, rows = f"k{last}", f"r{nest.reduced - 1}"
         if self.eights:

@@ -15,7 +15,7 @@ PART = (
 
 
 def unit_of(nest: Nest, piece: str) -> str:
-    """Statements for where a unit is: ``piece`` elements of a row of the reduced dims from ``begin`` on, ``at`` in memory."""
+    """Statements for where a unit is: ``piece`` elements of a row from ``begin`` on, ``at`` in memory."""
     last = nest.reduced - 1
     step = "" if nest.adjacent_rows else f" * r_s{last}"
     if not last:

@@ -73,7 +73,7 @@ def dims_of(prefix: str, rank: int) -> list[Parameter]:
 
 
 def moved(place: str, flat: str, prefix: str, dims: Sequence[int]) -> str:
-    """Statements that add to ``place`` what the element number ``flat`` of the ``dims`` (in C order) lies further on."""
+    """Statements that add to ``place`` how far on the element number ``flat`` of the ``dims`` (in C order) lies."""
     if not dims:
         return ""
     lines = [f"INDEX {prefix}_left = {flat};"]
