@@ -62,7 +62,8 @@ class Compiler:
         """The compiler's options for a source."""
         exact = () if source.contract else self.dialect.exact_options
         rounding = self.dialect.rounding if self.traits.exact_division else ()
-        return (*self.dialect.options, *exact, *rounding)
+        processor = self.dialect.processor if self._device.type & cl.device_type.CPU else ()
+        return (*self.dialect.options, *exact, *rounding, *processor)
 
     def program(self, source: Source) -> Any:
         """The built program of a source. ``UnsupportedDType`` where it takes float64 and the device has none,

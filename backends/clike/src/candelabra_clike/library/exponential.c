@@ -6,9 +6,9 @@
    bits. Polynomials are minimax fits of our own. 2**k is put on in two factors: a result that is too small for a normal
    number is rounded once, one that is too large becomes infinity. NaN passes through the comparisons. */
 
-FUNCTION f32 exp_parts_f32(f32 high, f32 low, u32 halvings) {
+FUNCTION f32 exp_parts_f32(f32 high, f32 low, i32 halvings) {
     /* exp(high + low) / 2**halvings, low small beside 1. */
-    const f32 x = high > 90.0f ? 90.0f : high < -105.0f ? -105.0f : high;
+    const f32 x = high > 90.0f ? 90.0f : high < -140.0f ? -140.0f : high;
     const f32 t = x * 1.44269504f + 12582912.0f;
     const f32 k = t - 12582912.0f;
     const f32 upper = x - k * 0.693145752f;
@@ -24,11 +24,11 @@ FUNCTION f32 exp_parts_f32(f32 high, f32 low, u32 halvings) {
 }
 
 FUNCTION f32 exp_f32(f32 x) {
-    return exp_parts_f32(x, 0.0f, 0u);
+    return exp_parts_f32(x, 0.0f, 0);
 }
 
-FUNCTION f64 exp_parts_f64(f64 high, f64 low, u32 halvings) {
-    const f64 x = high > 711.0 ? 711.0 : high < -746.0 ? -746.0 : high;
+FUNCTION f64 exp_parts_f64(f64 high, f64 low, i32 halvings) {
+    const f64 x = high > 711.0 ? 711.0 : high < -775.0 ? -775.0 : high;
     const f64 t = x * 1.4426950408889634 + 6755399441055744.0;
     const f64 k = t - 6755399441055744.0;
     const f64 upper = x - k * 0.69314718036912382;
@@ -49,7 +49,7 @@ FUNCTION f64 exp_parts_f64(f64 high, f64 low, u32 halvings) {
 }
 
 FUNCTION f64 exp_f64(f64 x) {
-    return exp_parts_f64(x, 0.0, 0u);
+    return exp_parts_f64(x, 0.0, 0);
 }
 
 FUNCTION f32 exp2_f32(f32 given) {

@@ -33,21 +33,21 @@ FUNCTION f64 tanh_f64(f64 x) {
 
 FUNCTION f32 sinh_f32(f32 x) {
     const f32 a = size_f32(x), t = less_one_f32(a > 20.0f ? 20.0f : a);
-    return with_sign_f32(a > 20.0f ? exp_parts_f32(a, 0.0f, 1u) : 0.5f * (t + t / (t + 1.0f)), x);
+    return with_sign_f32(a > 20.0f ? exp_parts_f32(a, 0.0f, 1) : 0.5f * (t + t / (t + 1.0f)), x);
 }
 
 FUNCTION f64 sinh_f64(f64 x) {
     const f64 a = size_f64(x), t = less_one_f64(a > 40.0 ? 40.0 : a);
-    return with_sign_f64(a > 40.0 ? exp_parts_f64(a, 0.0, 1u) : 0.5 * (t + t / (t + 1.0)), x);
+    return with_sign_f64(a > 40.0 ? exp_parts_f64(a, 0.0, 1) : 0.5 * (t + t / (t + 1.0)), x);
 }
 
 FUNCTION f32 cosh_f32(f32 x) {
-    const f32 h = exp_parts_f32(size_f32(x), 0.0f, 1u);
+    const f32 h = exp_parts_f32(size_f32(x), 0.0f, 1);
     return h + 0.25f / h;
 }
 
 FUNCTION f64 cosh_f64(f64 x) {
-    const f64 h = exp_parts_f64(size_f64(x), 0.0, 1u);
+    const f64 h = exp_parts_f64(size_f64(x), 0.0, 1);
     return h + 0.25 / h;
 }
 

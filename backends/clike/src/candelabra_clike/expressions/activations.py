@@ -1,0 +1,30 @@
+"""Activations of networks and their backward halves."""
+
+from __future__ import annotations
+
+CONTRACTED = True
+
+
+def _gelu(approximate: str) -> str:
+    return "gelu_tanh_{T}({a})" if approximate == "tanh" else "gelu_{T}({a})"
+
+
+def _gelu_backward(approximate: str) -> str:
+    return "{a} * gelu_tanh_slope_{T}({b})" if approximate == "tanh" else "{a} * gelu_slope_{T}({b})"
+
+
+EXPRESSIONS = {
+    "gelu": {"float": _gelu},
+    "gelu_backward": {"float": _gelu_backward},
+    "silu": {"float": "times_sigmoid_{T}({a}, {a})"},
+    "silu_backward": {"float": "{a} * silu_slope_{T}({b})"},
+    "sigmoid_backward": {"float": "{a} * ({b} * (1 - {b}))"},
+    "tanh_backward": {"float": "{a} * (1 - {b} * {b})"},
+    "softplus": {
+        "float": "{a} * {beta} > {threshold} ? {a} : softplus_{T}({a} * {beta}) / {beta}",
+    },
+    "log_sigmoid": {"float": "-softplus_{T}(-{a})"},
+    "leaky_relu": {"float": "{a} > 0 ? {a} : {a} * {negative_slope}"},
+    "elu": {"float": "elu_{T}({a}, {alpha}, {scale}, {input_scale})"},
+    "hardtanh": {"float": "{a} < {min_val} ? {min_val} : {a} > {max_val} ? {max_val} : {a}"},
+}
