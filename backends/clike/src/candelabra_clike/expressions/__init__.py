@@ -8,8 +8,9 @@ bool) or ``any``; the most special one that is there serves. Words in braces are
 ``{a}``, ``{b}``  the operands (tensors, or numbers beside them) in the order of the record
 ``{T}``           the value type: ``f32`` for ``float16``, too; ``T``'s functions end in it: ``exp_{T}({a})``
 ``{U}``           the unsigned integer of the value type's size
+``{L}``           the integer type that the value type is promoted to: ``i32``, ``u32``, ``i64`` or ``u64``
 ``{R}``           the type of the parts of a complex value type
-``{W}``           the name of the value type in capitals: ``BITS_{W}``, ``C64``
+``{W}``, ``{P}``  the names of the value type and of that of its parts in capitals: ``SQRT_F32``, ``C64``
 ``{value}``       a plain parameter of the record that is a number (``float``, ``Number``), as a value
 ================  =====================================================================================
 
@@ -74,7 +75,9 @@ def expression_for(entry: Entry, d: dtype) -> Expression | None:
 def typed(expression: str, d: dtype) -> str:
     """An expression with its types filled in."""
     value = CTYPES[d].value
-    words = {"{T}": value, "{U}": "u" + value[1:], "{W}": value.upper(), "{R}": CTYPES[d.to_real()].value}
+    long = value[0] + str(max(32, int(value[1:])))
+    words = {"{L}": long, "{T}": value, "{U}": "u" + value[1:], "{W}": value.upper(), "{R}": CTYPES[d.to_real()].value}
+    words["{P}"] = words["{R}"].upper()
     for word, meaning in words.items():
         expression = expression.replace(word, meaning)
     return expression

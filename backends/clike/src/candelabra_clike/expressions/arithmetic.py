@@ -1,14 +1,67 @@
-"""Sums, products, quotients."""
+"""Sums, products, quotients, powers, and what is made of them."""
 
 from __future__ import annotations
 
-# Signed integers are added as unsigned ones: they wrap, where overflow of signed ones is undefined in C.
+# Signed integers are computed as unsigned ones: they wrap, where overflow of signed ones is undefined in C. A factor
+# of 1u keeps the product of two u16 from becoming a signed int.
+_SUM = "({T})(({U}){a} + ({U}){b})"
+_DIFFERENCE = "({T})(({U}){a} - ({U}){b})"
+_PRODUCT = "({T})(1u * ({U}){a} * ({U}){b})"
+
+
 EXPRESSIONS = {
-    "add": {"float": "{a} + {b}", "integer": "({T})(({U}){a} + ({U}){b})", "bool": "{a} | {b}", "complex": "{a} + {b}"},
-    "sub": {"float": "{a} - {b}", "integer": "({T})(({U}){a} - ({U}){b})", "complex": "{a} - {b}"},
-    "mul": {"float": "{a} * {b}", "integer": "({T})(({U}){a} * ({U}){b})", "bool": "{a} & {b}"},
-    "neg": {"float": "-{a}", "integer": "({T})(-({U}){a})"},
-    "relu": {"float": "{a} < 0 ? 0 : {a}", "integer": "{a} < 0 ? 0 : {a}"},
-    "where": {"any": "{a} ? {b} : {c}"},
-    "lt": {"number": "{a} < {b}", "bool": "{a} < {b}"},
+    "add": {"float": "{a} + {b}", "integer": _SUM, "bool": "{a} | {b}", "complex": "{a} + {b}"},
+    "sub": {"float": "{a} - {b}", "integer": _DIFFERENCE, "complex": "{a} - {b}"},
+    "mul": {"float": "{a} * {b}", "integer": _PRODUCT, "bool": "{a} & {b}", "complex": "product_{T}({a}, {b})"},
+    "div": {"float": "DIVIDE_{W}({a}, {b})", "complex": "divide_{T}({a}, {b})"},
+    "neg": {"float": "-{a}", "integer": "({T})(0u - ({U}){a})", "complex": "-{a}"},
+    "reciprocal": {"float": "DIVIDE_{W}(1, {a})", "complex": "divide_{T}({W}(1, 0), {a})"},
+    "square": {
+        "float": "{a} * {a}",
+        "integer": "({T})(1u * ({U}){a} * ({U}){a})",
+        "complex": "product_{T}({a}, {a})",
+    },
+    "floor_divide": {
+        "float": "floor_divide_{T}({a}, {b})",
+        "signed": "(BAD({b} == 0), ({T})floor_divide_{L}({a}, {b}))",
+        "unsigned": "(BAD({b} == 0), ({T})trunc_divide_{L}({a}, {b}))",
+    },
+    "trunc_divide": {
+        "float": "trunc_{T}(DIVIDE_{W}({a}, {b}))",
+        # The quotient is a half number before it is cut.
+        "float16": "trunc_f32(load_f16(store_f16(DIVIDE_F32({a}, {b}))))",
+        "bfloat16": "trunc_f32(load_bf16(store_bf16(DIVIDE_F32({a}, {b}))))",
+        "integer": "(BAD({b} == 0), ({T})trunc_divide_{L}({a}, {b}))",
+    },
+    "remainder": {
+        "float": "remainder_{T}({a}, {b})",
+        "signed": "(BAD({b} == 0), ({T})remainder_{L}({a}, {b}))",
+        "unsigned": "(BAD({b} == 0), ({T})fmod_{L}({a}, {b}))",
+    },
+    "fmod": {"float": "fmod_{T}({a}, {b})", "integer": "(BAD({b} == 0), ({T})fmod_{L}({a}, {b}))"},
+    "pow": {"signed": "({T})power_i64({a}, {b})", "unsigned": "({T})power_u64({a}, {b})"},
+    "gcd": {
+        "signed": "({T})gcd_u64(size_i64({a}), size_i64({b}))",
+        "unsigned": "({T})gcd_u64({a}, {b})",
+    },
+    "lcm": {
+        "signed": "({T})lcm_u64(size_i64({a}), size_i64({b}))",
+        "unsigned": "({T})lcm_u64({a}, {b})",
+    },
+    "hypot": {"float": "hypot_{T}({a}, {b})"},
+    "addcmul": {
+        "float": "{a} + {value} * {b} * {c}",
+        "integer": "({T})(({U}){a} + 1u * ({U}){value} * ({U}){b} * ({U}){c})",
+        "complex": "{a} + product_{T}(scaled_{T}({b}, {value}), {c})",
+    },
+    "addcdiv": {
+        "float": "{a} + DIVIDE_{W}({value} * {b}, {c})",
+        "complex": "{a} + divide_{T}(scaled_{T}({b}, {value}), {c})",
+    },
+    # From the nearer end, so that a weight of 1 gives the end exactly.
+    "lerp": {
+        "float": "size_{T}({c}) < ({T})0.5f ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})",
+        "complex": "hypot_{R}({c}.x, {c}.y) < ({R})0.5f ? {a} + product_{T}({c}, {b} - {a}) : "
+        "{b} - product_{T}({b} - {a}, {W}(1, 0) - {c})",
+    },
 }
