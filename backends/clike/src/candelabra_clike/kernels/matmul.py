@@ -14,7 +14,8 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32, float64
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.layouts import aligned, broadcast
 from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.matmul import UNSIGNED, product
+from candelabra_clike.templates.matmul import product
+from candelabra_clike.templates.packing import as_bits
 
 
 @lru_cache(8)
@@ -67,10 +68,9 @@ def multiply(
         narrow(d)(wide, out=out)
     else:
         if d.category < FLOATING and d.category != BOOL:
-            out, a, b, start = [
-                x if x is None else x.restrided(x.shape, x.strides, x.offset, UNSIGNED[d.itemsize])
-                for x in (out, a, b, start)
-            ]
+            bits = as_bits(out)
+            product(bits.dtype, start is not None)(bits, as_bits(a), as_bits(b), start and as_bits(start), alpha, beta)
+            return out
         product(out.dtype, start is not None)(out, a, b, start, alpha, beta)
     return out
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
+from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Launch, Traits
@@ -51,8 +51,8 @@ def layout(shape: Shape, depth: int, strides: tuple[Shape, ...]) -> Layout:
 
 @lru_cache(4096)
 def strip_for(m: int, value: str) -> Strip:
-    """Six rows of registers, or four where they fit better."""
-    rows = 6 if m > 4 and -(-m // 6) * 6 <= -(-m // 4) * 4 else 4
+    """Six rows of registers, or fewer where they fit better."""
+    rows = m if m <= 2 else 6 if m > 4 and -(-m // 6) * 6 <= -(-m // 4) * 4 else 4
     return Strip(rows, 2 if value in ("f32", "u32") else 1, value)
 
 
@@ -61,20 +61,21 @@ def blocks(m: int, n: int, work: int, strip: Strip, units: int) -> tuple[int, in
     """Rows and columns of a work-item's block: large, but so that there are several for each unit of the device."""
     wanted = min(4 * units, work // WORTHWHILE + 1)
     parts = -(-m // ROWS_OF_A_BLOCK)
-    rows, columns = _rounded(-(-m // parts), strip.rows), 16 * strip.columns
+    rows, columns = rounded(-(-m // parts), strip.rows), 16 * strip.columns
     while -(-m // rows) * -(-n // columns) < wanted:
         if columns > strip.columns and columns >= n:
-            columns = _rounded(-(-n // 2), strip.columns) if n > strip.columns else strip.columns
+            columns = rounded(-(-n // 2), strip.columns) if n > strip.columns else strip.columns
         elif columns > strip.columns and (columns > 4 * strip.columns or rows <= 16 * strip.rows):
             columns //= 2
         elif rows > strip.rows:
-            rows = _rounded(rows // 2, strip.rows)
+            rows = rounded(rows // 2, strip.rows)
         else:
             break
     return rows, columns
 
 
-def _rounded(count: int, step: int) -> int:
+def rounded(count: int, step: int) -> int:
+    """The multiple of ``step`` that holds ``count``."""
     return -(-count // step) * step
 
 
@@ -95,7 +96,7 @@ class Product:
         arrays = (out, a, b) if start is None else (out, a, b, start)
         found = layout(out.shape, a.shape[-1], tuple([array.strides for array in arrays]))
         traits = out.engine.traits
-        wide = is_wide(*arrays)
+        wide = traits.serial or is_wide(*arrays)
         strip = strip_for(found.m, self.value)
         key = (out.engine, len(found.batch), strip.rows if traits.serial else 0, wide)
         launch = self._launches.get(key)
@@ -164,7 +165,3 @@ def _batch(names: tuple[str, ...], rank: int) -> str:
 def product(d: dtype, added: bool) -> Product:
     """The product of matrices of a dtype: of integers as unsigned ones of their size."""
     return Product(d, added)
-
-
-UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-"""The unsigned dtype of each size."""

@@ -87,8 +87,8 @@ def multiply(strip: Strip, memory: CType) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _store(strip: Strip, memory: CType, whole: bool, added: bool) -> str:
-    """Writes the sums, or adds them to those of the blocks before; ``added``: on top of a matrix."""
+def store(strip: Strip, memory: CType, whole: bool, added: bool) -> str:
+    """Writes the sums if they are ``fresh``, else adds them to those of the blocks before; ``added``: on a matrix."""
     columns, cells = strip.columns, ""
     if whole and not added:
         for i in range(strip.rows):
@@ -98,14 +98,14 @@ def _store(strip: Strip, memory: CType, whole: bool, added: bool) -> str:
                 f"PUT_EIGHT({strip.value}, r + {8 * v}, c{i}_{v} + EIGHT({strip.value}, r + {8 * v}));"
                 for v in range(strip.eights)
             )
-            cells += f"if ({i} < rows_here) {{ {row} if (k0 == 0) {{ {first} }} else {{ {more} }} }}\n"
+            cells += f"if ({i} < rows_here) {{ {row} if (fresh) {{ {first} }} else {{ {more} }} }}\n"
     element = memory.load("r[j * o_column]")
     value = f"sums[i * {columns}u + j]"
-    before = f"k0 == 0 ? ({strip.value})0 : ({strip.value}){element}"
+    before = f"fresh ? ({strip.value})0 : ({strip.value}){element}"
     if added:
         start = memory.load("start[s_here + i * start_row + j * start_column]")
         begin = f"(beta == 0 ? ({strip.value})0 : ({strip.value})(beta * ({strip.value}){start}))"
-        before = f"k0 == 0 ? {begin} : ({strip.value}){element}"
+        before = f"fresh ? {begin} : ({strip.value}){element}"
         value = f"({strip.value})(alpha * {value})"
     scalars = f"""{strip.spill("tile")}const {strip.value}* const sums = (const {strip.value}*)tile;
 for (INDEX i = 0; i < rows_here; ++i) {{
@@ -134,6 +134,7 @@ const INDEX n_end = n - n_first < columns_per_item ? n : n_first + columns_per_i
 {strip.value}x8 panel[{DEPTH * strip.eights}];
 for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
 const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
+const int fresh = k0 == 0;
 for (INDEX n0 = n_first; n0 < n_end; n0 += {columns}u) {{
 const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
 GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
@@ -141,4 +142,4 @@ GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_col
 const INDEX rows_here = m_end - m0 < {strip.rows}u ? m_end - m0 : {strip.rows}u;
 GLOBAL const {memory.memory}* const a_here = a + (a_at + m0 * a_row + k0 * a_column);
 {multiply(strip, memory)}GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
-{start}{_store(strip, memory, whole, added)}}} }} }}"""
+{start}{store(strip, memory, whole, added)}}} }} }}"""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from candelabra_clike.types import CType
 
 GROUP = 256
@@ -17,18 +19,28 @@ BLOCK = 512
 """So many products are summed before they are added to the other sums."""
 
 
-def body(memory: CType, value: str, batch: str, added: bool) -> str:
-    """The kernel: ``batch`` moves ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a matrix of the batch."""
-    load_a = memory.load("a[a_at + (m0 + row) * a_row + (k0 + depth_here) * a_column]")
-    load_b = memory.load("b[b_at + (k0 + depth_here) * b_row + (n0 + column) * b_column]")
-    result, place = "total[i][j]", "o_at + row * o_row + column * o_column"
-    if added:
-        start = memory.load("start[start_at + row * start_row + column * start_column]")
-        result = f"(beta == 0 ? ({value})0 : ({value})(beta * ({value}){start})) + ({value})(alpha * total[i][j])"
-    return f"""INDEX left = GROUP_ID;
-const INDEX n0 = left % column_blocks * {TILE}u; left /= column_blocks;
-const INDEX m0 = left % row_blocks * {TILE}u; left /= row_blocks;
-{batch}const u32 lane = LOCAL_ID, across = lane % 16u, down = lane / 16u;
+class Operand(NamedTuple):
+    """How an element is fetched: statements that set ``loaded``, for a ``row`` or ``column`` and the depth ``k``."""
+
+    fetch: str
+    deep: str
+    """Whether neighbouring lanes should fetch neighbours in depth: an expression."""
+
+
+def _fill(tile: str, name: str, start: str, end: str, value: str, operand: Operand) -> str:
+    """A part of a slice: an element a lane, zero beyond the end."""
+    return f"""{{ const int deep = {operand.deep};
+const u32 here = deep ? e / {SLICE}u : e % {TILE}u, below = deep ? e % {SLICE}u : e / {TILE}u;
+const INDEX {name} = {start} + here, k = k0 + below;
+{value} loaded = 0;
+if ({name} < {end} && k < depth) {{ {operand.fetch} }}
+{tile}[below][here] = loaded; }}
+"""
+
+
+def tiles(value: str, head: str, left: Operand, right: Operand, store: str) -> str:
+    """The kernel: ``head`` sets ``m0``, ``n0`` and what operands need; ``store`` writes ``result`` at row, column."""
+    return f"""{head}const u32 lane = LOCAL_ID, across = lane % 16u, down = lane / 16u;
 LOCAL {value} tile_a[{SLICE}][{TILE + 1}];
 LOCAL {value} tile_b[{SLICE}][{TILE + 1}];
 {value} sums[4][4], total[4][4];
@@ -36,11 +48,7 @@ UNROLL for (int i = 0; i < 4; ++i) UNROLL for (int j = 0; j < 4; ++j) sums[i][j]
 for (INDEX k0 = 0; k0 < depth; k0 += {SLICE}u) {{
 for (u32 part = 0; part < {SLICE * TILE // GROUP}u; ++part) {{
 const u32 e = lane + part * {GROUP}u;
-{{ const u32 row = a_column == 1 ? e / {SLICE}u : e % {TILE}u, depth_here = a_column == 1 ? e % {SLICE}u : e / {TILE}u;
-tile_a[depth_here][row] = m0 + row < m && k0 + depth_here < depth ? ({value}){load_a} : ({value})0; }}
-{{ const u32 column = b_row == 1 ? e / {SLICE}u : e % {TILE}u, depth_here = b_row == 1 ? e % {SLICE}u : e / {TILE}u;
-tile_b[depth_here][column] = n0 + column < n && k0 + depth_here < depth ? ({value}){load_b} : ({value})0; }}
-}}
+{_fill("tile_a", "row", "m0", "m", value, left)}{_fill("tile_b", "column", "n0", "n", value, right)}}}
 BARRIER;
 for (u32 k = 0; k < {SLICE}u; ++k) {{
 {value} x[4], y[4];
@@ -54,5 +62,23 @@ UNROLL for (int i = 0; i < 4; ++i) UNROLL for (int j = 0; j < 4; ++j) {{ total[i
 }}
 UNROLL for (int i = 0; i < 4; ++i) UNROLL for (int j = 0; j < 4; ++j) {{
 const INDEX row = m0 + down + 16 * i, column = n0 + across + 16 * j;
-if (row < m && column < n) out[{place}] = {memory.store(result)};
+const {value} result = total[i][j];
+if (row < m && column < n) {{ {store} }}
 }}"""
+
+
+def body(memory: CType, value: str, batch: str, added: bool) -> str:
+    """A product of matrices: ``batch`` moves ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to one of the batch."""
+    head = f"""INDEX left = GROUP_ID;
+const INDEX n0 = left % column_blocks * {TILE}u; left /= column_blocks;
+const INDEX m0 = left % row_blocks * {TILE}u; left /= row_blocks;
+{batch}"""
+    left = Operand(f"loaded = ({value}){memory.load('a[a_at + row * a_row + k * a_column]')};", "a_column == 1")
+    right = Operand(f"loaded = ({value}){memory.load('b[b_at + k * b_row + column * b_column]')};", "b_row == 1")
+    result, begin = "result", ""
+    if added:
+        start = memory.load("start[start_at + row * start_row + column * start_column]")
+        begin = f"const {value} begin = beta == 0 ? ({value})0 : ({value})(beta * ({value}){start});"
+        result = f"(begin + ({value})(alpha * result))"
+    store = f"{begin} out[o_at + row * o_row + column * o_column] = {memory.store(result)};"
+    return tiles(value, head, left, right, store)

@@ -1,0 +1,126 @@
+"""Copies that lay arrays out for what reads them next: with a frame of zeros around, or in another order."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
+from candelabra.layout import contiguous_strides
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.engine import Launch
+from candelabra_clike.layouts import is_wide
+from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.types import CTYPES
+
+SLACK = 16
+"""Elements behind a framed array that may be read: so many are read at once."""
+CHUNK = 4096
+"""Elements of a work-item that is a loop."""
+UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
+"""The unsigned dtype of each size."""
+
+
+def as_bits(array: StridedArray) -> StridedArray:
+    """The array as unsigned integers of its size."""
+    return array.restrided(array.shape, array.strides, array.offset, UNSIGNED[array.dtype.itemsize])
+
+
+class Arranged:
+    """``out[i0, i1, …] = x[i0 - b0, i1 - b1, …]`` within the sizes of ``x``, zero outside; ``out`` is contiguous.
+
+    The steps of ``x`` may be negative.
+    """
+
+    def __init__(self, d: dtype, rank: int) -> None:
+        self.memory = CTYPES[d].memory
+        self.rank = rank
+        self._launches: dict[Any, Launch] = {}
+
+    def __call__(
+        self, out: StridedArray, x: StridedArray, sizes: Shape, inside: Shape, before: Shape, steps: Shape, first: int
+    ) -> None:
+        """``sizes`` are those of the result, ``inside`` those of ``x``, whose element at 0, 0 … is at ``first``."""
+        engine = out.engine
+        serial = engine.traits.serial
+        wide = serial or is_wide(out, x)
+        launch = self._launches.get((engine, wide))
+        if launch is None:
+            launch = self._launches[engine, wide] = engine.compile(self.source(serial, wide))
+        rows = prod(sizes[:-1])
+        rows_per_item = max(1, CHUNK // sizes[-1])
+        count = -(-rows // rows_per_item) if serial else rows * sizes[-1]
+        modulus = 1 << (64 if wide else 32)  # a negative step, as what an index wraps to
+        launch(
+            count, out.buffer, x.buffer, out.offset, first, rows, rows_per_item, *sizes, *inside, *before,
+            *[step % modulus for step in steps],
+        )  # fmt: skip
+
+    def source(self, serial: bool, wide: bool) -> Source:
+        """The kernel: a work-item copies some rows, or one element."""
+        rank, last = self.rank, self.rank - 1
+        places = [f"const INDEX i{d} = rest % n{d} - b{d}; rest /= n{d};" for d in range(last - 1, -1, -1)]
+        within = " && ".join(["1", *[f"i{d} < m{d}" for d in range(last)]])
+        here = " + ".join(["x_at", *[f"i{d} * s{d}" for d in range(last)]])
+        find = "\n".join(["INDEX rest = row;", *places])
+        if serial:
+            body = f"""const INDEX first = GLOBAL_ID * rows_per_item, after = rows - first;
+const INDEX end = first + (after < rows_per_item ? after : rows_per_item);
+for (INDEX row = first; row < end; ++row) {{
+{find}
+GLOBAL {self.memory}* o = out + (out_at + row * n{last});
+int begin = (int)n{last}, stop = (int)n{last};
+if ({within}) {{
+begin = (int)b{last};
+const int beyond = (int)(b{last} + m{last});
+stop = beyond < stop ? beyond : stop;
+GLOBAL const {self.memory}* p = x + ({here});
+if (s{last} == 1) {{ INDEPENDENT for (int j = 0; j < stop - begin; ++j) o[begin + j] = p[j]; }}
+else for (int j = 0; j < stop - begin; ++j) o[begin + j] = p[j * s{last}];
+}}
+for (int j = 0; j < begin; ++j) o[j] = 0;
+for (int j = stop; j < (int)n{last}; ++j) o[j] = 0;
+}}"""
+        else:
+            body = f"""const INDEX element = GLOBAL_ID, row = element / n{last}, i{last} = element % n{last} - b{last};
+if (row < rows) {{
+{find}
+out[out_at + element] = {within} && i{last} < m{last} ? x[{here} + i{last} * s{last}] : 0;
+}}"""
+        head = (
+            writes("out", self.memory),
+            reads("x", self.memory),
+            *[number(n) for n in ("out_at", "x_at", "rows", "rows_per_item")],
+            *[number(f"{n}{d}") for n in "nmbs" for d in range(rank)],
+        )
+        return Source(f"arranged_{self.memory}_{rank}", head, body, wide=wide)
+
+
+@lru_cache(64)
+def _arranged(d: dtype, rank: int) -> Arranged:
+    return Arranged(d, rank)
+
+
+def framed(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
+    """A contiguous copy of ``x`` with zeros around its last dims; :data:`SLACK` elements behind it may be read."""
+    lead = len(x.shape) - len(before)
+    sizes = x.shape[:lead] + tuple([b + n + a for b, n, a in zip(before, x.shape[lead:], after, strict=True)])
+    size = prod(sizes)
+    buffer = x.engine.allocate((size + SLACK) * x.dtype.itemsize)
+    out = StridedArray(x.engine, buffer, sizes, contiguous_strides(sizes), 0, x.dtype, size, True)
+    if size:
+        bits = as_bits(x)
+        arrange = _arranged(bits.dtype, len(sizes))
+        arrange(as_bits(out), bits, sizes, x.shape, (0,) * lead + before, x.strides, x.offset)
+    return out
+
+
+def arranged(x: StridedArray, sizes: Shape, steps: Shape, first: int) -> StridedArray:
+    """A contiguous copy of the elements at ``first`` and from there on in steps, which may be negative."""
+    out = x.engine.empty(sizes, x.dtype)
+    if out.size:
+        bits = as_bits(x)
+        _arranged(bits.dtype, len(sizes))(as_bits(out), bits, sizes, sizes, (0,) * len(sizes), steps, first)
+    return out
