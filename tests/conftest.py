@@ -1,4 +1,4 @@
-"""What all tests share: the two unlike devices of ``tests/lantern``."""
+"""What all tests share: the two unlike devices of ``tests/lantern``, and a machine with the host's device alone."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,15 @@ from candelabra.dispatch import fallback
 from candelabra.plugins import registry
 
 from tests.lantern import EmberBackend, LanternBackend
+
+
+@pytest.fixture
+def host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide, for one test, every installed device type but the host's, whatever this environment has."""
+    host = registry.reference_device().type
+    table = registry._table()
+    for name in set(table) - {host}:
+        monkeypatch.delitem(table, name)
 
 
 @pytest.fixture

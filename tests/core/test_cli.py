@@ -13,7 +13,7 @@ from tests.lantern import LanternBackend
 Output = pytest.CaptureFixture[str]
 
 
-def test_devices_lists_every_device(lantern: LanternBackend, capsys: Output) -> None:
+def test_devices_lists_every_device(host_alone: None, lantern: LanternBackend, capsys: Output) -> None:
     """One line per device, with the facts that its backend gives."""
     assert main(["devices"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -52,7 +52,7 @@ def test_doctor_survives_a_backend_that_cannot_list(capsys: Output) -> None:
         remove()
 
 
-def test_ops_shows_routes_and_derivatives(lantern: LanternBackend, capsys: Output) -> None:
+def test_ops_shows_routes_and_derivatives(host_alone: None, lantern: LanternBackend, capsys: Output) -> None:
     """A row per operator, a column per device, and a count of routes."""
     assert main(["ops"]) == 0
     rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines() if line}

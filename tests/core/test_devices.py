@@ -9,6 +9,7 @@ from candelabra.plugins import registry
 from tests.lantern import LanternBackend
 
 
+@pytest.mark.usefixtures("host_alone")
 def test_module_of_an_absent_type_says_no() -> None:
     """Without a plugin a known device type answers that it is not available, and raises only when it is used."""
     assert cd.cuda.is_available() is False
@@ -28,6 +29,7 @@ def test_unknown_name_is_no_device_module() -> None:
         _ = cd.tensro
 
 
+@pytest.mark.usefixtures("host_alone")
 def test_tensor_methods_per_device_type() -> None:
     """`x.cpu()`, `x.cuda()`, `x.is_cuda` exist for every known type; the error says that the device is not there."""
     x = cd.ones(2)
@@ -71,7 +73,7 @@ def test_current_device_is_what_the_bare_name_means() -> None:
     assert cd.ones(1, device="lantern").device == cd.device("lantern:0")
 
 
-@pytest.mark.usefixtures("lantern")
+@pytest.mark.usefixtures("host_alone", "lantern")
 def test_devices_and_accelerator() -> None:
     """All devices of all backends are listed; the accelerator is the first type that is not the host's."""
     assert [str(d) for d in cd.devices()] == ["cpu:0", "ember:0", "lantern:0", "lantern:1"]
@@ -82,6 +84,7 @@ def test_devices_and_accelerator() -> None:
     cd.accelerator.synchronize()
 
 
+@pytest.mark.usefixtures("host_alone")
 def test_without_accelerator() -> None:
     """On a machine with the host alone the questions are answered no, and use is an error."""
     assert cd.accelerator.current_accelerator() is None
