@@ -7,6 +7,7 @@ puts it into vectors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,7 +28,10 @@ HOISTED, UNIT, STEP = range(3)
 
 @dataclass(frozen=True)
 class Nest:
-    """What a loop nest does with each element: ``out = expression(a, b, …, s0, s1, …)``."""
+    """What a loop nest does with each element: ``out = expression(a, b, …, s0, s1, …)``.
+
+    Without arrays to read, ``AT`` in the expression is the element's place in a contiguous output.
+    """
 
     name: str
     expression: str
@@ -58,10 +62,10 @@ class Nest:
             head = f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
             count = f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
             pointers = "".join(self._pointer(n, f"{n} + ({n}_at + first)") for n in self.names)
-            body = head + count + pointers + self._loop("m", (UNIT,) * len(self.names))
+            body = head + count + pointers + self._loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
             places = {n: f"{n}[{n}_at + i]" for n in self.names}
-            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._step(places)}}}\n"
+            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._step(places, 'i')}}}\n"
         return self._source(self.name, (number("n"),), body, wide=True)
 
     def rows(self, rank: int, inner: Sequence[int]) -> Source:
@@ -156,22 +160,23 @@ class Nest:
             text = f"++p{d}; {ahead}\n" + (f"if (p{d} == n{d}) {{ {back}}}\n" if d else "")
         return text
 
-    def _loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i") -> str:
+    def _loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
         """The innermost loop, over the pointers. What stays where it is is read before it."""
         place = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
         kinds = dict(zip(self.names, inner, strict=True))
         places = {n: f"p{n}[{place[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
         before = "".join(self._load(n, f"*p{n}") for n, k in kinds.items() if k == HOISTED)
-        return f"{before}INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{self._step(places)}}}\n"
+        return f"{before}INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{self._step(places, at)}}}\n"
 
     def _load(self, n: str, element: str) -> str:
         ctype = CTYPES[self.inputs[NAMES.index(n)]]
         return f"const {ctype.value} v{n} = {ctype.load(element)};\n"
 
-    def _step(self, places: dict[str, str]) -> str:
+    def _step(self, places: dict[str, str], at: str = "0") -> str:
         """Load what has a place, compute, store one element. The operands are values of the same names in braces."""
         loads = "".join(self._load(n, places[n]) for n in self.names[1:] if n in places)
         value = self.expression.format(**{n: f"v{n}" for n in self.names[1:]})
+        value = re.sub(r"\bAT\b", f"({at})", value)
         return f"{loads}{places['out']} = {CTYPES[self.output].store(value)};\n"
 
 
