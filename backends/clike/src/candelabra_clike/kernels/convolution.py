@@ -68,7 +68,7 @@ class Phase(NamedTuple):
     """
 
     first: int
-    count: int
+    count: int  # type: ignore[assignment] # a field hides the method of tuples
     taps: int
     tap: int
     tap_step: int
@@ -153,12 +153,13 @@ Multilinear = Callable[..., StridedArray]
 def _in_parts(function: Multilinear, a: StridedArray, b: StridedArray, *rest: Any) -> StridedArray:
     """A bilinear function of complex arrays, from that of their parts."""
     (a_real, a_imag), (b_real, b_imag) = parts(a), parts(b)
-    return combine(a.dtype)(
+    result: StridedArray = combine(a.dtype)(
         function(a_real, b_real, *rest),
         function(a_imag, b_imag, *rest),
         function(a_real, b_imag, *rest),
         function(a_imag, b_real, *rest),
     )
+    return result
 
 
 @lru_cache(2)

@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
     launch: Launch | None
     """None where there is nothing to do."""
-    count: int
+    count: int  # type: ignore[assignment] # a field hides the method of tuples
     numbers: tuple[int, ...]
     """Sizes and strides, as the kernel wants them after the offsets."""
     shape: Shape
@@ -130,7 +130,7 @@ class Elementwise:
             launch, chunk = self.flat[engine]
             return Plan(launch, -(-size // chunk), (size,), *result)
         if not engine.traits.serial:
-            wide = size >= WIDE or is_wide(*arrays, *[out] * (out is not None))
+            wide = size >= WIDE or is_wide(*arrays, *([] if out is None else [out]))
             numbers = (size, *sizes, *[step for row in walked for step in row])
             return Plan(engine.compile(self.nest.lanes(len(sizes), wide)), size, numbers, *result)
         source, count, numbers = serial_walk(self.nest, sizes, walked)
@@ -192,7 +192,7 @@ class Flat(dict[Engine, tuple[Launch, int]]):
         return found
 
 
-def by_zero(*_: int) -> Exception:
+def by_zero(*_: object) -> Exception:
     """What a kernel complains about that says ``BAD``."""
     return IntegerDivisionByZero("ZeroDivisionError: integer division or modulo by zero")
 

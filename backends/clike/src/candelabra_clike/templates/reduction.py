@@ -29,7 +29,7 @@ class Step(NamedTuple):
     """A launch: what it needs beside buffers, and into how many parts it divides each output."""
 
     launch: Launch
-    count: int
+    count: int  # type: ignore[assignment] # a field hides the method of tuples
     numbers: tuple[int, ...]
     parts: int
 

@@ -27,7 +27,7 @@ class Cut(NamedTuple):
     ``pieces`` are the units of a row, ``own`` the numbers that only this form has, ``text`` makes its source.
     """
 
-    count: int
+    count: int  # type: ignore[assignment] # a field hides the method of tuples
     units: int
     parts: int
     per_part: int

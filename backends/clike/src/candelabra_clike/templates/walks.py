@@ -26,7 +26,7 @@ class Walk(NamedTuple):
         return prod(self.kept)
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # type: ignore[override] # hides the method of tuples
         """How many elements become one."""
         return prod(self.reduced)
 
