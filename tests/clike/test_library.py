@@ -1,0 +1,83 @@
+"""The functions in C: each is found, brings what it needs in order, and is defined once."""
+
+import re
+from pathlib import Path
+
+import pytest
+from candelabra_clike import library
+from candelabra_clike.library import definitions, needed
+
+
+def test_every_definition_of_every_file_is_found() -> None:
+    """No function, table or macro of the folder is written in a way that the search does not see."""
+    folder = Path(library.__file__).parent
+    written = []
+    for file in folder.glob("*.c"):
+        text = file.read_text(encoding="utf-8")
+        written += re.findall(r"^FUNCTION\b[^\n(]*?\b(\w+)\s*\(", text, re.MULTILINE)
+        written += re.findall(r"^CONSTANT\s+\w+\s+(\w+)", text, re.MULTILINE)
+        written += re.findall(r"^#define\s+(\w+)", text, re.MULTILINE)
+    names = [name.removesuffix("_T") + end for name in written for end in _endings(name)]
+    assert sorted(set(names)) == sorted(definitions())
+
+
+def _endings(name: str) -> tuple[str, ...]:
+    """Of a name for two types, what stands for each of them."""
+    return ("_f32", "_f64") if name.endswith("_T") else ("",)
+
+
+def test_what_a_text_names_is_put_before_it() -> None:
+    """A function comes with its own needs before it; who names nothing gets nothing."""
+    assert needed("out[0] = a[0] + b[0];") == ""
+    assert needed("out[0] = store_f16(x);") == definitions()["store_f16"] + "\n"
+    assert needed("store_f16(load_f16(x))").count("FUNCTION") == 2
+
+
+def test_needs_of_needs_come_first_and_once() -> None:
+    """The order is that of definition before use, whatever the order in which a text names them."""
+    for name, text in definitions().items():
+        found = needed(name)
+        assert found.endswith(text + "\n"), name
+        assert found.count(text + "\n") == 1, name
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library of the test's own."""
+    monkeypatch.setattr(library, "files", lambda _: tmp_path)
+    monkeypatch.setattr(library, "definitions", library.definitions.__wrapped__)
+    return tmp_path
+
+
+def test_a_name_that_is_defined_twice_is_an_error(folder: Path) -> None:
+    """Two files may not mean different things by one word."""
+    (folder / "a.c").write_text("FUNCTION f32 twice(f32 x) {\n    return x + x;\n}\n")
+    (folder / "b.c").write_text("#define twice(x) (2 * (x))\n")
+    (folder / "notes.txt").write_text("#define twice(x) no\n")
+    with pytest.raises(TypeError, match=r"library: 'twice' is defined twice, the second time in b\.c"):
+        library.definitions()
+
+
+def test_tables_and_macros_of_several_lines(folder: Path) -> None:
+    """A table ends with its semicolon, a macro with the first line that is not continued."""
+    (folder / "a.c").write_text(
+        "/* A comment. */\nCONSTANT f32 places[2] = {\n    1.0f,\n    2.0f};\n\n"
+        "#define first(x) \\\n    places[x]\nrest\n"
+    )
+    assert library.definitions() == {
+        "places": "CONSTANT f32 places[2] = {\n    1.0f,\n    2.0f};",
+        "first": "#define first(x) \\\n    places[x]",
+    }
+
+
+def test_a_text_for_both_widths_is_defined_twice(folder: Path) -> None:
+    """A name that ends in `_T` is two: types, names, decimal numbers and choices follow the width."""
+    (folder / "a.c").write_text(
+        "FUNCTION T half_T(T x) {\n    const U b = BITS_U(x);\n    return x * 0.5 + PICK_T(1e-3, 1e-6) + root_W(x);\n}\n"
+    )
+    assert library.definitions() == {
+        "half_f32": "FUNCTION f32 half_f32(f32 x) {\n    const u32 b = BITS_U32(x);\n"
+        "    return x * 0.5f + 1e-3f + root_F32(x);\n}",
+        "half_f64": "FUNCTION f64 half_f64(f64 x) {\n    const u64 b = BITS_U64(x);\n"
+        "    return x * 0.5 + 1e-6 + root_F64(x);\n}",
+    }
