@@ -18,7 +18,14 @@ def blocks(path: Path) -> str:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/adding-an-operator.md", "docs/tour.md", "docs/array-api.md", "docs/checking-programs.md"],
+    [
+        "README.md",
+        "docs/adding-an-operator.md",
+        "docs/tour.md",
+        "docs/array-api.md",
+        "docs/checking-programs.md",
+        "docs/opencl.md",
+    ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader who types in a page's code, top to bottom, sees no error."""
@@ -44,6 +51,7 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
         "docs/adding-an-operator.md",
         "docs/array-api.md",
         "docs/checking-programs.md",
+        "docs/opencl.md",
         "CONTRIBUTING.md",
     ],
 )
