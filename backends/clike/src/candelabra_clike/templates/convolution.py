@@ -82,7 +82,7 @@ def _choice(patches: Patches, rows: int, columns: int) -> Places:
 
 
 class Convolution:
-    """``out[image, row, place]`` is ``bias[row]``, if there is one, plus ``w[row]`` times what the place sees, summed."""
+    """``out[image, row, place]`` is ``bias[row]``, if any, plus ``w[row]`` times what the place sees, summed."""
 
     def __init__(self, d: dtype, rank: int, bias: bool) -> None:
         self.dtype = d

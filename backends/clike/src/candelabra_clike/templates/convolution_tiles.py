@@ -40,7 +40,7 @@ const INDEX o_at = o_from + image * o_image_step + group * m * o_row;
 
 
 def weight(memory: CType, value: str, rank: int) -> str:
-    """The adjoint in the weights: rows are channels of ``y``, columns elements of a patch, places of images the depth."""
+    """The adjoint in the weights: rows are channels of ``y``, columns elements of a patch, the depth all places."""
     head = f"""INDEX item = GROUP_ID;
 const INDEX n0 = item % column_blocks * {TILE}u; item /= column_blocks;
 const INDEX m0 = item % row_blocks * {TILE}u; item /= row_blocks;
