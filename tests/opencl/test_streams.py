@@ -79,6 +79,17 @@ def test_events_order_streams(device: cd.device, backend: OpenCLBackend) -> None
     event.synchronize()
 
 
+def test_what_comes_from_the_host_is_there_for_every_stream(device: cd.device, backend: OpenCLBackend) -> None:
+    """Who makes a tensor outside a stream's block uses it inside without waiting for anything."""
+    stream = backend.stream(0)
+    for turn in range(20):
+        x = cd.tensor([float(turn)] * 5000).to(device)
+        with stream:
+            y = x + 1.0
+        stream.synchronize()
+        assert y.cpu().tolist() == [turn + 1.0] * 5000
+
+
 def test_an_event_of_another_device_is_waited_for(own: OpenCLEngine, backend: OpenCLBackend) -> None:
     """Events cannot cross contexts of OpenCL, so the host waits."""
     event = own.streams.new().record()

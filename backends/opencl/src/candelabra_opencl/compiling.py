@@ -25,6 +25,8 @@ KEEPING: Final = ("Portable Computing Language", "NVIDIA CUDA")
 """Platforms whose drivers keep compiled programs on disk themselves."""
 PATIENCE: Final = 3.0
 """Seconds of building before a first run says on a terminal what it is doing."""
+QUIET: Final = "-w"
+"""Without warnings: PoCL says how many there are on the standard error stream, whoever that belongs to."""
 log: Final = logging.getLogger("candelabra.opencl")
 """What compilers say is told here, at the level DEBUG."""
 
@@ -63,7 +65,7 @@ class Compiler:
         exact = () if source.contract else self.dialect.exact_options
         rounding = self.dialect.rounding if self.traits.exact_division else ()
         processor = self.dialect.processor if self._device.type & cl.device_type.CPU else ()
-        return (*self.dialect.options, *exact, *rounding, *processor)
+        return (*self.dialect.options, *exact, *rounding, *processor, QUIET)
 
     def program(self, source: Source) -> Any:
         """The built program of a source. ``UnsupportedDType`` where it takes float64 and the device has none,

@@ -82,21 +82,20 @@ class OpenCLEngine(Engine):
 
     def write(self, buffer: Any, offset: int, data: memoryview) -> None:
         content = np.frombuffer(data, np.uint8)
-        stream = self.streams.current()
-        if content.size > SMALL:
-            _cl._enqueue_write_buffer(stream.queue, buffer, content, offset, None, True)
+        streams = self.streams
+        queue = streams.current().queue
+        # Between streams nothing is in order, and nobody waits for an event to use what came from the host.
+        if content.size > SMALL or not streams.single:
+            streams.failing(lambda: _cl._enqueue_write_buffer(queue, buffer, content, offset, None, True))
             return
-        event = _cl._enqueue_write_buffer(stream.queue, buffer, content.copy(), offset, None, False)
-        # PyOpenCL waits where such an event is dropped too early.
         underway = self._underway
-        underway.append(event)
+        # PyOpenCL waits where such an event is dropped too early.
+        underway.append(_cl._enqueue_write_buffer(queue, buffer, content.copy(), offset, None, False))
         try:
             while underway[0].command_execution_status <= 0:
                 underway.popleft()
         except IndexError:
             pass
-        if not self.streams.single:
-            stream.keep(event, (buffer,))
 
     def copy(self, destination: Any, to: int, source: Any, start: int, nbytes: int) -> None:
         stream = self.streams.current()
