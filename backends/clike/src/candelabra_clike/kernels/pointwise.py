@@ -18,11 +18,14 @@ from candelabra.operator.schema import INDEX, MASK, OPERAND, PLAIN, TENSOR, Para
 from candelabra_clike.array import StridedArray
 from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for, typed
 from candelabra_clike.numbers import converter, number_types, number_word
+from candelabra_clike.templates.calls import Number, call, choosing
 from candelabra_clike.templates.elementwise import NAMES, Elementwise
 
 Kernel = Callable[..., Any]
 FIXED = {MASK: bool_, INDEX: int64}
 """The dtype of parameters that do not take part in promotion."""
+SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
+"""Where a number that is out of range must not be wrapped into it: it counts as the width."""
 NUMBERS = ("float", "float | None", "Number", "Number | None")
 """Annotations of plain parameters that are arguments of the kernel; others are constants in its text."""
 
@@ -71,27 +74,11 @@ class Forms:
 
     def kernel(self) -> Kernel:
         """The function that serves all calls."""
-        if all(p.kind in (TENSOR, *FIXED) for p in self.parameters):
-            return self.form((True,) * len(self.parameters))
-        forms: dict[tuple[Any, ...], Kernel] = {}
-        tokens = [self._token(p) for p in self.parameters]
-
-        def kernel(*args: Any) -> Any:
-            key = tuple([token(a) for token, a in zip(tokens, args)])
-            form = forms.get(key)
-            if form is None:
-                form = forms[key] = self.form(key)
-            return form(*args)
-
-        return kernel
-
-    def _token(self, p: Parameter) -> Callable[[Any], Any]:
-        """What of an argument decides about the form."""
-        if p.kind == OPERAND:
-            return lambda value: type(value) is StridedArray
-        if p.kind == PLAIN and p.annotation not in NUMBERS:
-            return lambda value: value
-        return lambda value: value is not None
+        names = [p.name for p in self.parameters]
+        tokens = [token(p) for p in self.parameters]
+        if all(t == "True" for t in tokens):
+            return self.form((True,) * len(tokens))
+        return choosing(self.record.name, names, tokens, self.form)
 
     def form(self, key: tuple[Any, ...]) -> Kernel:
         """The function for calls with these tokens."""
@@ -99,34 +86,34 @@ class Forms:
         numbers: list[str] = []
         words: dict[str, str | None] = {}
         constants: dict[str, Any] = {}
-        arrays: list[int] = []
-        converted: list[tuple[int, Callable[[Any], tuple[Any, ...]]]] = []
+        arrays: list[str] = []
+        converted: list[Number] = []
         letters = iter(NAMES)
-        for place, (p, token) in enumerate(zip(self.parameters, key, strict=True)):
+        for p, there in zip(self.parameters, key, strict=True):
             d = FIXED.get(p.kind, self.dtype)
             name = p.name if p.kind == PLAIN else next(letters)
-            if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and token):
+            if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and there):
                 words[name] = placeholder(NAMES[len(inputs)])
                 inputs.append(d)
-                arrays.append(place)
+                arrays.append(p.name)
             elif p.kind == PLAIN and p.annotation not in NUMBERS:
-                constants[name] = token
-            elif token or p.kind == OPERAND:
+                constants[name] = there
+            elif there or p.kind == OPERAND:
                 words[name] = number_word(d, len(numbers), self.record.results[0] is boolean)
                 numbers.extend(number_types(d))
-                converted.append((place, converter(d)))
+                converted.append(Number(p.name, self._converter(p, d), number_types(d)))
             else:
                 constants[name] = None
         text = typed(self._text(constants), self.dtype).format(**words)
         contract = self.record.name in CONTRACTED
         nest = Elementwise(self._name(key), text, inputs, self.output, numbers, contract)
-        into = self.inplace
+        return call(nest, [p.name for p in self.parameters], arrays, converted, self.inplace)
 
-        def form(*args: Any) -> Any:
-            values = [n for place, convert in converted for n in convert(args[place])]
-            return nest(*[args[place] for place in arrays], numbers=values, out=args[0] if into else None)
-
-        return form
+    def _converter(self, p: Parameter, d: dtype) -> Callable[[Any], tuple[Any, ...]]:
+        if self.record.name in SHIFTS and p.name == "other":
+            width = 8 * d.itemsize
+            return lambda value: (value if 0 <= value < width else width,)
+        return converter(d)
 
     def _text(self, constants: dict[str, Any]) -> str:
         if isinstance(self.expression, str):
@@ -138,6 +125,15 @@ class Forms:
     def _name(self, key: tuple[Any, ...]) -> str:
         marks = "".join("an"[not k] for k, p in zip(key, self.parameters, strict=True) if p.kind == OPERAND)
         return f"{self.record.name}_{self.dtype.name}" + (f"_{marks}" if "n" in marks else "")
+
+
+def token(p: Parameter) -> str:
+    """What of an argument decides about the form, as Python's text."""
+    if p.kind == OPERAND:
+        return f"{p.name}.__class__ is Array"
+    if p.kind != PLAIN:
+        return "True"
+    return f"{p.name} is not None" if p.annotation in NUMBERS else p.name
 
 
 def placeholder(name: str) -> str:
