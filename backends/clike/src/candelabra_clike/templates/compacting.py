@@ -98,15 +98,12 @@ def counting(wide: bool) -> Source:
 def writing(what: str, d: dtype, rank: int, wide: bool) -> Source:
     """What holds in each block, after that of all blocks before."""
     memory = CTYPES[d].memory
-    one = "out[to++] = x[x_at + i];"
-    if what == "places":
-        lines = ["INDEX left = i;"]
-        for dim in range(rank - 1, 0, -1):
-            lines.append(f"out[to * {rank}u + {dim}u] = (i64)(left % n{dim}); left /= n{dim};")
-        one = "\n".join([*lines, f"out[to++ * {rank}u] = (i64)left;"])
+    there, value, split = ("to", "x[x_at + i]", "") if what == "values" else (f"to * {rank}u", "(i64)i", _split(rank))
+    # Every element is written, and written over by the next one unless the mask holds: that is no branch to guess.
     body = (
-        f"{BLOCK}INDEX to = 0;\nfor (INDEX b = 0; b < GLOBAL_ID; ++b) to += (INDEX)counts[b];\n"
-        f"for (INDEX i = first; i < last; ++i) if (mask[mask_at + i]) {{\n{one}\n}}\n}}"
+        f"{BLOCK}INDEX begin = 0;\nfor (INDEX b = 0; b < GLOBAL_ID; ++b) begin += (INDEX)counts[b];\n"
+        "const INDEX end = begin + (INDEX)counts[GLOBAL_ID];\nINDEX to = begin;\n"
+        f"for (INDEX i = first; to < end; ++i) {{\nout[{there}] = {value};\nto += mask[mask_at + i];\n}}\n{split}}}"
     )
     head = (
         reads("mask", "u8"), reads("x", memory), reads("counts", "u64"),
@@ -114,3 +111,13 @@ def writing(what: str, d: dtype, rank: int, wide: bool) -> Source:
         number("size"), *[number(f"n{dim}") for dim in range(rank)],
     )  # fmt: skip
     return Source(f"{what}_{memory}_{rank}d", head, body, wide=wide)
+
+
+def _split(rank: int) -> str:
+    """Flat indices, each at the beginning of its row, become an index per dim."""
+    if rank < 2:
+        return ""
+    lines = [f"for (to = begin; to < end; ++to) {{\nINDEX left = (INDEX)out[to * {rank}u];"]
+    for dim in range(rank - 1, 0, -1):
+        lines.append(f"out[to * {rank}u + {dim}u] = (i64)(left % n{dim}); left /= n{dim};")
+    return "\n".join([*lines, f"out[to * {rank}u] = (i64)left;\n}}\n"])

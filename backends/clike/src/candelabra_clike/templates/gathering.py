@@ -72,8 +72,15 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     found = picking.looked_up(count, [f"{n}_row{at[n] if along else ''}" for n in arrays[2:]], wraps)
     move = f"out[out_row{at['out']}] = x[x_row + to{at['x']}];\n"
     if serial:
-        each = f"for (INDEX i = 0; i < n{last}; ++i) {{\n%s}}\n"
-        row = each % (found + move) if along else found + each % move
+        loop = f"for (INDEX i = 0; i < n{last}; ++i) "
+        apart = [f"{'i' if kind == 1 else '0' if kind == 0 else f'i * {n}_s{last}'}" for n, kind in zip(arrays, inner)]
+        row = f"{loop}{{\n{found}{move}}}\n"
+        if not along:  # what no index decides is a loop that every driver's compiler puts into vectors
+            row = (
+                f"{found}GLOBAL {memory}* const o = out + out_row;\n"
+                f"GLOBAL const {memory}* const s = x + (x_row + to);\n"
+                f"INDEPENDENT\n{loop}o[{apart[0]}] = s[{apart[1]}];\n"
+            )
         body = (
             "const INDEX first = GLOBAL_ID * rows_per_item, rest = rows - first;\n"
             "const INDEX end = first + (rest < rows_per_item ? rest : rows_per_item);\n"

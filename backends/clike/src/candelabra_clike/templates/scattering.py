@@ -28,6 +28,8 @@ SHORTEST = 64
 """Elements of a row that are worth a work-item of their own."""
 SHARED = 1 << 13
 """From so many elements on it pays to share columns."""
+WIDTH, MANY = 8, 8
+"""Shorter pieces of rows are shared by no fewer processors: it costs more to see that an index is another's."""
 
 
 class Rule(NamedTuple):
@@ -114,9 +116,10 @@ def shares(engine: Engine, outer: int, inner: int, fold: int, size: int) -> tupl
     wanted = 4 * engine.traits.compute_units
     pieces = max(1, min(-(-wanted // outer), inner // SHORTEST))
     chunk = -(-inner // pieces)
-    if outer * pieces >= engine.traits.compute_units or outer * inner * fold < SHARED:
+    units = engine.traits.compute_units
+    if outer * pieces >= units or outer * inner * fold < SHARED or (chunk < WIDTH and units < MANY):
         return chunk, 1
-    return chunk, min(size, engine.traits.compute_units)
+    return chunk, min(size, units)
 
 
 @lru_cache(None)
@@ -141,13 +144,9 @@ def text(form: Form) -> Source:
     along = any(form.inner[2:])
     found = picking.looked_up(count, [f"{n}_now{at[n] if along else ''}" for n in indices], form.wraps)
     mine = f"{found}if (good && (INDEX)v1 >= low && (INDEX)v1 < high) "
-    there = f"out[out_row + to{at['out']}]"
-    loads = {"a": (target, there), "b": (source, f"x[x_now{at['x']}]")}
-    values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if f"{{{n}}}" in rule.expression]
-    value = target.store(rule.expression.format(a="va", b="vb"))
-    put = f"{{ {' '.join(values)} {there} = {value}; }}\n"
+    put = _put(rule, f"out[out_row + to{at['out']}]", f"x[x_now{at['x']}]")
     loop = "for (INDEX i = begin; i < end; ++i) " if form.looped else ""
-    step = loop + ("{\n" + mine + put + "}\n") if along else mine + loop + put
+    step = loop + ("{\n" + mine + put + "}\n") if along else mine + (_row(form) if form.looped else put)
     now = "\n".join([f"INDEX {n}_now = {n}_row;" for n in arrays[1:]])
     moves = "\n".join(walking.moves(arrays[1:], form.folds, "fold", "m", "_f", "_now"))
     body = (
@@ -160,3 +159,26 @@ def text(form: Form) -> Source:
         f"for (INDEX fold = 0; fold < folds; ++fold) {{\n{now}\n{moves}\n{step}}}\n{picking.complaint(count)}}}"
     )
     return Source(f"scatter_{rule.name}_{count}_{form.columns}d", head, body, wide=form.wide)
+
+
+def _put(rule: Rule, there: str, given: str) -> str:
+    """Load, apply the rule, store: one element."""
+    target, source = CTYPES[rule.target], CTYPES[rule.source]
+    loads = {"a": (target, there), "b": (source, given)}
+    values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if f"{{{n}}}" in rule.expression]
+    value = target.store(rule.expression.format(a="va", b="vb"))
+    return f"{{ {' '.join(values)} {there} = {value}; }}\n"
+
+
+def _row(form: Form) -> str:
+    """A chunk of a row whose place is the same for all columns: a loop that every driver's compiler vectorises."""
+    last, rule = form.columns - 1, form.rule
+    arrays = (("o", "out", rule.target, "out_row + to"), ("s", "x", rule.source, "x_now"))
+    lines, at = ["{"], {}
+    for (pointer, name, d, start), kind in zip(arrays, form.inner, strict=False):
+        begin = ("0", "begin", f"begin * {name}_s{last}")[kind]
+        const = "const " if pointer == "s" else ""
+        lines.append(f"GLOBAL {const}{CTYPES[d].memory}* const {pointer} = {name} + ({start} + {begin});")
+        at[pointer] = f"{pointer}[{('0', 'i', f'i * {name}_s{last}')[kind]}]"
+    lines.append("const INDEX m = end - begin;\nINDEPENDENT\nfor (INDEX i = 0; i < m; ++i)")
+    return "\n".join([*lines, _put(rule, at["o"], at["s"]) + "}\n"])
