@@ -32,7 +32,7 @@ class Planned(NamedTuple):
     """A launch, its count and numbers, the shape of what passes write, and how far operands reach."""
 
     launch: Launch | None
-    count: int
+    count: int  # type: ignore[assignment] # a field hides the method of tuples
     numbers: tuple[int, ...]
     kept: Shape
     reach: tuple[int, ...]
