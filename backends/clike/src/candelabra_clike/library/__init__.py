@@ -3,6 +3,11 @@
 A function starts with ``FUNCTION`` at the beginning of a line and ends with ``}`` at the beginning of a line. Tables
 start with ``CONSTANT``, macros with ``#define``, and end with the last line that follows without a blank line between.
 What a kernel's body names is put before it, and what that names, and so on: nothing is listed anywhere.
+
+A name that ends in ``_T`` is defined twice, for ``f32`` and for ``f64``. In such a text ``T`` is the type, ``U`` the
+unsigned integer of its size; ``_T``, ``_W`` and ``_U`` at the end of a name become ``_f32``, ``_F32`` and ``_U32``,
+decimal numbers are of the type, and ``PICK_T(a, b)`` is ``a`` in the first, ``b`` in the second (neither with a bracket
+or a comma in it).
 """
 
 from __future__ import annotations
@@ -17,6 +22,22 @@ _DEFINITION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_COMMENT = re.compile(r"\s*/\*.*?\*/", re.DOTALL)
+_DECIMAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
+_CHOICE = re.compile(r"PICK_T\(([^,()]+),\s*([^,()]+)\)")
+
+
+def typed(text: str, value: str) -> str:
+    """The definition of a name that ends in ``_T``, for one value type."""
+    first = value == "f32"
+    text = _CHOICE.sub(r"\1" if first else r"\2", _COMMENT.sub("", text))
+    if first:
+        text = _DECIMAL.sub(r"\g<0>f", text)
+    bits = value[1:]
+    words = {r"\bT\b": value, r"\bU\b": "u" + bits, r"_T\b": "_" + value, r"_W\b": "_F" + bits, r"_U\b": "_U" + bits}
+    for word, meaning in words.items():
+        text = re.sub(word, meaning, text)
+    return text
 
 
 @lru_cache(1)
@@ -28,9 +49,12 @@ def definitions() -> dict[str, str]:
             continue
         for match in _DEFINITION.finditer(file.read_text(encoding="utf-8")):
             name = match["function"] or match["table"] or match["macro"]
-            if name in found:
-                raise TypeError(f"library: {name!r} is defined twice, the second time in {file.name}")
-            found[name] = match[0]
+            stem = name.removesuffix("_T")
+            texts = {name: match[0]} if stem == name else {f"{stem}_{t}": typed(match[0], t) for t in ("f32", "f64")}
+            for made in texts:
+                if made in found:
+                    raise TypeError(f"library: {made!r} is defined twice, the second time in {file.name}")
+            found |= texts
     return found
 
 
