@@ -1,0 +1,86 @@
+"""Pooling on OpenCL devices, in the form for processors and in that for GPUs, against the host's device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.nn import functional
+from candelabra.plugins import registry
+
+Pool = Callable[[Any], Any]
+
+POOLS: dict[str, tuple[tuple[int, ...], Pool]] = {
+    "small halving": ((2, 3, 6, 10), lambda x: functional.max_pool2d(x, 2)),
+    "halving": ((4, 4, 34, 66), lambda x: functional.max_pool2d(x, 2)),
+    "overlapping": ((4, 4, 33, 35), lambda x: functional.max_pool2d(x, 3, 2, 1)),
+    "hanging over": ((3, 9, 11), lambda x: functional.max_pool1d(x, 3, 2, 1, dilation=2, ceil_mode=True)),
+    "three dims": ((1, 2, 4, 5, 6), lambda x: functional.max_pool3d(x, (2, 1, 3), 2, (1, 0, 1))),
+    "means": ((4, 4, 34, 66), lambda x: functional.avg_pool2d(x, 2)),
+    "padded means": ((2, 3, 8, 9), lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False)),
+}
+"""The larger ones have their geometry in the kernel's text."""
+SPECIAL = [[1, nan, 2, nan, 3, inf, 4, 5], [-inf, -inf, -inf, -inf, -inf, 7, 7, 7], [0, 1, 1, 1, -inf, nan, inf, nan]]
+
+
+def value_and_gradient(pool: Pool, x: Any, device: cd.device) -> tuple[Any, Any]:
+    """Both on the host, as computed on a device; each window's gradient is another."""
+    leaf = x.detach().to(device).requires_grad_()
+    y = pool(leaf)
+    y.backward(cd.arange(y.numel(), dtype=y.dtype, device=device).reshape(y.shape))
+    host = registry.reference_device()
+    return y.detach().to(host), leaf.grad.to(host)
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("form", ["device", "lanes"])
+def test_pools_and_their_gradients_are_the_hosts(form: str, name: str, request: pytest.FixtureRequest) -> None:
+    """The same value and gradient, bit by bit, for every kind of window: sums are taken in the host's order."""
+    shape, pool = POOLS[name]
+    x = cd.arange(cd.Size(shape).numel()).reshape(shape).mul(7).remainder(101).sub(50).to(cd.float32)
+    expected = value_and_gradient(pool, x, registry.reference_device())
+    given = value_and_gradient(pool, x, request.getfixturevalue(form))
+    for one, other in zip(given, expected, strict=True):
+        assert one.equal(other)
+
+
+@pytest.mark.parametrize("form", ["device", "lanes"])
+def test_the_first_of_equals_and_the_last_nan_count(form: str, request: pytest.FixtureRequest) -> None:
+    """Padding is below -inf, NaN above all, and among equals the lowest place is named."""
+    x = cd.tensor(SPECIAL).unsqueeze(1)
+    expected = functional.max_pool1d(x, 3, 2, 1, return_indices=True)
+    given = functional.max_pool1d(x.to(request.getfixturevalue(form)), 3, 2, 1, return_indices=True)
+    assert str(given[0].tolist()) == str(expected[0].tolist())
+    assert given[1].tolist() == expected[1].tolist()
+    assert given[1][1, 0].tolist() == [0, 1, 5, 5]
+
+
+@pytest.mark.parametrize("form", ["device", "lanes"])
+def test_views_are_pooled_where_they_lie(form: str, request: pytest.FixtureRequest) -> None:
+    """A transposed, sliced and expanded input gives what its copy gives."""
+    x = cd.arange(2 * 40 * 38, dtype=cd.float32, device=request.getfixturevalue(form)).reshape(2, 40, 38).remainder(97)
+    for view in (x.transpose(1, 2), x[:, 3:, ::2], x[:, 1:, 1:].unsqueeze(1).expand(2, 3, 39, 37)):
+        for pool in (functional.max_pool2d, functional.avg_pool2d):
+            assert pool(view, 2).equal(pool(view.contiguous(), 2))
+
+
+def test_small_integers_and_halves_are_summed_as_on_the_host(device: cd.device) -> None:
+    """Integers wrap around; halves are added in float32 and rounded once."""
+    from candelabra.nn.operators.pooling import sum_pool
+
+    for dtype in (cd.int8, cd.float16):
+        x = cd.arange(64).mul(37).remainder(113).to(dtype).reshape(1, 64)
+        geometry = (5,), (3,), (2,), (1,), (22,)
+        assert sum_pool(x.to(device), *geometry).tolist() == sum_pool(x, *geometry).tolist()
+
+
+def test_no_pool_leaves_the_device(device: cd.device) -> None:
+    """Every pool has its own kernels, whatever its geometry: nothing falls back on the host."""
+    x = cd.ones(1, 2, 7, 8, device=device, requires_grad=True)
+    before = dict(cd.fallback_counts())
+    for pool in (functional.adaptive_avg_pool2d, functional.adaptive_max_pool2d, functional.max_pool2d):
+        pool(x, 3).sum().backward()
+    assert dict(cd.fallback_counts()) == before
