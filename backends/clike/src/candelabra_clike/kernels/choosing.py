@@ -34,8 +34,9 @@ def masked_select(x: StridedArray, mask: StridedArray) -> StridedArray:
     return compacting.values(compacting.counted(mask), x)
 
 
-def flip(x: StridedArray, dims: tuple[int, ...]) -> StridedArray:
-    """The order along ``dims`` reversed."""
+def flip(x: StridedArray, dims: tuple[int, ...] | None) -> StridedArray:
+    """The order along ``dims`` (None: all) reversed."""
+    dims = tuple(range(len(x.shape))) if dims is None or not x.shape else dims
     return turning.flipped(x.engine.empty(x.shape, x.dtype), x, dims)
 
 
