@@ -11,4 +11,5 @@ MODULES: dict[str, tuple[str, str, str, str]] = {
     "candelabra.nn.operators.embedding": ("embedding", "", "", ""),
     "candelabra.nn.operators.normalization": ("normalize normalize_backward", "", "", ""),
     "candelabra.nn.operators.pooling": ("max_pool max_pool_values scatter_planes sum_pool sum_pool_adjoint", "", "", ""),
+    "candelabra.nn.operators.steps": ("adam_step amsgrad_step momentum_step sgd_step", "", "", ""),
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 from candelabra.fronts.creation import zeros_like
+from candelabra.nn.operators.steps import adam_step, amsgrad_step, descend_adaptively
+from candelabra.optim.fused import step_by_kernel
 from candelabra.optim.optimizer import Optimizer, check_options
 
 __all__ = ["Adam", "AdamW"]
@@ -17,7 +18,9 @@ class Adam(Optimizer):
 
     ``betas``: how much of the averages each step keeps; ``eps``: added to the root; ``weight_decay``: added to the
     gradient, times the parameter; ``amsgrad``: divide by the largest mean square so far (Reddi et al., ICLR 2018);
-    ``maximize``: uphill. Raises ``ValueError`` for options out of range.
+    ``maximize``: uphill. A device with a kernel for the whole step uses it, unless ``fused=False``; ``foreach``,
+    ``capturable`` and ``differentiable`` are accepted for PyTorch's programs and change nothing. Raises ``ValueError``
+    for options out of range.
     """
 
     decoupled = False
@@ -51,6 +54,7 @@ class Adam(Optimizer):
             "maximize": maximize, "decoupled_weight_decay": decoupled,
         }  # fmt: skip
         super().__init__(params, defaults)
+        self._fused = fused is not False
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """One step of one group."""
@@ -73,25 +77,19 @@ class Adam(Optimizer):
         return kept
 
     def _step(self, group: dict[str, Any], p: Any) -> None:
-        g = -p.grad if group["maximize"] else p.grad
-        lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
         kept = self._state_of(p, group["amsgrad"])
-        step = kept["step"] = float(kept["step"]) + 1
-        if decay and group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * decay)
-        elif decay:
-            g = g.add(p, alpha=decay)
-        mean, square = kept["exp_avg"], kept["exp_avg_sq"]
-        mean.lerp_(g, 1 - beta1)
-        square.mul_(beta2)
-        square.addcmul_(g, g, value=1 - beta2)
-        if group["amsgrad"]:
-            square = kept["max_exp_avg_sq"].copy_(kept["max_exp_avg_sq"].maximum(square))
-        # Both averages began at 0; what they lack by now is divided out (section 3 of the paper).
-        root = square.sqrt()
-        root.div_(math.sqrt(1 - beta2**step))
-        root.add_(group["eps"])
-        p.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
+        kept["step"] = step = float(kept["step"]) + 1
+        averages = p, p.grad, kept["exp_avg"], kept["exp_avg_sq"]
+        options = (
+            step, group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
+            group["maximize"],
+        )  # fmt: skip
+        largest = kept["max_exp_avg_sq"] if group["amsgrad"] else None
+        if self._fused:
+            op, tensors = (adam_step, averages) if largest is None else (amsgrad_step, (*averages, largest))
+            if step_by_kernel(op, tensors, *options):
+                return
+        descend_adaptively(*averages, largest, *options)
 
 
 class AdamW(Adam):
@@ -114,4 +112,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, fused=fused)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from candelabra.fronts.creation import zeros_like
+from candelabra.nn.operators.steps import descend, descend_with_momentum, momentum_step, sgd_step
+from candelabra.optim.fused import step_by_kernel
 from candelabra.optim.optimizer import Optimizer, check_options
 
 __all__ = ["SGD"]
@@ -14,7 +17,8 @@ class SGD(Optimizer):
     """``p -= lr * b``, where ``b = momentum * b + (1 - dampening) * g`` and g includes ``weight_decay * p``.
 
     ``nesterov``: step along ``g + momentum * b``. ``maximize``: uphill. Raises ``ValueError`` for options out of range.
-    ``foreach``, ``fused`` and ``differentiable`` are accepted for PyTorch's programs and change nothing but False.
+    A device with a kernel for the whole step uses it, unless ``fused=False``. ``foreach`` and ``differentiable`` are
+    accepted for PyTorch's programs and change nothing.
     """
 
     def __init__(
@@ -43,24 +47,23 @@ class SGD(Optimizer):
             "maximize": maximize,
         }  # fmt: skip
         super().__init__(params, defaults)
+        self._fused = fused is not False
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """One step of one group."""
-        lr, momentum, decay = group["lr"], group["momentum"], group["weight_decay"]
+        lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
         for p in parameters:
-            g = -p.grad if group["maximize"] else p.grad
-            if decay:
-                g = g.add(p, alpha=decay)
-            if momentum:
-                g = self._with_momentum(p, g, momentum, 1 - group["dampening"], group["nesterov"])
-            p.sub_(g, alpha=lr)
-
-    def _with_momentum(self, p: Any, g: Any, momentum: float, share: float, nesterov: bool) -> Any:
-        kept = self.state.setdefault(p, {})
-        buffer = kept.get("momentum_buffer")
-        if buffer is None:
-            buffer = kept["momentum_buffer"] = g.detach().clone()
-        else:
-            buffer.mul_(momentum)
-            buffer.add_(g, alpha=share)
-        return g.add(buffer, alpha=momentum) if nesterov else buffer
+            g = p.grad
+            if not momentum:
+                if not (self._fused and step_by_kernel(sgd_step, (p, g), lr, decay, uphill)):
+                    descend(p, g, lr, decay, uphill)
+                continue
+            kept = self.state.setdefault(p, {})
+            buffer = kept.get("momentum_buffer")
+            options = (lr, momentum, group["dampening"], decay, group["nesterov"], uphill)
+            if buffer is None:  # the first step: the buffer becomes the whole gradient, undampened
+                kept["momentum_buffer"] = zeros_like(p)
+                options = (lr, momentum, 0.0, *options[3:])
+                buffer = kept["momentum_buffer"]
+            if not (self._fused and step_by_kernel(momentum_step, (p, g, buffer), *options)):
+                descend_with_momentum(p, g, buffer, *options)

@@ -1,0 +1,151 @@
+"""Training on an OpenCL device: steps of optimisers, a small network, and memory that stays."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra import nn, optim
+from candelabra.device import open_device
+from candelabra.plugins import registry
+
+OPTIMIZERS = {
+    "SGD": lambda ps, **o: optim.SGD(ps, lr=0.1, **o),
+    "SGD with decay, uphill": lambda ps, **o: optim.SGD(ps, lr=0.1, weight_decay=0.01, maximize=True, **o),
+    "momentum": lambda ps, **o: optim.SGD(ps, lr=0.1, momentum=0.9, dampening=0.25, **o),
+    "Nesterov's": lambda ps, **o: optim.SGD(ps, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True, **o),
+    "Adam": lambda ps, **o: optim.Adam(ps, lr=0.1, **o),
+    "Adam with decay, uphill": lambda ps, **o: optim.Adam(ps, lr=0.1, weight_decay=0.1, maximize=True, **o),
+    "Adam that forgets": lambda ps, **o: optim.Adam(ps, lr=0.1, betas=(0.25, 0.5), **o),
+    "AdamW": lambda ps, **o: optim.AdamW(ps, lr=0.1, **o),
+    "AMSGrad": lambda ps, **o: optim.AdamW(ps, lr=0.1, amsgrad=True, **o),
+}
+
+
+def walked(make: Any, where: cd.device, d: Any, **options: Any) -> list[Any]:
+    """What is left of the gradients 1, 2, 3 … of two parameters, one of them with its dims exchanged."""
+    cd.manual_seed(4)
+    start = cd.randn(37, 130, dtype=d), cd.randn(5, 3, dtype=d).t()
+    parameters = [nn.Parameter(x.to(where)) for x in start]
+    optimizer = make(parameters, **options)
+    for _ in range(3):
+        for p in parameters:
+            p.grad = cd.randn(*p.shape[::-1], dtype=d).t().to(where)
+        optimizer.step()
+    kept = [v for state in optimizer.state.values() for v in state.values() if isinstance(v, cd.Tensor)]
+    return [x.tolist() for x in (*parameters, *kept)]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_fused_steps_have_the_bits_of_the_reference(device: cd.device, name: str) -> None:
+    """One kernel does the operations of a step in the order of the operators that it stands for."""
+    for d in (cd.float32, cd.float64):
+        assert walked(OPTIMIZERS[name], device, d) == walked(OPTIMIZERS[name], registry.reference_device(), d)
+
+
+@pytest.mark.parametrize("name", ["Nesterov's", "AMSGrad"])
+def test_the_forms_for_gpus_have_the_same_bits(lanes: cd.device, name: str) -> None:
+    """A work-item for each element, not for many."""
+    assert walked(OPTIMIZERS[name], lanes, cd.float32) == walked(
+        OPTIMIZERS[name], registry.reference_device(), cd.float32
+    )
+
+
+def launched(device: cd.device, monkeypatch: pytest.MonkeyPatch, **options: Any) -> int:
+    """How many steps of a parameter the device's own kernel does."""
+    kernels = open_device(device).kernels
+    calls: list[int] = []
+    count = _Counting(kernels["adam_step_"], calls)
+    monkeypatch.setitem(kernels, "adam_step_", count)
+    walked(OPTIMIZERS["Adam"], device, cd.float32, **options)
+    return len(calls)
+
+
+class _Counting:
+    """A kernel that counts its calls."""
+
+    def __init__(self, kernel: Any, calls: list[int]) -> None:
+        self.kernel, self.calls = kernel, calls
+
+    def for_dtype(self, d: Any) -> Any:
+        """The kernel of a dtype, counting."""
+        chosen = self.kernel.for_dtype(d)
+
+        def counted(*args: Any) -> None:
+            self.calls.append(1)
+            chosen(*args)
+
+        return counted
+
+
+def test_a_step_is_one_launch_a_parameter(device: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fused kernel serves unless fused=False says otherwise."""
+    assert launched(device, monkeypatch) == 6
+    assert launched(device, monkeypatch, fused=False) == 0
+
+
+def test_a_fused_step_counts_as_a_write(device: cd.device) -> None:
+    """What was saved before a step is refused after it, as after any write in place."""
+    p = nn.Parameter(cd.ones(3, device=device))
+    optimizer = optim.Adam([p])
+    p.grad = cd.ones(3, device=device)
+    product = (p * p).sum()
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+
+
+def test_a_fused_step_refuses_a_state_of_another_shape(device: cd.device) -> None:
+    """The words are those of the operator's rule."""
+    p = nn.Parameter(cd.ones(3, device=device))
+    optimizer = optim.SGD([p], momentum=0.9)
+    optimizer.state[p] = {"momentum_buffer": cd.ones(2, device=device)}
+    p.grad = cd.ones(3, device=device)
+    with pytest.raises(RuntimeError, match=r"expected the shape of the parameter, \[3\], of its gradient"):
+        optimizer.step()
+
+
+def network() -> nn.Module:
+    """Two convolutions, a normalisation, pools, dropout and a linear layer."""
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Dropout(0.25), nn.Linear(32, 10),
+    )  # fmt: skip
+
+
+def training(where: cd.device, steps: int) -> Iterator[tuple[float, list[Any]]]:
+    """Loss and gradients of each step, from one seed."""
+    with cd.device(where):
+        cd.manual_seed(11)
+        model = network()
+        images, labels = cd.randn(16, 1, 8, 8), cd.randint(0, 10, (16,))
+        optimizer = optim.AdamW(model.parameters(), lr=1e-2)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            yield loss.item(), [p.grad.to(registry.reference_device()) for p in model.parameters()]
+            optimizer.step()
+
+
+def test_a_network_learns_as_on_the_reference(device: cd.device) -> None:
+    """The loss falls by the same numbers within rounding, dropout's masks included; so do the first gradients."""
+    given, wanted = (list(training(where, 20)) for where in (device, registry.reference_device()))
+    assert wanted[-1][0] < wanted[0][0] * 0.7
+    assert [loss for loss, _ in given] == pytest.approx([loss for loss, _ in wanted], rel=1e-4)
+    for gradient, reference in zip(given[0][1], wanted[0][1], strict=True):
+        assert cd.allclose(gradient, reference, rtol=1e-4, atol=1e-6)
+
+
+def test_training_keeps_no_memory(device: cd.device) -> None:
+    """After hundreds of steps the device holds as many bytes as after a few, and the program as many objects."""
+    instance = open_device(device)
+    bytes_held, objects = [], []
+    for number, _ in enumerate(training(device, 200)):
+        if number in (20, 199):
+            gc.collect()
+            bytes_held.append(instance.backend.memory(instance.index)["allocated"])
+            objects.append(len(gc.get_objects()))
+    assert bytes_held[1] <= bytes_held[0]
+    assert objects[1] - objects[0] < 100
