@@ -1,0 +1,10 @@
+"""Sine, cosine, tangent, their inverses: those of the library, under the operators' names."""
+
+from __future__ import annotations
+
+CONTRACTED = True
+
+_NAMES = ("sin", "cos", "tan", "asin", "acos", "atan")
+
+EXPRESSIONS = {name: {"float": f"{name}_{{T}}({{a}})"} for name in _NAMES}
+EXPRESSIONS["atan2"] = {"float": "atan2_{T}({a}, {b})"}
