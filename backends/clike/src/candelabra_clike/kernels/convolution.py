@@ -8,14 +8,15 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from candelabra.dtypes import COMPLEX, FLOATING, dtype, float32, float64
-from candelabra.layout import contiguous_strides
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.kernels.matmul import narrow, parts, widen
+from candelabra_clike.layouts import collapsed
 from candelabra_clike.templates.convolution import Patches, Results, convolution, convolution_in_weight
 from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.packing import arranged, as_bits, framed
+from candelabra_clike.templates.packing import as_bits, framed
+from candelabra_clike.templates.packing_strips import Rows
 
 
 class Geometry(NamedTuple):
@@ -54,9 +55,11 @@ def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry:
     out = x.engine.empty((x.shape[0], w.shape[0], *places), x.dtype)
     if out.size:
         seen, found, slack = patches(x, kernel, geometry, places)
-        steps = contiguous_strides(out.shape)
-        kernel_of = convolution(x.dtype, len(kernel), bias is not None)
-        kernel_of(out, dense(w), seen, bias, found, Results(0, steps[0], steps[1], steps[2:]), slack)
+        count, row_step = w.shape[0] // geometry.groups, w.strides[0]
+        sizes, (steps,) = collapsed(w.shape[1:], (w.strides[1:],))
+        filters = Rows(w.offset, geometry.groups, count * row_step, count, row_step, sizes, steps)
+        results = Results(0, out.strides[0], out.strides[1], out.strides[2:])
+        convolution(x.dtype, len(kernel), bias is not None)(out, w, filters, seen, bias, found, results, slack)
     return out
 
 
@@ -122,11 +125,10 @@ def _one_phase(
     steps, o_steps, w_steps = y.strides[2:], out.strides[2:], w.strides[2:]
     inner, outer = w.shape[0] // groups, w.shape[1]
     taps = tuple([p.taps for p in chosen])
-    turned = arranged(
-        w, (groups, outer, inner, *taps),
-        (inner * w.strides[0], w.strides[1], w.strides[0], *[-p.tap_step * s for p, s in zip(chosen, w_steps)]),
-        w.offset + sum(p.tap * s for p, s in zip(chosen, w_steps)),
-    ).reshaped((groups * outer, inner, *taps))  # fmt: skip
+    turned = Rows(
+        w.offset + sum(p.tap * s for p, s in zip(chosen, w_steps)), groups, inner * w.strides[0],
+        outer, w.strides[1], (inner, *taps), (w.strides[0], *[-p.tap_step * s for p, s in zip(chosen, w_steps)]),
+    )  # fmt: skip
     found = Patches(
         y.offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y.shape[0], groups, inner, taps,
         tuple([p.count for p in chosen]), y.strides[0], y.strides[1],
@@ -134,7 +136,7 @@ def _one_phase(
     )  # fmt: skip
     first = sum(p.first * s for p, s in zip(chosen, o_steps))
     results = Results(first, out.strides[0], out.strides[1], tuple([t * s for t, s in zip(geometry.stride, o_steps)]))
-    convolution(y.dtype, len(taps), False)(out, turned, y, None, found, results, slack)
+    convolution(y.dtype, len(taps), False)(out, w, turned, y, None, found, results, slack)
 
 
 def _conv_weight(x: StridedArray, y: StridedArray, shape: Shape, geometry: Geometry) -> StridedArray:

@@ -16,6 +16,8 @@ from candelabra_clike.templates import convolution_strips, convolution_tiles, co
 from candelabra_clike.templates.convolution_strips import Places
 from candelabra_clike.templates.matmul import WORTHWHILE, rounded, strip_for
 from candelabra_clike.templates.matmul_strips import Strip
+from candelabra_clike.templates.packing import arranged
+from candelabra_clike.templates.packing_strips import Rows, packed
 from candelabra_clike.types import CTYPES
 
 
@@ -95,14 +97,15 @@ class Convolution:
         self,
         out: StridedArray,
         w: StridedArray,
+        filters: Rows,
         x: StridedArray,
         bias: StridedArray | None,
         patches: Patches,
         results: Results,
         slack: bool,
     ) -> None:
-        """``w`` is contiguous; ``slack`` says that the elements behind ``x`` may be read."""
-        rows = w.shape[0] // patches.groups
+        """``slack`` says that the elements behind ``x`` may be read."""
+        rows = filters.count
         engine = out.engine
         serial = engine.traits.serial
         wide = serial or is_wide(out, w, x)
@@ -113,9 +116,14 @@ class Convolution:
         if launch is None:
             launch = self._launches[key] = engine.compile(self.source(engine, strip, places, wide))
         count, extents = self._extents(engine, patches, rows, strip, places, slack)
-        arrays = (out, w, x) if bias is None else (out, w, x, bias)
+        if serial:
+            memory = CTYPES[self.dtype].memory
+            left = packed(engine, w.buffer, filters, memory, self.dtype.itemsize, strip.rows)
+        else:
+            sizes = (filters.matrices, rows, *filters.sizes)
+            left = arranged(w, sizes, (filters.matrix_step, filters.row_step, *filters.steps), filters.first).buffer
         launch(
-            count, *[array.buffer for array in arrays], results.first, w.offset,
+            count, out.buffer, left, x.buffer, *(() if bias is None else (bias.buffer,)), results.first,
             *(() if bias is None else (bias.offset,)), rows, results.image_step, results.row_step,
             *results.place_steps, *patches.numbers(), *extents,
         )  # fmt: skip
@@ -151,7 +159,7 @@ class Convolution:
         head = (
             writes("out", memory.memory),
             *[reads(n, memory.memory) for n in names[1:]],
-            *[number(n) for n in ("o_from", "w_from", *(["bias_from"] if self.bias else []))],
+            *[number(n) for n in ("o_from", *(["bias_from"] if self.bias else []))],
             *[number(n) for n in ("m", "o_image_step", "o_row", *[f"o_p{d}" for d in range(self.rank)])],
             *_patches(self.rank),
             *[number(n) for n in extents or ("row_blocks", "column_blocks")],
@@ -186,7 +194,7 @@ class ConvolutionWeight:
             launches = self._launches[key] = engine.compile(sources[0]), engine.compile(sources[1])
         parts, count, extents = self._extents(engine, patches, rows, strip)
         size = out.size
-        sums = engine.allocate(parts * size * (8 if self.value[1:] == "64" else 4))
+        sums = engine.allocate(max(parts, 1) * size * (8 if self.value[1:] == "64" else 4))
         launches[0](count, sums, x.buffer, y.buffer, y.offset, rows, patches.images, *patches.numbers(), *extents)
         numbers = (out.offset, parts, patches.groups, rows, patches.depth)
         launches[1](patches.groups * rows if serial else size, out.buffer, sums, *numbers)
@@ -209,8 +217,8 @@ class ConvolutionWeight:
             extents = (down, across, patches.depth)
         matrices = patches.groups * down * across
         work = out_work(patches) * rows
-        wanted = min(-(-4 * units // matrices), work // WORTHWHILE + 1, images)
-        per_item = -(-images // wanted)
+        wanted = min(-(-4 * units // matrices), work // WORTHWHILE + 1, max(images, 1))
+        per_item = max(-(-images // wanted), 1)
         parts = -(-images // per_item)
         return parts, parts * matrices, (*extents, per_item)
 

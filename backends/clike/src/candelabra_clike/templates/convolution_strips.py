@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from candelabra_clike.templates.matmul_strips import DEPTH, Strip
+from candelabra_clike.templates.matmul_strips import DEPTH, Strip, multiply
 from candelabra_clike.types import CType
 
 
@@ -142,18 +142,12 @@ r[to[j]] = {memory.store(f"(before + sums[i * {columns} + j])")};
 def body(strip: Strip, memory: CType, places: Places, rank: int, bias: bool) -> str:
     """The kernel: a work-item has ``tiles_per_item`` tiles of one image and group, and all filters of the group."""
     pointer = f"GLOBAL const {memory.memory}*"
-    rows = [f"{pointer} const a0 = w + (w_from + (group * m + m0) * depth + k0);"]
-    rows += [f"{pointer} const a{i} = {i} < rows_here ? a{i - 1} + depth : a{i - 1};" for i in range(1, strip.rows)]
-    step = strip.step(
-        lambda i: f"({strip.value})" + memory.load(f"a{i}[k]"), lambda v: f"panel[k * {strip.eights}u + {v}u]"
-    )
     bias_here = "const INDEX bias_here = bias_from + group * m + m0;\n" if bias else ""
-    newline = "\n"
     return f"""const INDEX NOWHERE = ~(INDEX)0;
 INDEX item = GLOBAL_ID;
 const INDEX tile_first = item % parts * tiles_per_item; item /= parts;
 const INDEX rest = tiles - tile_first, tile_end = tile_first + (rest < tiles_per_item ? rest : tiles_per_item);
-const INDEX group = item % groups, image = item / groups;
+const INDEX group = item % groups, image = item / groups, strips = (m + {strip.rows - 1}u) / {strip.rows}u;
 {pointer} const x_image = x + (x_from + image * x_image_step + group * x_group);
 GLOBAL {memory.memory}* const o_image = out + (o_from + image * o_image_step + group * m * o_row);
 INDEX seen[{DEPTH}];
@@ -163,8 +157,6 @@ const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
 {taps(rank, "seen", "k0", "kc")}for (INDEX tile = tile_first; tile < tile_end; ++tile) {{
 {_tile(places, rank, strip.columns)}{_gather(places, strip, memory)}for (INDEX m0 = 0; m0 < m; m0 += {strip.rows}u) {{
 const INDEX rows_here = m - m0 < {strip.rows}u ? m - m0 : {strip.rows}u;
-{newline.join(rows)}
-{strip.zeros()}for (INDEX k = 0; k < kc; ++k) {{
-{step}}}
-GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
+{pointer} const a_here = w + ((group * strips * {strip.rows}u + m0) * depth + k0 * {strip.rows}u);
+{multiply(strip, memory, True)}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
 {bias_here}{_store(strip, memory, bias)}}} }} }}"""

@@ -31,7 +31,7 @@ const INDEX n = places, group = item % groups, image = item / groups;
 const INDEX x_at = x_from + image * x_image_step + group * x_group;
 const INDEX o_at = o_from + image * o_image_step + group * m * o_row;
 """
-    left = Operand(f"loaded = ({value}){memory.load('w[w_from + (group * m + row) * depth + k]')};", "1")
+    left = Operand(f"loaded = ({value}){memory.load('w[(group * m + row) * depth + k]')};", "1")
     fetch = f"{_element(rank, 'k')} {_place(rank, 'column')}"
     right = Operand(f"{fetch} loaded = ({value}){memory.load('x[x_at + here + seen]')};", "0")
     begin = f"({value}){memory.load('bias[bias_from + group * m + row]')}" if bias else f"({value})0"

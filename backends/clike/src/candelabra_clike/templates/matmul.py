@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Launch, Traits
+from candelabra_clike.engine import Buffer, Launch, Traits
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates import matmul_strips, matmul_tiles
 from candelabra_clike.templates.matmul_strips import Strip
+from candelabra_clike.templates.packing_strips import Rows, packed
 from candelabra_clike.types import CTYPES
 
 ROWS_OF_A_BLOCK = 384
@@ -74,6 +75,11 @@ def blocks(m: int, n: int, work: int, strip: Strip, units: int) -> tuple[int, in
     return rows, columns
 
 
+def worth_packing(found: Layout) -> bool:
+    """Whether the left matrix should be laid out in strips first: it is read several times."""
+    return found.batch == (1,) and found.n >= 128 and found.m * found.depth >= 1 << 14
+
+
 def rounded(count: int, step: int) -> int:
     """The multiple of ``step`` that holds ``count``."""
     return -(-count // step) * step
@@ -98,16 +104,28 @@ class Product:
         traits = out.engine.traits
         wide = traits.serial or is_wide(*arrays)
         strip = strip_for(found.m, self.value)
-        key = (out.engine, len(found.batch), strip.rows if traits.serial else 0, wide)
+        packing = traits.serial and worth_packing(found)
+        key = (out.engine, len(found.batch), strip.rows if traits.serial else 0, packing, wide)
         launch = self._launches.get(key)
         if launch is None:
-            launch = self._launches[key] = out.engine.compile(self.source(traits, strip, len(found.batch), wide))
+            launch = self._launches[key] = out.engine.compile(
+                self.source(traits, strip, len(found.batch), packing, wide)
+            )
         count, extents = self._extents(found, traits, strip)
+        buffers, starts = [array.buffer for array in arrays], [array.offset for array in arrays]
+        if packing:
+            buffers[1], starts[1] = self._packed(a, found, strip), 0
         launch(
-            count, *[array.buffer for array in arrays], *[array.offset for array in arrays], *extents,
+            count, *buffers, *starts, *extents,
             found.m, found.n, found.depth, *[step for pair in found.strides for step in pair],
             *found.batch, *[step for row in found.steps for step in row], *((alpha, beta) if self.added else ()),
         )  # fmt: skip
+
+    def _packed(self, a: StridedArray, found: Layout, strip: Strip) -> Buffer:
+        """The left matrix in strips."""
+        row_step, column_step = found.strides[1]
+        rows = Rows(a.offset, 1, 0, found.m, row_step, (found.depth,), (column_step,))
+        return packed(a.engine, a.buffer, rows, CTYPES[self.dtype].memory, self.dtype.itemsize, strip.rows)
 
     def _extents(self, found: Layout, traits: Traits, strip: Strip) -> tuple[int, tuple[int, ...]]:
         """How many work-items or groups, and the numbers that say which block of the result each has."""
@@ -121,7 +139,7 @@ class Product:
         down, across = -(-found.m // rows), -(-found.n // columns)
         return matrices * down * across, (down, across, rows, columns)
 
-    def source(self, traits: Traits, strip: Strip, rank: int, wide: bool) -> Source:
+    def source(self, traits: Traits, strip: Strip, rank: int, packing: bool, wide: bool) -> Source:
         """The kernel for a batch of ``rank`` dims."""
         memory = CTYPES[self.dtype]
         names = ("o", "a", "b", "start") if self.added else ("o", "a", "b")
@@ -143,7 +161,7 @@ class Product:
         name = f"matmul_{form}_{self.dtype.name}_{rank}{'_added' if self.added else ''}"
         moves = _batch(names, rank)
         if traits.serial:
-            body = matmul_strips.body(strip, memory, moves, self.added)
+            body = matmul_strips.body(strip, memory, moves, self.added, packing)
             return Source(name, head, body, wide=wide, contract=True)
         body = matmul_tiles.body(memory, self.value, moves, self.added)
         return Source(name, head, body, group=matmul_tiles.GROUP, wide=wide, contract=True)

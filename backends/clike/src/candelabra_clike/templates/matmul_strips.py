@@ -75,9 +75,18 @@ for (INDEX k = 0; k < kc; ++k) flat[k * {columns}u + j] = ({value}){memory.load(
 """
 
 
-def multiply(strip: Strip, memory: CType) -> str:
-    """The sums of the strip at ``a_here`` times the panel; rows from ``rows_here`` on repeat the one before."""
+def multiply(strip: Strip, memory: CType, packed: bool) -> str:
+    """The sums of the strip at ``a_here`` times the panel; rows from ``rows_here`` on repeat the one before.
+
+    ``packed``: the strip is laid out column by column.
+    """
     pointer = f"GLOBAL const {memory.memory}*"
+    if packed:
+        step = strip.step(
+            lambda i: f"({strip.value})" + memory.load(f"a_here[k * {strip.rows}u + {i}u]"),
+            lambda v: f"panel[k * {strip.eights}u + {v}u]",
+        )
+        return f"{strip.zeros()}for (INDEX k = 0; k < kc; ++k) {{\n{step}}}\n"
     lines = [f"{pointer} const a0 = a_here;"]
     lines += [f"{pointer} const a{i} = {i} < rows_here ? a{i - 1} + a_row : a{i - 1};" for i in range(1, strip.rows)]
     step = strip.step(
@@ -120,10 +129,14 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
     return scalars
 
 
-def body(strip: Strip, memory: CType, batch: str, added: bool) -> str:
-    """The kernel: ``batch`` moves ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a matrix of the batch."""
+def body(strip: Strip, memory: CType, batch: str, added: bool, packed: bool) -> str:
+    """The kernel: ``batch`` moves ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a matrix of the batch.
+
+    ``packed``: ``a`` is laid out in strips.
+    """
     whole = memory.memory == strip.value
     columns = strip.columns
+    a_here = f"m0 * depth + k0 * {strip.rows}u" if packed else "m0 * a_row + k0 * a_column"
     start = "const INDEX s_here = start_at + m0 * start_row + n0 * start_column;\n" if added else ""
     return f"""INDEX left = GLOBAL_ID;
 const INDEX column_block = left % column_blocks; left /= column_blocks;
@@ -140,6 +153,6 @@ const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
 GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
 {pack(columns, memory, strip.value, whole)}for (INDEX m0 = m_first; m0 < m_end; m0 += {strip.rows}u) {{
 const INDEX rows_here = m_end - m0 < {strip.rows}u ? m_end - m0 : {strip.rows}u;
-GLOBAL const {memory.memory}* const a_here = a + (a_at + m0 * a_row + k0 * a_column);
-{multiply(strip, memory)}GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
+GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
+{multiply(strip, memory, packed)}GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
 {start}{store(strip, memory, whole, added)}}} }} }}"""

@@ -61,15 +61,16 @@ class Arranged:
     def source(self, serial: bool, wide: bool) -> Source:
         """The kernel: a work-item copies some rows, or one element."""
         rank, last = self.rank, self.rank - 1
-        places = [f"const INDEX i{d} = rest % n{d} - b{d}; rest /= n{d};" for d in range(last - 1, -1, -1)]
-        within = " && ".join(["1", *[f"i{d} < m{d}" for d in range(last)]])
-        here = " + ".join(["x_at", *[f"i{d} * s{d}" for d in range(last)]])
-        find = "\n".join(["INDEX rest = row;", *places])
+        find = " ".join([f"INDEX i{d} = rest % n{d}; rest /= n{d};" for d in range(last - 1, -1, -1)])
+        within = " && ".join(["1", *[f"i{d} - b{d} < m{d}" for d in range(last)]])
+        here = " + ".join(["x_at", *[f"(i{d} - b{d}) * s{d}" for d in range(last)]])
         if serial:
+            step = "".join(f"if (++i{d} == n{d}) {{ i{d} = 0; " for d in range(last - 1, -1, -1)) + "}" * last
             body = f"""const INDEX first = GLOBAL_ID * rows_per_item, after = rows - first;
 const INDEX end = first + (after < rows_per_item ? after : rows_per_item);
-for (INDEX row = first; row < end; ++row) {{
+INDEX rest = first;
 {find}
+for (INDEX row = first; row < end; ++row) {{
 GLOBAL {self.memory}* o = out + (out_at + row * n{last});
 int begin = (int)n{last}, stop = (int)n{last};
 if ({within}) {{
@@ -82,10 +83,12 @@ else for (int j = 0; j < stop - begin; ++j) o[begin + j] = p[j * s{last}];
 }}
 for (int j = 0; j < begin; ++j) o[j] = 0;
 for (int j = stop; j < (int)n{last}; ++j) o[j] = 0;
+{step}
 }}"""
         else:
             body = f"""const INDEX element = GLOBAL_ID, row = element / n{last}, i{last} = element % n{last} - b{last};
 if (row < rows) {{
+INDEX rest = row;
 {find}
 out[out_at + element] = {within} && i{last} < m{last} ? x[{here} + i{last} * s{last}] : 0;
 }}"""
