@@ -10,7 +10,7 @@ METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-opencl test-intel lint bench oracle mutants docs dist changelog clean
+.PHONY: help demo test test-opencl test-intel lint bench bench-opencl oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -43,6 +43,10 @@ lint: .venv/.lint ## style, types, and whether what is generated is current
 bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)
 
+# tinygrad is an optional peer: make .venv-tinygrad/.tinygrad
+bench-opencl: .venv/.demo .venv-peer/.peer ## time every OpenCL driver against its peers; reports into docs/reports/
+	.venv/bin/python -m benchmarks.opencl $(ARGS)
+
 oracle: .venv-peer/.packages ## hold the operators against PyTorch, with the samples in its own wheel
 	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
 
@@ -64,7 +68,7 @@ changelog: .venv/.dist ## news/ into CHANGELOG.md, under the core's version (ARG
 	.venv/bin/towncrier build --yes --version "$$(.venv/bin/python -c 'import candelabra; print(candelabra.__version__)')" $(ARGS)
 
 clean: ## remove the environments and what was built
-	rm -rf .venv .venv-peer .venv-intel dist
+	rm -rf .venv .venv-peer .venv-intel .venv-tinygrad dist
 
 # A stamp is newer than what it was made from. The packages are editable, so only metadata makes them stale.
 .venv/.packages: $(METADATA)
@@ -95,6 +99,13 @@ clean: ## remove the environments and what was built
 	@$(PYTHON) -m venv .venv-peer
 	@.venv-peer/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@.venv-peer/bin/python -m pip install --quiet --group $*
+	@touch $@
+
+.venv-tinygrad/.tinygrad: pyproject.toml
+	@echo "setup: .venv-tinygrad, a further peer of OpenCL"
+	@$(PYTHON) -m venv .venv-tinygrad
+	@.venv-tinygrad/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@.venv-tinygrad/bin/python -m pip install --quiet --group tinygrad
 	@touch $@
 
 .venv-peer/.packages: .venv-peer/.peer $(METADATA)

@@ -18,6 +18,8 @@ class Case(NamedTuple):
     mark: float | None = None
     goal: float | None = None
     group: str = "small operators"
+    prepare: str = ""
+    """What is done before each batch of calls, and not timed."""
 
 
 VECTORS = "a, b = xp.ones(8), xp.ones(8); ga = xp.ones(8, requires_grad=True)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import select
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.cases import Case
@@ -13,17 +14,19 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 class Side:
-    """A worker process that measures one library."""
+    """A worker process that measures one library; ``environment``: its variables, if they are not this process'."""
 
-    def __init__(self, python: str, library: str) -> None:
+    def __init__(self, python: str, library: str, environment: Mapping[str, str] | None = None) -> None:
         self.library = library
         self.python = python
+        self.environment = environment
         self._start()
 
     def _start(self) -> None:
         self.process = subprocess.Popen(
             [self.python, "-W", "ignore", str(WORKER)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1,
+            env=self.environment,
         )  # fmt: skip
 
     def time(self, case: Case, seconds: float) -> float:
@@ -37,10 +40,17 @@ class Side:
         """Whether the library takes the call, and is done with it within ``patience`` seconds."""
         return "error" not in self._ask(case, 0.0, patience)
 
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.communicate()
+
     def _ask(self, case: Case, seconds: float, patience: float | None = None) -> dict[str, str]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         request = {"library": self.library, "setup": case.setup, "statement": case.statement, "seconds": seconds}
+        if case.prepare:
+            request["prepare"] = case.prepare
         self.process.stdin.write(json.dumps(request) + "\n")
         ready, _, _ = select.select([self.process.stdout], [], [], patience)
         line = self.process.stdout.readline() if ready else ""

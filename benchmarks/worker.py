@@ -1,7 +1,7 @@
 """One side of a comparison, in a process of its own: two thread pools in one process slow each other.
 
-Reads a line of JSON per request (library, setup, statement, seconds) and answers with the best time of one call, in
-seconds. The garbage collector stays on.
+Reads a line of JSON per request (library, setup, statement, seconds; prepare, if there is something to do before each
+batch of calls) and answers with the best time of one call, in seconds. The garbage collector stays on.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import timeit
 from typing import Any
 
 
-def best_time(xp: Any, setup: str, statement: str, seconds: float) -> float:
-    """The smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once."""
-    timer = timeit.Timer(statement, "gc.enable()", globals=_namespace(xp, setup))
+def best_time(xp: Any, setup: str, statement: str, seconds: float, prepare: str = "") -> float:
+    """The smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once.
+
+    ``prepare`` is done before each batch and not timed: what is queued is waited for there, say.
+    """
+    timer = timeit.Timer(statement, f"gc.enable(); {prepare}", globals=_namespace(xp, setup))
     if not seconds:
         return timer.timeit(1)
     count, took = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / 5)
@@ -52,7 +55,9 @@ def main() -> None:
         try:
             xp = importlib.import_module(request["library"])
             answer: dict[str, Any] = {
-                "seconds": best_time(xp, request["setup"], request["statement"], request["seconds"])
+                "seconds": best_time(
+                    xp, request["setup"], request["statement"], request["seconds"], request.get("prepare", "")
+                )
             }
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}

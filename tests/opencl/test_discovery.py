@@ -202,3 +202,10 @@ def test_a_library_that_is_gone_is_not_announced(driver_package: Path) -> None:
     driver_package.unlink()
     assert icd.installed_libraries() == []
     assert "none of them brings a driver" in icd.looked_in()
+
+
+def test_a_pattern_chooses_the_devices_of_one_driver() -> None:
+    """Whatever stands in a driver's words, commas and brackets too; its other devices come along."""
+    mine = [made(name, driver="1.0, [beta]") for name in ("first", "second")]
+    others = [made("third", driver="1.0"), made("fourth", driver="1.0, [beta]", version="OpenCL 1.2")]
+    assert names(chosen([*others, *mine], mine[0].pattern)) == ["first", "second"]

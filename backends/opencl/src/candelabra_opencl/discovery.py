@@ -35,6 +35,12 @@ class Found(NamedTuple):
         """What patterns are held against."""
         return ", ".join([self.name, *(f"{key} {value}" for key, value in self.facts.items())])
 
+    @property
+    def pattern(self) -> str:
+        """A pattern that chooses the devices of this one's driver; what would mean something in it is left open."""
+        words = ", ".join(f"{key} {self.facts[key]}" for key in ("platform", "driver", "version"))
+        return words.replace(",", "*").replace("[", "?")
+
 
 def find() -> list[Found]:
     """Every device of every platform, in order. ``DeviceUnavailable`` says what was looked for where there is none."""

@@ -1,0 +1,1 @@
+"""``make bench-opencl``: the devices of OpenCL against what people use today, a report for each driver."""

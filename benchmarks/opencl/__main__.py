@@ -1,0 +1,188 @@
+"""Measure every OpenCL driver that is present, each beside the same peers; writes a report for each.
+
+Usage: ``python -m benchmarks.opencl [--driver WORDS] [--peer PYTHON] [--tinygrad PYTHON] [--only TEXT]``.
+A peer that is not installed is left out. Nothing fails because a mark is missed: it is printed, in red.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyopencl
+from candelabra_opencl.discovery import VARIABLE, Found, find
+from candelabra_opencl.icd import drivers_shown
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks.opencl.cases import CASES, SIZES, Compared
+from benchmarks.opencl.report import PEERS, Measured, slug_of, write
+from benchmarks.sides import Side
+
+LIBRARIES = {"torch": "torch", "pyopencl": "pyopencl.array", "tinygrad": "tinygrad"}
+VERSIONS = {
+    "torch": "import torch; print(f'{torch.__version__}, {torch.get_num_threads()} threads')",
+    "pyopencl": "import pyopencl; print(pyopencl.VERSION_TEXT)",
+    "tinygrad": "import importlib.metadata as m; print(m.version('tinygrad'))",
+}
+SLACK = {"3.0-rc2": 3.0}
+"""How far an implementation may be from the marks, by its driver's version: PoCL's wheel of 2022 is for tests."""
+
+
+def devices(words: str) -> list[Found]:
+    """The first device of each driver whose line in ``candelabra devices`` has the words."""
+    found: dict[str, Found] = {}
+    for one in find():
+        if words.lower() in one.line.lower():
+            found.setdefault(one.pattern, one)
+    return list(found.values())
+
+
+def environment(one: Found) -> dict[str, str]:
+    """The variables of a worker: it sees one driver, and tinygrad takes that one too."""
+    shown: dict[str, str] = {}
+    with drivers_shown():
+        shown.update(os.environ)
+    loader = next(Path(pyopencl.__file__).parent.glob(".libs/libOpenCL*"), None)
+    if loader is not None:
+        shown["OPENCL_PATH"] = str(loader)
+        shown["LD_LIBRARY_PATH"] = f"{loader.parent}{os.pathsep}{shown.get('LD_LIBRARY_PATH', '')}"
+    return shown | {
+        VARIABLE: one.pattern,
+        "DEV": "CL",
+        "TRAINING": "1",
+        "PLATFORM_OF_OURS": str(pyopencl.get_platforms().index(one.device.platform)),
+        "DRIVER_OF_OURS": one.facts["driver"],
+    }
+
+
+def version_of(peer: str, python: str) -> str:
+    """A peer's version, in words; empty where it is not installed."""
+    if not python or not Path(python).exists():
+        return ""
+    said = subprocess.run([python, "-c", VERSIONS[peer]], capture_output=True, text=True, check=False)
+    return said.stdout.strip()
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def busy() -> str:
+    """The machine's load over the last minute."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def compare(case: Compared, ours: Side, peer: Side | None, arguments: argparse.Namespace) -> Measured:
+    """Both sides' times, one of each turn. What goes wrong is told in the report, and the rest goes on."""
+    mine: list[float] = []
+    theirs: list[float] = []
+    mine_case, their_case = case.case(True, arguments.sizes), case.case(False, arguments.sizes)
+    seconds = arguments.seconds * case.tune
+    try:
+        ours.time(mine_case, 0.0)
+        if peer is not None:
+            peer.time(their_case, 0.0)
+        for _ in range(arguments.rounds):
+            mine.append(ours.time(mine_case, seconds) / case.calls)
+            if peer is not None:
+                theirs.append(peer.time(their_case, seconds) / case.calls)
+    except RuntimeError as error:
+        return Measured(case, mine, theirs, str(error))
+    return Measured(case, mine, theirs)
+
+
+def measure(
+    cases: Sequence[Compared], shown: Mapping[str, str], pythons: Mapping[str, str], arguments: argparse.Namespace
+) -> list[Measured]:
+    """All cases on one device. Of the peers one process is there at a time."""
+    ours = Side(sys.executable, "candelabra", shown)
+    measured: list[Measured] = []
+    name, peer = "", None
+    try:
+        for case in track(cases, description="measuring", console=Console(stderr=True)):
+            if case.peer != name:
+                name = case.peer
+                if peer is not None:
+                    peer.close()
+                peer = Side(pythons[name], LIBRARIES[name], shown) if pythons.get(name) else None
+            measured.append(compare(case, ours, peer, arguments))
+    finally:
+        ours.close()
+        if peer is not None:
+            peer.close()
+    return measured
+
+
+def show(title: str, measured: Sequence[Measured], slack: float) -> None:
+    """Print the table."""
+    table = Table("case", "beside", "ours, µs", "theirs, µs", "ratio", "mark", title=title)
+    for one in measured:
+        case, held = one.case, one.holds(slack)
+        colour = "white" if held is None else "green" if held else "red"
+        mark = f"≤ {case.limit * slack:g} µs" if case.limit else "" if case.mark is None else f"{case.mark * slack:.2f}"
+        table.add_row(
+            case.name, case.peer, f"{min(one.ours) * 1e6:.2f}" if one.ours else one.trouble[:40],
+            f"{min(one.theirs) * 1e6:.2f}" if one.theirs else "",
+            f"[{colour}]{'–' if one.ratio is None else f'{one.ratio:.2f}'}[/]", mark,
+        )  # fmt: skip
+    Console(width=120).print(table)
+
+
+def run(one: Found, arguments: argparse.Namespace) -> Path:
+    """Measure one driver's first device, print it and write it down; the report's path."""
+    pythons = {"torch": arguments.peer, "pyopencl": sys.executable, "tinygrad": arguments.tinygrad}
+    versions = {peer: version_of(peer, python) for peer, python in pythons.items()}
+    present = {peer: python for peer, python in pythons.items() if versions[peer]}
+    cases = [case for case in CASES if arguments.only in case.name]
+    before = busy()
+    measured = measure(cases, environment(one), present, arguments)
+    driver = f"{one.facts['platform']} {one.facts['driver']}"
+    facts = {
+        "driver": driver,
+        "device": f"{one.name}, {one.facts['version']}",
+        "processor": f"{processor()}, {os.cpu_count()} cores",
+        "load before and after": f"{before} and {busy()}; 0 to 2 is a machine of two cores with nothing else to do",
+        "Python": f"{platform.python_version()}, {platform.system()}",
+        "turns": f"{arguments.rounds}, of four batches each",
+        **{PEERS[peer]: words or "not installed" for peer, words in versions.items()},
+    }
+    slack = SLACK.get(one.facts["driver"], 1.0)
+    show(driver, measured, slack)
+    return write(Path(arguments.report), slug_of(one.facts["platform"], one.facts["driver"]), facts, measured, slack)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Measure every driver whose description has the words."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--driver", default="", help="drivers on whose line in `candelabra devices` these words stand")
+    parser.add_argument("--peer", default=".venv-peer/bin/python", help="a Python with PyTorch")
+    parser.add_argument("--tinygrad", default=".venv-tinygrad/bin/python", help="a Python with tinygrad")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.25, help="to spend on a case, each side and turn")
+    parser.add_argument("--sizes", choices=SIZES, default="full")
+    parser.add_argument("--report", default="docs/reports", help="the folder to write to")
+    arguments = parser.parse_args(given)
+    chosen = devices(arguments.driver)
+    for one in chosen:
+        print(f"written: {run(one, arguments)}")
+    if not chosen:
+        print(f"no OpenCL driver has {arguments.driver!r} in its description")
+    return 0 if chosen else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

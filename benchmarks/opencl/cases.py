@@ -1,0 +1,195 @@
+"""What is measured on an OpenCL device, beside whom, and which ratio must hold.
+
+The text of a case is over ``xp``: candelabra on the device, and PyTorch on the same processor. ``pyopencl.array`` and
+tinygrad have texts of their own. ``done()`` waits for the device. Where a case of 8 elements says ``queued``, that
+is not part of the time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from benchmarks.cases import Case
+
+SIZES = {
+    "full": {"n": 1 << 22, "rows": 4096, "columns": 1000, "side": 1024, "images": 16, "batch": 64},
+    "tiny": {"n": 1 << 6, "rows": 4, "columns": 10, "side": 8, "images": 1, "batch": 2},
+}
+"""What the names of sizes in the texts stand for; ``tiny`` is for the tests."""
+
+
+class Compared(NamedTuple):
+    """One measurement of ours, and the same by a peer.
+
+    ``mark`` is the ratio of the times that must hold, ``goal`` the hoped-for one, ``limit`` the time of ours in µs.
+    """
+
+    name: str
+    peer: str
+    """``torch``, ``pyopencl`` or ``tinygrad``."""
+    statement: str
+    setup: str
+    mark: float | None = None
+    goal: float | None = None
+    limit: float | None = None
+    theirs: tuple[str, str] | None = None
+    """The peer's statement and setup, where they are not ours."""
+    calls: int = 1
+    """Calls in a statement: times are of one."""
+    prepare: str = ""
+    tune: float = 1.0
+    """The part of the usual time that is spent on measuring it: fewer calls are queued at once."""
+
+    def case(self, ours: bool, sizes: str) -> Case:
+        """What one side's worker runs."""
+        statement, setup = (self.statement, self.setup) if ours or self.theirs is None else self.theirs
+        named = "; ".join(f"{name} = {value}" for name, value in SIZES[sizes].items())
+        return Case(self.name, statement, f"{named}\n{setup}", prepare=self.prepare)
+
+
+BOTH = """
+ours = xp.__name__ == "candelabra"
+place = "opencl:0" if ours else "cpu"
+done = xp.opencl.synchronize if ours else lambda: None
+F = __import__(xp.__name__ + ".nn.functional", fromlist=["functional"])
+xp.manual_seed(0)
+"""
+LARGE = f"{BOTH}x, y = xp.rand(n, device=place) + 0.5, xp.rand(n, device=place)"
+ROWS = f"""{BOTH}
+x = xp.randn(rows, columns, device=place)
+weight, bias = xp.rand(columns, device=place), xp.rand(columns, device=place)
+"""
+MATRICES = f"{BOTH}a, b = xp.randn(side, side, device=place), xp.randn(side, side, device=place)"
+IMAGES = f"""{BOTH}
+x = xp.randn(images, 64, 32, 32, device=place)
+w = xp.randn(64, 64, 3, 3, device=place).requires_grad_()
+g = xp.randn(images, 64, 32, 32, device=place)
+y = F.conv2d(x, w, padding=1)
+frozen = w.detach()
+"""
+SMALL = f"""{BOTH}
+x, y = xp.ones(8, device=place), xp.ones(8, device=place)
+c, m = x > 0, xp.ones(8, 8, device=place)
+"""
+STEP = f"""{BOTH}
+nn = __import__(xp.__name__ + ".nn", fromlist=["nn"])
+optim = __import__(xp.__name__ + ".optim", fromlist=["optim"])
+model = nn.Sequential(
+    nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Flatten(), nn.Linear(64 * 7 * 7, 10),
+).to(place)
+optimizer = optim.SGD(model.parameters(), lr=0.01)
+images, labels = xp.randn(batch, 1, 28, 28, device=place), xp.randint(0, 10, (batch,)).to(place)
+loss = nn.CrossEntropyLoss()
+def step():
+    optimizer.zero_grad()
+    loss(model(images), labels).backward()
+    optimizer.step()
+"""
+PYOPENCL = """
+import numpy
+import pyopencl
+from candelabra_opencl.discovery import find
+from pyopencl.tools import ImmediateAllocator, MemoryPool
+queue = pyopencl.CommandQueue(pyopencl.Context([find()[0].device]))
+pool = MemoryPool(ImmediateAllocator(queue))
+few, many = (xp.to_device(queue, numpy.ones(count, numpy.float32)) for count in (8, n))
+few_pooled, many_pooled = (xp.to_device(queue, numpy.ones(count, numpy.float32), allocator=pool) for count in (8, n))
+done = queue.finish
+"""
+TINYGRAD = """
+import ctypes
+import os
+from tinygrad import Tensor, TinyJit, nn
+from tinygrad.runtime import ops_cl
+cl = ops_cl.cl
+count = ctypes.c_uint32()
+cl.clGetPlatformIDs(0, None, count)
+platforms, devices = (cl.cl_platform_id * count.value)(), (cl.cl_device_id * 1)()
+cl.clGetPlatformIDs(count.value, platforms, None)
+cl.clGetDeviceIDs(platforms[int(os.environ["PLATFORM_OF_OURS"])], cl.CL_DEVICE_TYPE_ALL, 1, devices, None)
+ops_cl.CLDevice.device_ids = devices
+from tinygrad import Device
+assert Device["CL"].driver_version == os.environ["DRIVER_OF_OURS"], Device["CL"].driver_version
+class Model:
+    def __init__(self):
+        self.first, self.second = nn.Conv2d(1, 32, 3, padding=1), nn.Conv2d(32, 64, 3, padding=1)
+        self.last = nn.Linear(64 * 7 * 7, 10)
+    def __call__(self, x):
+        x = self.first(x).relu().max_pool2d()
+        return self.last(self.second(x).relu().max_pool2d().flatten(1))
+Tensor.manual_seed(0)
+model = Model()
+optimizer = nn.optim.SGD(nn.state.get_parameters(model), lr=0.01)
+images, labels = Tensor.randn(batch, 1, 28, 28).realize(), Tensor.randint(batch, high=10).realize()
+def step():
+    optimizer.zero_grad()
+    loss = model(images).sparse_categorical_crossentropy(labels).backward()
+    return loss.realize(*optimizer.schedule_step())
+jitted = TinyJit(step)
+done = Device["CL"].synchronize
+for _ in range(3):
+    jitted()
+"""
+
+
+def _large(call: str, mark: float | None, setup: str = LARGE, goal: float | None = None, name: str = "") -> Compared:
+    return Compared(name or f"{call}, 4 M", "torch", f"{call}; done()", setup, mark, goal)
+
+
+def _small(call: str) -> Compared:
+    """Queued: the device is waited for between the batches only."""
+    return Compared(f"{call}, 8 elements, queued", "torch", call, SMALL, limit=9.0, prepare="done()", tune=0.2)
+
+
+def _beside(name: str, call: str, theirs: str, mark: float | None, queued: bool) -> Compared:
+    """Against ``pyopencl.array``."""
+    if queued:
+        return Compared(
+            name, "pyopencl", call, SMALL, mark, theirs=(theirs, PYOPENCL), prepare="done()", tune=0.2
+        )  # fmt: skip
+    return Compared(name, "pyopencl", f"{call}; done()", LARGE, mark, theirs=(f"{theirs}; done()", PYOPENCL))
+
+
+CASES: list[Compared] = [
+    _large("x.exp()", 0.7),
+    _large("x.tanh()", 0.7),
+    _large("x.log()", 0.7),
+    _large("F.gelu(x)", 0.7),
+    _large("x.sigmoid()", 1.0),
+    _large("x + y", 1.15),
+    _large("x * y", 1.15),
+    Compared("x.sum(), 4 M, queued", "torch", "for _ in range(20): x.sum()\ndone()", LARGE, 1.2, calls=20),
+    _large("x.softmax(1)", 1.0, ROWS, name="softmax, 4096 × 1000"),
+    _large("F.layer_norm(x, (columns,), weight, bias)", 0.8, ROWS, name="layer_norm, 4096 × 1000"),
+    _large("a @ b", 1.2, MATRICES, 0.9, name="matmul, 1024 × 1024"),
+    _large("F.conv2d(x, frozen, padding=1)", 1.2, IMAGES, name="conv 3×3, 16×64×32×32, forward"),
+    _large(
+        "xp.autograd.grad(y, w, g, retain_graph=True)", 1.0, IMAGES, name="conv 3×3, 16×64×32×32, backward, weights"
+    ),
+    _large("step()", 1.3, STEP, 0.9, name="CNN training step, 64 images"),
+    _small("x + y"),
+    _small("x * 2.0"),
+    _small("x.exp()"),
+    _small("x.sum()"),
+    _small("xp.where(c, x, y)"),
+    _small("F.softmax(x, 0)"),
+    _small("m @ m"),
+    Compared(
+        "x + y, 8 elements, until done", "torch", "for _ in range(500): x + y\ndone()", SMALL, calls=500, tune=0.2
+    ),
+    _beside("x + y, 8 elements, queued", "x + y", "few + few", 0.5, True),
+    _beside("x + y, 8 elements, queued; theirs with a pool", "x + y", "few_pooled + few_pooled", None, True),
+    _beside("x + y, 4 M", "x + y", "many + many", 0.1, False),
+    _beside("x + y, 4 M; theirs with a pool", "x + y", "many_pooled + many_pooled", None, False),
+    Compared(
+        "CNN training step, 64 images; theirs with its JIT", "tinygrad", "step(); done()", STEP, 0.2,
+        theirs=("jitted(); done()", TINYGRAD),
+    ),
+    Compared(
+        "CNN training step, 64 images; theirs without", "tinygrad", "step(); done()", STEP,
+        theirs=("step(); done()", TINYGRAD),
+    ),
+]  # fmt: skip
+"""In the order in which they are measured; cases of one setup stand together, so that it is made once."""
