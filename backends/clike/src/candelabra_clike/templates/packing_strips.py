@@ -25,7 +25,7 @@ class Rows(NamedTuple):
     first: int
     matrices: int
     matrix_step: int
-    count: int
+    count: int  # type: ignore[assignment] # a field hides the method of tuples
     row_step: int
     sizes: Shape
     steps: Shape
