@@ -1,7 +1,8 @@
 """Training on an OpenCL device: steps of optimisers, a small network, and memory that stays."""
 
-import gc
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import candelabra as cd
@@ -9,6 +10,9 @@ import pytest
 from candelabra import nn, optim
 from candelabra.device import open_device
 from candelabra.plugins import registry
+from candelabra_opencl.backend import OpenCLBackend
+
+from benchmarks.opencl.leaks import watched
 
 OPTIMIZERS = {
     "SGD": lambda ps, **o: optim.SGD(ps, lr=0.1, **o),
@@ -139,13 +143,43 @@ def test_a_network_learns_as_on_the_reference(device: cd.device) -> None:
 
 
 def test_training_keeps_no_memory(device: cd.device) -> None:
-    """After hundreds of steps the device holds as many bytes as after a few, and the program as many objects."""
-    instance = open_device(device)
-    bytes_held, objects = [], []
-    for number, _ in enumerate(training(device, 200)):
-        if number in (20, 199):
-            gc.collect()
-            bytes_held.append(instance.backend.memory(instance.index)["allocated"])
-            objects.append(len(gc.get_objects()))
-    assert bytes_held[1] <= bytes_held[0]
-    assert objects[1] - objects[0] < 100
+    """After hundreds of steps the device holds as many bytes as after some, and the program as many objects."""
+    early, *_, late = watched(device, 300, looks=5)
+    assert late.steps == 300
+    assert late.allocated <= early.allocated
+    assert late.objects - early.objects < 100
+
+
+def test_four_threads_train_at_once(device: cd.device) -> None:
+    """Networks of their own in four threads, two of each kind, whose kernels are built meanwhile: as one by one."""
+    backend = OpenCLBackend("crowded")
+    remove = registry.add_backend(backend)
+    crowded = cd.device(backend.name, 0)
+    x, y = cd.randn(6, 2, 9, 9, generator=cd.Generator().manual_seed(3)), cd.arange(6) % 4
+    start = threading.Barrier(4)
+
+    def learned(own: int, where: cd.device) -> list[float]:
+        width, losses = (3, 5)[own % 2], []
+        weight = (cd.arange(width * 18).remainder(7) - 3).reshape(width, 2, 3, 3) / 10
+        parameters = [nn.Parameter(weight.to(where)), nn.Parameter((cd.ones(4, width * 9) / (own + 1)).to(where))]
+        optimizer = (optim.SGD, optim.AdamW)[own % 2](parameters, lr=0.05)
+        for _ in range(6):
+            optimizer.zero_grad()
+            hidden = nn.functional.max_pool2d(nn.functional.conv2d(x.to(where), parameters[0]).tanh(), 3, 2)
+            loss = nn.functional.cross_entropy(hidden.flatten(1) @ parameters[1].t(), y.to(where))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    def together(own: int) -> list[float]:
+        start.wait()
+        return learned(own, crowded)
+
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            given = list(threads.map(together, range(4)))
+    finally:
+        remove()
+    assert given == [learned(own, device) for own in range(4)]
+    assert given[0] == pytest.approx(learned(0, registry.reference_device()), rel=1e-4)
