@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,11 +13,11 @@ from typing import Any
 import pytest
 
 
-def _beside(name: str) -> ModuleType:
-    """A module of this folder, which is no package."""
-    known = f"candelabra_tests_cuda_{name}"
+def _loaded(path: Path) -> ModuleType:
+    """A module that is in no package."""
+    known = f"candelabra_tests_cuda_{path.stem}"
     if known not in sys.modules:
-        spec = importlib.util.spec_from_file_location(known, Path(__file__).parent / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(known, path)
         assert spec is not None
         assert spec.loader is not None
         sys.modules[known] = importlib.util.module_from_spec(spec)
@@ -26,13 +28,13 @@ def _beside(name: str) -> ModuleType:
 @pytest.fixture(scope="session")
 def doubles() -> ModuleType:
     """What stands for CuPy."""
-    return _beside("double")
+    return _loaded(Path(__file__).parent / "double.py")
 
 
 @pytest.fixture(scope="session")
 def recording() -> ModuleType:
     """The device that takes kernels and runs none."""
-    return _beside("recording")
+    return _loaded(Path(__file__).parents[2] / "tools" / "cuda_recording.py")
 
 
 @pytest.fixture
@@ -47,3 +49,10 @@ def engine(cupy: Any) -> Any:
     from candelabra_cuda.engine import CudaEngine
 
     return CudaEngine(cupy, 0, several=False)
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Modules of ``tools``, by name."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
+    return importlib.import_module

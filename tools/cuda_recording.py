@@ -6,12 +6,13 @@ the kernels' sources have to offer on a GPU, and that can be given to a compiler
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from candelabra.backend import Capabilities, DeviceInfo
 from candelabra.dispatch.fallback import fallback
-from candelabra.dtypes import ALL
+from candelabra.dtypes import ALL, dtype
+from candelabra.errors import UnsupportedOperator
 from candelabra.operator.record import OPERATORS
 from candelabra_clike import CUDA, CLikeBackend, Engine, Launch, Source, Traits
 from candelabra_clike.faults import Faults
@@ -33,6 +34,9 @@ class RecordingEngine(Engine):
     def __init__(self) -> None:
         self.faults = Faults(self)
         self.sources: dict[Source, None] = {}
+        self.operator = ""
+        self.launched: set[str] = set()
+        """The operators that launched a kernel, of those that ``operator`` was set to."""
 
     def allocate(self, nbytes: int) -> bytearray:
         return bytearray(nbytes)
@@ -48,7 +52,7 @@ class RecordingEngine(Engine):
 
     def compile(self, source: Source) -> Launch:
         self.sources[source] = None
-        return lambda count, *arguments: None
+        return lambda count, *arguments: self.launched.add(self.operator)
 
     def synchronize(self) -> None:
         """There is nothing to wait for."""
@@ -70,25 +74,35 @@ class RecordingBackend(CLikeBackend):
         return self.recorder
 
 
-LAYOUTS = ("contiguous", "transposed", "step", "broadcast")
+LAYOUTS = {"float32": ("contiguous", "transposed", "step", "broadcast")}
+"""Kernels of a layout differ in loops around the same expression: one dtype has them all, the others two of them."""
 ALL_NAMES = frozenset(d.name for d in ALL)
 QUICK = frozenset({"float32", "bfloat16", "int64", "complex64", "bool"})
 """A dtype of each kind."""
 
 
-def calls(context: Context, names: Sequence[str], dtypes: frozenset[str] = ALL_NAMES) -> Iterator[tuple[str, Any]]:
-    """Call operators on every sample there is, in these dtypes and every layout; gives what the calls raise.
+def record(backend: RecordingBackend, names: Sequence[str], dtypes: frozenset[str] = ALL_NAMES) -> None:
+    """Call operators on every sample there is, in these dtypes.
 
-    That matters little: on a device that computes nothing many calls fail. What counts is what they compiled.
+    What the calls raise matters little: on a device that computes nothing many fail. What counts is what they compiled.
     """
+    context = Context(backend.name)
     with fallback("error"):
         for name in names:
-            op = OPERATORS[name]
-            for d in context.dtypes(op):
-                for layout in LAYOUTS if d.name in dtypes else ():
-                    for sample in context.each(op, d, layout):
-                        try:
-                            args = placed(sample.args, layout, context.instance)
-                            called(op, args, placed(dict(sample.kwargs), layout, context.instance), context.instance)
-                        except Exception as error:
-                            yield name, error
+            backend.recorder.operator = name
+            for d in context.dtypes(OPERATORS[name]):
+                if d.name in dtypes:
+                    record_dtype(context, OPERATORS[name], d)
+
+
+def record_dtype(context: Context, op: Any, d: dtype) -> None:
+    """Call an operator on its samples of one dtype, unless it turns out to have no kernel for that."""
+    for layout in LAYOUTS.get(d.name, ("contiguous", "transposed")):
+        for sample in context.each(op, d, layout):
+            try:
+                args = placed(sample.args, layout, context.instance)
+                called(op, args, placed(dict(sample.kwargs), layout, context.instance), context.instance)
+            except UnsupportedOperator:
+                return
+            except Exception:
+                continue
