@@ -17,13 +17,13 @@ def test_every_definition_of_every_file_is_found() -> None:
         written += re.findall(r"^FUNCTION\b[^\n(]*?\b(\w+)\s*\(", text, re.MULTILINE)
         written += re.findall(r"^CONSTANT\s+\w+\s+(\w+)", text, re.MULTILINE)
         written += re.findall(r"^#define\s+(\w+)", text, re.MULTILINE)
-    names = [name.removesuffix("_T") + end for name in written for end in _endings(name)]
+    names = [re.sub("_[TZ]$", "", name) + end for name in written for end in _endings(name)]
     assert sorted(set(names)) == sorted(definitions())
 
 
 def _endings(name: str) -> tuple[str, ...]:
     """Of a name for two types, what stands for each of them."""
-    return ("_f32", "_f64") if name.endswith("_T") else ("",)
+    return {"_T": ("_f32", "_f64"), "_Z": ("_c64", "_c128")}.get(name[-2:], ("",))
 
 
 def test_what_a_text_names_is_put_before_it() -> None:
@@ -80,4 +80,13 @@ def test_a_text_for_both_widths_is_defined_twice(folder: Path) -> None:
         "    return x * 0.5f + 1e-3f + root_F32(x);\n}",
         "half_f64": "FUNCTION f64 half_f64(f64 x) {\n    u64 b = BITS_U64(x);\n"
         "    return x * 0.5 + 1e-6 + root_F64(x);\n}",
+    }
+
+
+def test_a_text_of_complex_numbers_is_defined_twice(folder: Path) -> None:
+    """A name that ends in `_Z` is one for each width of complex numbers, with the parts' functions beside it."""
+    (folder / "a.c").write_text("FUNCTION Z turned_Z(Z a) {\n    return PAIR_Z(-a.y, size_T(a.x) * 2.0);\n}\n")
+    assert library.definitions() == {
+        "turned_c64": "FUNCTION c64 turned_c64(c64 a) {\n    return C64(-a.y, size_f32(a.x) * 2.0f);\n}",
+        "turned_c128": "FUNCTION c128 turned_c128(c128 a) {\n    return C128(-a.y, size_f64(a.x) * 2.0);\n}",
     }

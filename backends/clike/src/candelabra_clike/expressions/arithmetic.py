@@ -39,7 +39,6 @@ EXPRESSIONS = {
         "unsigned": "(BAD({b} == 0), ({T})fmod_{L}({a}, {b}))",
     },
     "fmod": {"float": "fmod_{T}({a}, {b})", "integer": "(BAD({b} == 0), ({T})fmod_{L}({a}, {b}))"},
-    "pow": {"signed": "({T})power_i64({a}, {b})", "unsigned": "({T})power_u64({a}, {b})"},
     "gcd": {
         "signed": "({T})gcd_u64(size_i64({a}), size_i64({b}))",
         "unsigned": "({T})gcd_u64({a}, {b})",

@@ -9,5 +9,6 @@ EXPRESSIONS: dict[str, Entry] = {
     "angle": {
         "f32": "{a} != {a} ? {a} : {a} < 0 ? 3.14159265f : 0",
         "f64": "{a} != {a} ? {a} : {a} < 0 ? 3.141592653589793 : 0",
+        "complex": "atan2_{R}({a}.y, {a}.x)",
     },
 }

@@ -9,4 +9,4 @@ _NAMES = (
     "sigmoid",
 )  # fmt: skip
 
-EXPRESSIONS = {name: {"float": f"{name}_{{T}}({{a}})"} for name in _NAMES}
+EXPRESSIONS = {name: dict.fromkeys(("float", "complex"), f"{name}_{{T}}({{a}})") for name in _NAMES}

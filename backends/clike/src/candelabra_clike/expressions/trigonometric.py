@@ -6,5 +6,5 @@ CONTRACTED = True
 
 _NAMES = ("sin", "cos", "tan", "asin", "acos", "atan")
 
-EXPRESSIONS = {name: {"float": f"{name}_{{T}}({{a}})"} for name in _NAMES}
+EXPRESSIONS = {name: dict.fromkeys(("float", "complex"), f"{name}_{{T}}({{a}})") for name in _NAMES}
 EXPRESSIONS["atan2"] = {"float": "atan2_{T}({a}, {b})"}

@@ -29,27 +29,30 @@ FUNCTION f64 arc_f64(f64 t) {
     return p * z * t;
 }
 
-FUNCTION T angle_T(T a, T b) {
-    /* atan(a / b) of numbers that are not negative; their sum has to be finite, or one of them infinite. */
+FUNCTION T angle_T(T a, T b, T back) {
+    /* atan(a / b) of numbers that are not negative; their sum has to be finite, or one of them infinite. back is b, or
+       -b for the angle on the other side where that is near a quarter turn. */
     const u32 steep = a > 2.414213562373095 * b, middle = a > 0.4142135623730951 * b;
-    const T over = steep ? -b : middle ? a - b : a, under = steep ? a : middle ? a + b : b;
+    const T over = steep ? -back : middle ? a - b : a, under = steep ? a : middle ? a + b : b;
     const T t = under == 0.0 ? over : over / under;
-    const T base = steep ? PICK_T(1.57079637, 1.5707963267948966) : middle ? PICK_T(0.785398185, 0.78539816339744828) : 0.0;
+    const T base = steep ? PICK_T(1.57079637, 1.5707963267948966) : middle ? PICK_T(0.785398185, 0.78539816339744828)
+        : 0.0;
     const T low = steep ? PICK_T(-4.37113883e-8, 6.123233995736766e-17)
                         : middle ? PICK_T(-2.18556941e-8, 3.061616997868383e-17) : 0.0;
     return base + (t + (arc_T(t) + low));
 }
 
 FUNCTION T atan_T(T x) {
-    return with_sign_T(angle_T(size_T(x), 1.0), x);
+    return with_sign_T(angle_T(size_T(x), 1.0, 1.0), x);
 }
 
 FUNCTION T atan2_T(T y, T x) {
     const T a = size_T(y), b = size_T(x), scale = a + b > PICK_T(1e38, 1e308) ? 0.25 : 1.0;
     const u32 diagonal = a == INFINITE_W && b == INFINITE_W;
-    const T angle = angle_T(diagonal ? 1.0 : a * scale, diagonal ? 1.0 : b * scale);
+    const T p = diagonal ? 1.0 : a * scale, q = diagonal ? 1.0 : b * scale, angle = angle_T(p, q, with_sign_T(q, x));
+    const u32 behind = BITS_U(x) >> PICK_T(31, 63) && !(p > 2.414213562373095 * q);
     const T high = PICK_T(3.14159274, 3.1415926535897931), low = PICK_T(-8.74227766e-8, 1.2246467991473532e-16);
-    return with_sign_T(BITS_U(x) >> PICK_T(31, 63) ? high - (angle - low) : angle, y);
+    return with_sign_T(behind ? high - (angle - low) : angle, y);
 }
 
 FUNCTION f32 arc_sine_f32(f32 t) {

@@ -52,10 +52,11 @@ FUNCTION f64 exp_f64(f64 x) {
     return exp_parts_f64(x, 0.0, 0);
 }
 
-FUNCTION f32 exp2_f32(f32 given) {
-    const f32 x = given > 129.0f ? 129.0f : given < -151.0f ? -151.0f : given;
+FUNCTION f32 exp2_parts_f32(f32 high, f32 low) {
+    /* 2**(high + low), low below 1 / 4. */
+    const f32 x = high > 129.0f ? 129.0f : high < -151.0f ? -151.0f : high;
     const f32 t = x + 12582912.0f;
-    const f32 r = x - (t - 12582912.0f);
+    const f32 r = (x - (t - 12582912.0f)) + low;
     f32 p = 0.000158150884f;
     p = p * r + 0.00134176668f;
     p = p * r + 0.00961706974f;
@@ -66,10 +67,15 @@ FUNCTION f32 exp2_f32(f32 given) {
     return ((p * r + 1.0f) * BITS_F32((first - 1u) << 23)) * BITS_F32((biased - first - 1u) << 23);
 }
 
-FUNCTION f64 exp2_f64(f64 given) {
-    const f64 x = given > 1025.0 ? 1025.0 : given < -1080.0 ? -1080.0 : given;
+FUNCTION f32 exp2_f32(f32 x) {
+    return exp2_parts_f32(x, 0.0f);
+}
+
+FUNCTION f64 exp2_parts_f64(f64 high, f64 low) {
+    /* 2**(high + low), low below 1 / 4. */
+    const f64 x = high > 1025.0 ? 1025.0 : high < -1080.0 ? -1080.0 : high;
     const f64 t = x + 6755399441055744.0;
-    const f64 r = x - (t - 6755399441055744.0);
+    const f64 r = (x - (t - 6755399441055744.0)) + low;
     f64 p = 4.5195946769010933e-10;
     p = p * r + 7.076062239412203e-09;
     p = p * r + 1.0177661587289864e-07;
@@ -83,6 +89,10 @@ FUNCTION f64 exp2_f64(f64 given) {
     p = p * r + 0.6931471805599453;
     const u64 biased = BITS_U64(t) - 0x4337FFFFFFFFF800, first = biased >> 1;
     return ((p * r + 1.0) * BITS_F64((first - 1u) << 52)) * BITS_F64((biased - first - 1u) << 52);
+}
+
+FUNCTION f64 exp2_f64(f64 x) {
+    return exp2_parts_f64(x, 0.0);
 }
 
 FUNCTION f32 less_one_f32(f32 x) {
