@@ -9,6 +9,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra.nn import functional
+from candelabra.nn.operators.pooling import scatter_planes, sum_pool
 from candelabra.plugins import registry
 
 Pool = Callable[[Any], Any]
@@ -69,8 +70,6 @@ def test_views_are_pooled_where_they_lie(form: str, request: pytest.FixtureReque
 
 def test_small_integers_and_halves_are_summed_as_on_the_host(device: cd.device) -> None:
     """Integers wrap around; halves are added in float32 and rounded once."""
-    from candelabra.nn.operators.pooling import sum_pool
-
     for dtype in (cd.int8, cd.float16):
         x = cd.arange(64).mul(37).remainder(113).to(dtype).reshape(1, 64)
         geometry = (5,), (3,), (2,), (1,), (22,)
@@ -84,3 +83,12 @@ def test_no_pool_leaves_the_device(device: cd.device) -> None:
     for pool in (functional.adaptive_avg_pool2d, functional.avg_pool2d, functional.max_pool2d):
         pool(x, 3).sum().backward()
     assert dict(cd.fallback_counts()) == before
+
+
+@pytest.mark.parametrize("form", ["device", "lanes"])
+def test_a_wrong_place_is_found_and_named(form: str, request: pytest.FixtureRequest) -> None:
+    """An index beyond its plane writes nothing, and the next look at the result says which it was."""
+    x = cd.ones(8, 3, device=request.getfixturevalue(form))
+    index = cd.tensor([[0, 1, 2]] * 7 + [[0, 9, 1]], device=x.device)
+    with pytest.raises(RuntimeError, match=r"'scatter_planes' failed: .*index 9 is out of bounds"):
+        scatter_planes(x, index, 4, True).tolist()

@@ -13,9 +13,10 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.faults import OutOfBounds
-from candelabra_clike.kernels.copying import clone
+from candelabra_clike.kernels.copying import clone, dense
 from candelabra_clike.kernels.indexing import INDEX, OF_DIM, OUT_OF_RANGE, Places, check_corner, with_dim, without
 from candelabra_clike.layouts import aligned, broadcast, overlapping
+from candelabra_clike.templates import planes
 from candelabra_clike.templates.elementwise import Elementwise
 from candelabra_clike.templates.gathering import bits
 from candelabra_clike.templates.picking import Pick
@@ -181,6 +182,10 @@ def scatter_planes(x: StridedArray, index: StridedArray, size: int, distinct: bo
     shape = (*x.shape[:-1], size)
     wide = x.dtype if distinct else kept_in(x.dtype)
     rule = putting(x.dtype) if distinct else reducing("sum", x.dtype)
+    if wide is x.dtype and index.shape == x.shape and size and planes.serves(x, index, size, distinct):
+        out = x.engine.empty(shape, wide) if x.engine.traits.serial else zeros(x, shape, wide)
+        planes.fill(out, dense(x), dense(index), rule, SCATTER["scatter_planes"])
+        return out
     out = along(zeros(x, shape, wide), len(shape) - 1, index, x, [rule], SCATTER["scatter_planes"])
     result: StridedArray = out if wide is x.dtype else converted(wide, x.dtype)(out)
     return result
