@@ -1,4 +1,4 @@
-"""Products of matrices and what is added to them, in every dtype.
+"""Products of matrices in every dtype.
 
 Half types are multiplied in float32. A product of complex matrices is four real ones: the parts of a complex array are
 arrays with strides twice as long.
@@ -45,21 +45,11 @@ def parts(array: StridedArray) -> tuple[StridedArray, StridedArray]:
     return array.restrided(array.shape, steps, first, real), array.restrided(array.shape, steps, first + 1, real)
 
 
-def multiply(
-    out: StridedArray,
-    a: StridedArray,
-    b: StridedArray,
-    start: StridedArray | None = None,
-    alpha: Any = 1,
-    beta: Any = 1,
-) -> StridedArray:
-    """Writes ``a @ b``, or ``beta * start + alpha * (a @ b)``, to ``out``.
-
-    All are of one dtype and have their batch dims expanded. ``out`` may be ``start`` but overlaps nothing else.
-    """
-    if not out.size:
-        return out
+def multiply(out: StridedArray, a: StridedArray, b: StridedArray) -> None:
+    """Writes ``a @ b`` to ``out``, which overlaps neither. All are of one dtype and have their batch dims expanded."""
     d = a.dtype
+    if not out.size:
+        return
     if d.category == COMPLEX:
         _multiply_complex(out, a, b)
     elif d.category == FLOATING and d.itemsize == 2:
@@ -68,11 +58,8 @@ def multiply(
         narrow(d)(wide, out=out)
     else:
         if d.category < FLOATING and d.category != BOOL:
-            bits = as_bits(out)
-            product(bits.dtype, start is not None)(bits, as_bits(a), as_bits(b), start and as_bits(start), alpha, beta)
-            return out
-        product(out.dtype, start is not None)(out, a, b, start, alpha, beta)
-    return out
+            out, a, b = as_bits(out), as_bits(a), as_bits(b)
+        product(out.dtype, False)(out, a, b, None, 1, 1)
 
 
 def _multiply_complex(out: StridedArray, a: StridedArray, b: StridedArray) -> None:

@@ -1,0 +1,185 @@
+"""Convolutions on OpenCL devices, in the form for processors and in that for GPUs, against the host's device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import candelabra as cd
+import pytest
+from candelabra.nn import functional
+from candelabra.plugins import registry
+from candelabra_clike import Engine
+from candelabra_clike.kernels.convolution import Phase, conv, conv_input, conv_weight, phases
+
+Shape = tuple[int, ...]
+
+
+class Case(NamedTuple):
+    """The shapes of images and filters, and the geometry."""
+
+    images: Shape
+    filters: Shape
+    options: dict[str, Any]
+
+    def function(self, transposed: bool = False) -> Callable[..., Any]:
+        """The convolution in as many dims as the images have, or its transpose."""
+        found: Callable[..., Any] = getattr(functional, f"conv{'_transpose' * transposed}{len(self.images) - 2}d")
+        return found
+
+
+CASES: dict[str, Case] = {
+    "one dim": Case((2, 3, 37), (5, 3, 4), {"stride": 2, "padding": 1}),
+    "along rows": Case((2, 5, 6, 32), (7, 5, 3, 3), {"padding": 1}),
+    "over the ends of rows": Case((2, 40, 8, 9), (13, 40, 3, 3), {"padding": 1}),
+    "no frame, at the end of the memory": Case((1, 2, 5, 19), (4, 2, 2, 3), {}),
+    "one tap": Case((2, 16, 9, 40), (33, 16, 1, 1), {}),
+    "steps": Case((2, 6, 17, 12), (8, 6, 3, 2), {"stride": (2, 3), "padding": (1, 0)}),
+    "groups, dilated": Case((2, 6, 12, 11), (9, 2, 3, 2), {"padding": (2, 1), "dilation": (2, 3), "groups": 3}),
+    "a group a channel": Case((3, 4, 14, 15), (4, 1, 3, 3), {"padding": 1, "groups": 4}),
+    "steps and dilation": Case((1, 4, 16, 16), (12, 1, 3, 3), {"stride": 2, "dilation": 3, "groups": 4}),
+    "steps beyond the kernel": Case((2, 3, 9, 10), (4, 3, 1, 2), {"stride": 3}),
+    "three dims": Case((2, 2, 6, 7, 8), (3, 2, 2, 3, 2), {"stride": (1, 2, 1), "padding": 1}),
+    "deeper than a panel": Case((1, 31, 6, 7), (3, 31, 3, 3), {}),
+    "no images": Case((0, 4, 5, 5), (4, 4, 3, 3), {"padding": 1}),
+}
+
+
+@pytest.fixture(params=["device", "lanes"])
+def place(request: pytest.FixtureRequest) -> cd.device:
+    """The device with the forms that are right for it, and with those for GPUs."""
+    found: cd.device = request.getfixturevalue(request.param)
+    return found
+
+
+def numbers(shape: Shape, kind: cd.dtype = cd.float32, seed: int = 1) -> Any:
+    """Integers from -3 to 3, so that sums of products of floats are exact."""
+    count = cd.Size(shape).numel()
+    return (cd.arange(count) * (37 + 2 * seed)).remainder(101).remainder(7).sub(3).reshape(shape).to(kind)
+
+
+def results(case: Case, where: cd.device, see: Callable[[Any], Any] = lambda x: x) -> list[Any]:
+    """Value, gradients and the transposed convolution of a gradient, as computed on a device, on the host."""
+    x, w, bias = numbers(case.images), numbers(case.filters, seed=2), numbers(case.filters[:1], seed=3)
+    x, w, bias = (see(t).to(where).requires_grad_() for t in (x, w, bias))
+    y = case.function()(x, w, bias, **case.options)
+    g = see(numbers(tuple(y.shape), seed=4)).to(where)
+    back = case.function(transposed=True)(g, w, **case.options)
+    y.backward(g)
+    return [t.detach().to(registry.reference_device()) for t in (y, x.grad, w.grad, bias.grad, back)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_convolutions_and_their_adjoints_are_the_hosts(place: cd.device, name: str) -> None:
+    """Value, gradients of images, filters and bias, and the transposed convolution, for every kind of geometry."""
+    case = CASES[name]
+    wanted = results(case, registry.reference_device())
+    for one, other in zip(results(case, place), wanted, strict=True):
+        assert one.equal(other)
+
+
+def test_images_and_filters_are_read_where_they_lie(place: cd.device) -> None:
+    """Views with channels last, inside a larger tensor, or with steps give what their values give."""
+    x, w = numbers((2, 6, 9, 11)), numbers((4, 6, 3, 3))
+    wanted = functional.conv2d(x, w, stride=2)
+    last = x.permute(0, 2, 3, 1).contiguous().to(place).permute(0, 3, 1, 2)
+    wide = functional.pad(x, (2, 3, 1, 4)).to(place)[:, :, 1:10, 2:13]
+    double = w.repeat_interleave(2, 0).repeat_interleave(2, 3).to(place)[1::2, :, :, ::2]
+    for view in (last, wide):
+        for filters in (w.to(place), w.transpose(0, 1).contiguous().to(place).transpose(0, 1), double):
+            assert functional.conv2d(view, filters, stride=2).cpu().equal(wanted)
+
+
+def test_strided_gradients_are_read_where_they_lie(place: cd.device) -> None:
+    """The adjoints take any layout of what comes in."""
+    x, w, g = numbers((2, 3, 8, 9)), numbers((4, 3, 3, 3)), numbers((2, 4, 7, 6))
+    found = []
+    for where in (place, registry.reference_device()):
+        a, b = x.to(where).requires_grad_(), w.to(where).requires_grad_()
+        functional.conv2d(a, b).backward(g.to(where).transpose(2, 3))
+        assert a.grad is not None
+        assert b.grad is not None
+        found.append((a.grad.cpu(), b.grad.cpu()))
+    assert found[0][0].equal(found[1][0])
+    assert found[0][1].equal(found[1][1])
+
+
+@pytest.mark.parametrize("name", ["float64", "float16", "bfloat16", "complex64", "int8", "int64"])
+def test_every_kind_of_number_is_convolved(place: cd.device, name: str) -> None:
+    """Half types in float32, complex numbers by their parts, integers wrapping round."""
+    kind = getattr(cd, name)
+    x, w, bias = numbers((2, 3, 7, 9), kind), numbers((4, 3, 3, 3), kind, 2), numbers((4,), kind, 3)
+    if kind.is_complex:
+        x, w, bias = x * (1 + 2j), w * (2 - 1j), bias * 1j
+    if not kind.is_floating_point and not kind.is_complex:
+        x, w = x * (2 ** (8 * kind.itemsize - 2) - 1), w * 5
+    wanted = functional.conv2d(x, w, bias, padding=1)
+    assert functional.conv2d(x.to(place), w.to(place), bias.to(place), padding=1).cpu().equal(wanted)
+    wanted = functional.conv_transpose2d(x, w.transpose(0, 1), stride=2)
+    assert functional.conv_transpose2d(x.to(place), w.to(place).transpose(0, 1), stride=2).cpu().equal(wanted)
+
+
+@pytest.mark.parametrize("name", ["float16", "complex64"])
+def test_gradients_of_filters_are_right_in_other_kinds(place: cd.device, name: str) -> None:
+    """The sums over images are made in float32, then rounded."""
+    kind = getattr(cd, name)
+    found = []
+    for where in (place, registry.reference_device()):
+        x, w = numbers((3, 2, 6, 5), kind).to(where), numbers((3, 2, 3, 3), kind, 2).to(where).requires_grad_()
+        y = functional.conv2d(x, w)
+        y.backward(numbers(tuple(y.shape), kind, 4).to(where))
+        assert w.grad is not None
+        found.append(w.grad.cpu())
+    assert found[0].equal(found[1])
+
+
+def test_a_device_without_float64_convolves_the_rest(single: cd.device) -> None:
+    """float32 needs no float64, forward nor backward."""
+    case = CASES["groups, dilated"]
+    for one, other in zip(results(case, single), results(case, registry.reference_device()), strict=True):
+        assert one.equal(other)
+
+
+def test_a_device_without_float64_says_so(single: cd.device) -> None:
+    """The error says what is missing and what to do."""
+    x = cd.ones(1, 1, 3, 3, dtype=cd.float64).to(single)
+    with pytest.raises(RuntimeError, match=r"has no float64, in which '\w+' computes: convert to float32"):
+        functional.conv2d(x, x)
+
+
+def test_phases_see_each_tap_once() -> None:
+    """The positions of an input fall into as many phases as the stride, and each tap is in exactly one of them."""
+    assert phases(5, 3, 2, 1, 1) == [Phase(0, 3, 1, 1, 2, 0, 1), Phase(1, 2, 2, 2, 2, 0, 1)]
+    assert phases(4, 1, 3, 0, 1)[1:] == [Phase(1, 1, 0, 0, 3, 0, 1), Phase(2, 1, 0, 0, 3, 0, 1)]
+    assert sum(p.taps for p in phases(20, 7, 3, 2, 1)) == 7
+
+
+REFUSED: list[tuple[Shape, Shape, int, str, str]] = [
+    ((1, 3, 5, 5), (4, 2, 3, 3), 1, r"shapes \(1, 3, 5, 5\) and \(4, 2, 3, 3\) do not fit", "to have 2 channels, but"),
+    ((1, 4, 5, 5), (3, 2, 3, 3), 2, r"shapes .* do not fit", "expected weight to be divisible by 2"),
+    ((1, 3, 5, 5), (4, 3, 7, 7), 1, r"the kernel \(4, 3, 7, 7\) is larger than \(1, 3, 5, 5\)", "Kernel size can't be"),
+]
+
+
+@pytest.mark.parametrize(("images", "filters", "groups", "said", "words"), REFUSED)
+def test_shapes_that_do_not_fit_are_refused(
+    engine: Engine, device: cd.device, images: Shape, filters: Shape, groups: int, said: str, words: str
+) -> None:
+    """The kernel names the shapes; the operator's rule finds PyTorch's words for it."""
+    with pytest.raises(RuntimeError, match=said):
+        conv(engine.empty(images, cd.float32), engine.empty(filters, cd.float32), None, (1, 1), (0, 0), (1, 1), groups)
+    with pytest.raises(RuntimeError, match=words):
+        functional.conv2d(cd.ones(images, device=device), cd.ones(filters, device=device), groups=groups)
+
+
+def test_adjoints_refuse_shapes_that_do_not_fit(engine: Engine) -> None:
+    """Another number of channels, of images or of groups."""
+    x, y = engine.empty((1, 3, 5, 5), cd.float32), engine.empty((1, 4, 3, 3), cd.float32)
+    w = engine.empty((4, 3, 3, 3), cd.float32)
+    geometry = (1, 1), (0, 0), (1, 1)
+    for shape, groups in (((1, 2, 5, 5), 1), ((2, 3, 5, 5), 1), ((1, 9, 5, 5), 3)):
+        with pytest.raises(RuntimeError, match=r"shapes \(1, 4, 3, 3\), \(4, 3, 3, 3\) and .* do not fit"):
+            conv_input(y, w, shape, *geometry, groups)
+    for shape, groups in (((4, 2, 3, 3), 1), ((5, 3, 3, 3), 1), ((4, 1, 3, 3), 3)):
+        with pytest.raises(RuntimeError, match=r"shapes \(1, 3, 5, 5\), \(1, 4, 3, 3\) and .* do not fit"):
+            conv_weight(x, y, shape, *geometry, groups)

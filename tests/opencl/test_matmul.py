@@ -1,0 +1,205 @@
+"""Products of matrices on OpenCL devices, in the form for processors and in that for GPUs, against NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.device import open_device
+from candelabra_clike import Engine
+from candelabra_clike.kernels.matmul import matmul
+from candelabra_clike.templates.matmul import product
+
+Array = np.ndarray
+
+SIZES: dict[str, tuple[int, int, int]] = {
+    "one number": (1, 1, 1),
+    "a row": (1, 37, 29),
+    "two rows": (2, 37, 29),
+    "four rows": (4, 9, 17),
+    "odd": (13, 7, 19),
+    "several panels, deep": (25, 700, 35),
+    "in strips": (67, 300, 130),
+    "in strips of two rows": (2, 8200, 129),
+    "no rows": (0, 3, 2),
+    "no depth": (3, 0, 2),
+    "no columns": (3, 2, 0),
+}
+"""Rows, depth and columns. What is wide and large enough is laid out in strips first."""
+LAYOUTS: dict[str, Callable[[Array], tuple[Array, Callable[[cd.Tensor], cd.Tensor]]]] = {
+    "transposed": lambda v: (v.swapaxes(-1, -2), lambda x: x.mT),
+    "inside another": lambda v: (np.pad(v, ((2, 1), (3, 4)), constant_values=9), lambda x: x[2:-1, 3:-4]),
+    "every second row": lambda v: (np.repeat(v, 2, 0), lambda x: x[1::2]),
+    "every third column": lambda v: (np.repeat(v, 3, 1), lambda x: x[:, 1::3]),
+}
+"""Values and a view of them that looks like the given ones."""
+STACKS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "equal": ((3, 5, 4), (3, 4, 6)),
+    "one right matrix": ((2, 3, 5, 4), (4, 6)),
+    "one left matrix": ((5, 4), (2, 3, 4, 6)),
+    "crossed": ((3, 1, 5, 4), (2, 4, 6)),
+    "a row and matrices": ((4,), (3, 4, 6)),
+    "matrices and a column": ((3, 5, 4), (4,)),
+    "two vectors": ((4,), (4,)),
+    "none": ((0, 5, 4), (4, 6)),
+    "one right matrix, in strips": ((2, 64, 140), (140, 128)),
+}
+ROUNDING = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5, "complex64": 1e-5}
+"""The largest error in units of the largest element: one rounding for half types."""
+
+
+@pytest.fixture(params=["device", "lanes"])
+def place(request: pytest.FixtureRequest) -> cd.device:
+    """The device with the forms that are right for it, and with those for GPUs."""
+    found: cd.device = request.getfixturevalue(request.param)
+    return found
+
+
+def numbers(shape: tuple[int, ...], seed: int, kind: str = "float32") -> Array:
+    """Integers from -8 to 8, so that sums of products of floats are exact; of every size for integers."""
+    generator = np.random.default_rng(seed)
+    if np.dtype(kind).kind in "iu":
+        limits = np.iinfo(kind)
+        return generator.integers(limits.min, limits.max, shape, kind, endpoint=True)
+    values = generator.integers(-8, 9, shape)
+    if kind.startswith("complex"):
+        return (values + 1j * generator.integers(-8, 9, shape)).astype(kind)
+    return values > 0 if kind == "bool" else values.astype(kind)
+
+
+def on(place: cd.device, values: Array) -> cd.Tensor:
+    """The values on the device."""
+    return cd.tensor(np.ascontiguousarray(values)).to(place)
+
+
+def back(x: cd.Tensor) -> Array:
+    """A tensor's values as an array."""
+    return np.asarray(x.cpu().numpy())
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_matrices_of_all_sizes_multiply_as_with_numpy(place: cd.device, name: str) -> None:
+    """Edges of strips, panels and blocks are right, and so is the sum of nothing."""
+    rows, depth, columns = SIZES[name]
+    a, b = numbers((rows, depth), 1), numbers((depth, columns), 2)
+    np.testing.assert_array_equal(back(on(place, a) @ on(place, b)), a @ b)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_matrices_of_any_layout_are_read_where_they_lie(place: cd.device, layout: str) -> None:
+    """A view of either operand gives what its values give, small and large."""
+    for size in ((13, 7, 19), (67, 300, 130)):
+        a, b = numbers(size[:2], 3), numbers(size[1:], 4)
+        (left, see_left), (right, see_right) = LAYOUTS[layout](a), LAYOUTS[layout](b)
+        np.testing.assert_array_equal(back(see_left(on(place, left)) @ on(place, b)), a @ b)
+        np.testing.assert_array_equal(back(on(place, a) @ see_right(on(place, right))), a @ b)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_stacks_of_matrices_broadcast(place: cd.device, name: str) -> None:
+    """Batch dims broadcast and vectors are rows on the left, columns on the right."""
+    left, right = STACKS[name]
+    a, b = numbers(left, 5), numbers(right, 6)
+    np.testing.assert_array_equal(back(on(place, a) @ on(place, b)), a @ b)
+
+
+def test_a_stack_with_exchanged_dims_is_read_where_it_lies(place: cd.device) -> None:
+    """The batch dims of a view may lie in memory in any order."""
+    a, b = numbers((3, 2, 5, 4), 7), numbers((2, 3, 4, 6), 8)
+    np.testing.assert_array_equal(back(on(place, a).transpose(0, 1) @ on(place, b)), a.swapaxes(0, 1) @ b)
+
+
+@pytest.mark.parametrize("kind", ["float64", "complex64", "int8", "int64", "uint8", "bool"])
+def test_every_kind_of_number_multiplies_as_with_numpy(place: cd.device, kind: str) -> None:
+    """Integers wrap round; a product of bools is a disjunction of conjunctions; complex parts mix as they should."""
+    a, b = numbers((13, 300), 9, kind), numbers((300, 18), 10, kind)
+    if kind == "bool":
+        a[3], b[:, 5] = False, False
+    np.testing.assert_array_equal(back(on(place, a) @ on(place, b)), a @ b)
+
+
+@pytest.mark.parametrize("kind", [cd.float16, cd.bfloat16])
+def test_half_types_are_multiplied_in_float32(place: cd.device, kind: cd.dtype) -> None:
+    """A sum of many ones is their number, where adding in the half type would have stopped at 2048 or 256."""
+    a = cd.ones(3, 4096, dtype=kind, device=place)
+    assert (a @ a.mT).tolist() == [[4096.0] * 3] * 3
+
+
+@pytest.mark.parametrize("kind", [cd.float16, cd.bfloat16, cd.float32, cd.complex64])
+def test_errors_are_of_the_size_of_rounding(place: cd.device, kind: cd.dtype) -> None:
+    """Long sums of fractions stay near those of doubles."""
+    cd.manual_seed(0)
+    a, b = cd.randn(6, 2000).to(kind), cd.randn(2000, 16).to(kind)
+    wide = cd.complex128 if kind.is_complex else cd.float64
+    wanted = back(a.to(wide)) @ back(b.to(wide))
+    error = np.abs(back((a.to(place) @ b.to(place)).cpu().to(wide)) - wanted).max()
+    assert error <= ROUNDING[kind.name] * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (-2.0, 0.5), (3.0, 0.0)])
+def test_a_product_is_added_to_a_matrix(place: cd.device, alpha: float, beta: float) -> None:
+    """beta times the matrix plus alpha times the product; at beta 0 the matrix isn't looked at, nor its NaN."""
+    a, b, start = numbers((13, 300), 11), numbers((300, 130), 12), numbers((130, 13), 13)
+    if not beta:
+        start[1] = np.nan
+    engine = open_device(place).backend.engine(0)
+    x, y, s = (on(place, v)._payload for v in (a, b, start))
+    out = engine.empty((13, 130), cd.float32)
+    product(cd.float32, True)(out, x, y, s.restrided((13, 130), (1, 13), 0), alpha, beta)
+    wanted = alpha * (a @ b) + (beta * start.T if beta else 0)
+    found = np.frombuffer(open_device(place).backend.to_host(out), np.float32).reshape(13, 130)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_sums_of_a_matrix_and_a_product_follow_the_reference(place: cd.device) -> None:
+    """addmm and baddbmm with factors and a broadcast input, on top of the kernel."""
+    a, b, start = numbers((3, 5, 4), 14), numbers((3, 4, 6), 15), numbers((6,), 16)
+    x, y, s = on(place, a), on(place, b), on(place, start)
+    np.testing.assert_array_equal(back(cd.addmm(s, x[0], y[0], beta=2, alpha=-3)), 2 * start - 3 * (a[0] @ b[0]))
+    np.testing.assert_array_equal(back(cd.baddbmm(s, x, y, beta=0.5, alpha=2)), 0.5 * start + 2 * (a @ b))
+
+
+def test_gradients_of_a_product_are_products(place: cd.device) -> None:
+    """The adjoints read transposed views of operands and of the gradient."""
+    a, b, g = numbers((13, 7), 17), numbers((7, 19), 18), numbers((19, 13), 19)
+    x, y = on(place, a).requires_grad_(), on(place, b).requires_grad_()
+    (x @ y).backward(on(place, g).T)
+    assert x.grad is not None
+    assert y.grad is not None
+    np.testing.assert_array_equal(back(x.grad), g.T @ b.T)
+    np.testing.assert_array_equal(back(y.grad), a.T @ g.T)
+
+
+def test_a_device_without_float64_multiplies_the_rest(single: cd.device) -> None:
+    """float32 and complex64 need no float64; integers neither."""
+    for kind in ("float32", "complex64", "int64"):
+        a, b = numbers((13, 7), 20, kind), numbers((7, 19), 21, kind)
+        np.testing.assert_array_equal(back(on(single, a) @ on(single, b)), a @ b)
+
+
+def test_a_device_without_float64_says_so(single: cd.device) -> None:
+    """The error names the kernel that would need it, and what to do."""
+    x = cd.ones(2, 2, dtype=cd.float64).to(single)
+    with pytest.raises(RuntimeError, match=r"has no float64, in which 'matmul_\w+' computes: convert to float32"):
+        x @ x
+
+
+MISFITS: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
+    ((2, 3), (4, 5), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)"),
+    ((3,), (4, 5), r"shapes cannot be multiplied \(1x3 and 4x5\)"),
+    ((), (3, 3), "arguments to matmul need to be at least 1D, but they are 0D and 2D"),
+    ((2, 2), (), "arguments to matmul need to be at least 1D, but they are 2D and 0D"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "words"), MISFITS)
+def test_shapes_that_do_not_fit_are_refused(
+    engine: Engine, device: cd.device, left: tuple[int, ...], right: tuple[int, ...], words: str
+) -> None:
+    """The kernel names the shapes; the operator's rule finds PyTorch's words for it."""
+    with pytest.raises(RuntimeError, match=r"shapes \(.*\) and \(.*\) do not fit"):
+        matmul(engine.empty(left, cd.float32), engine.empty(right, cd.float32))
+    with pytest.raises(RuntimeError, match=words):
+        cd.ones(left, device=device) @ cd.ones(right, device=device)
