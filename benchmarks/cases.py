@@ -20,6 +20,8 @@ class Case(NamedTuple):
     group: str = "small operators"
     prepare: str = ""
     """What is done before each batch of calls, and not timed."""
+    batches: int = 4
+    """Batches of a turn, of which the fastest counts."""
 
 
 VECTORS = "a, b = xp.ones(8), xp.ones(8); ga = xp.ones(8, requires_grad=True)"

@@ -49,8 +49,7 @@ class Side:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         request = {"library": self.library, "setup": case.setup, "statement": case.statement, "seconds": seconds}
-        if case.prepare:
-            request["prepare"] = case.prepare
+        request |= {"prepare": case.prepare, "batches": case.batches}
         self.process.stdin.write(json.dumps(request) + "\n")
         ready, _, _ = select.select([self.process.stdout], [], [], patience)
         line = self.process.stdout.readline() if ready else ""

@@ -1,7 +1,7 @@
 """One side of a comparison, in a process of its own: two thread pools in one process slow each other.
 
-Reads a line of JSON per request (library, setup, statement, seconds; prepare, if there is something to do before each
-batch of calls) and answers with the best time of one call, in seconds. The garbage collector stays on.
+Reads a line of JSON per request (library, setup, statement, seconds; prepare: what is done before each batch of calls;
+batches: how many) and answers with the best time of one call, in seconds. The garbage collector stays on.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import timeit
 from typing import Any
 
 
-def best_time(xp: Any, setup: str, statement: str, seconds: float, prepare: str = "") -> float:
+def best_time(xp: Any, setup: str, statement: str, seconds: float, prepare: str = "", batches: int = 4) -> float:
     """The smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once.
 
-    ``prepare`` is done before each batch and not timed: what is queued is waited for there, say.
+    ``prepare`` is done before each batch and not timed: what is queued is waited for there, say. The shorter a batch,
+    the likelier is one that nothing else on the machine disturbs.
     """
     timer = timeit.Timer(statement, f"gc.enable(); {prepare}", globals=_namespace(xp, setup))
     if not seconds:
         return timer.timeit(1)
-    count, took = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / 5)
+    count, took = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / (batches + 1))
     if took > 4 * seconds:  # one call of it is long enough
         return took / count
-    return min(timer.timeit(count) / count for _ in range(4))
+    return min(timer.timeit(count) / count for _ in range(batches))
 
 
 _prepared: dict[str, dict[str, Any]] = {}
@@ -56,7 +57,12 @@ def main() -> None:
             xp = importlib.import_module(request["library"])
             answer: dict[str, Any] = {
                 "seconds": best_time(
-                    xp, request["setup"], request["statement"], request["seconds"], request.get("prepare", "")
+                    xp,
+                    request["setup"],
+                    request["statement"],
+                    request["seconds"],
+                    request.get("prepare", ""),
+                    request.get("batches", 4),
                 )
             }
         except Exception as error:

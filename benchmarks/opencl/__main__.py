@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.opencl.cases import CASES, SIZES, Compared
+from benchmarks.opencl.cases import BATCHES, CASES, SIZES, Compared
 from benchmarks.opencl.report import PEERS, Measured, slug_of, write
 from benchmarks.sides import Side
 
@@ -156,7 +156,7 @@ def run(one: Found, arguments: argparse.Namespace) -> Path:
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "load before and after": f"{before} and {busy()}; 0 to 2 is a machine of two cores with nothing else to do",
         "Python": f"{platform.python_version()}, {platform.system()}",
-        "turns": f"{arguments.rounds}, of four batches each",
+        "turns": f"{arguments.rounds}, of {BATCHES} batches each",
         **{PEERS[peer]: words or "not installed" for peer, words in versions.items()},
     }
     slack = SLACK.get(one.facts["driver"], 1.0)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from benchmarks.cases import Case
 
+BATCHES = 25
+"""Of a turn: short ones, for there are busy machines too."""
 SIZES = {
     "full": {"n": 1 << 22, "rows": 4096, "columns": 1000, "side": 1024, "images": 16, "batch": 64},
     "tiny": {"n": 1 << 6, "rows": 4, "columns": 10, "side": 8, "images": 1, "batch": 2},
@@ -44,7 +46,7 @@ class Compared(NamedTuple):
         """What one side's worker runs."""
         statement, setup = (self.statement, self.setup) if ours or self.theirs is None else self.theirs
         named = "; ".join(f"{name} = {value}" for name, value in SIZES[sizes].items())
-        return Case(self.name, statement, f"{named}\n{setup}", prepare=self.prepare)
+        return Case(self.name, statement, f"{named}\n{setup}", prepare=self.prepare, batches=BATCHES)
 
 
 BOTH = """
@@ -92,7 +94,8 @@ import numpy
 import pyopencl
 from candelabra_opencl.discovery import find
 from pyopencl.tools import ImmediateAllocator, MemoryPool
-queue = pyopencl.CommandQueue(pyopencl.Context([find()[0].device]))
+context = pyopencl.Context([find()[0].device])
+queue = pyopencl.CommandQueue(context)
 pool = MemoryPool(ImmediateAllocator(queue))
 few, many = (xp.to_device(queue, numpy.ones(count, numpy.float32)) for count in (8, n))
 few_pooled, many_pooled = (xp.to_device(queue, numpy.ones(count, numpy.float32), allocator=pool) for count in (8, n))
