@@ -39,6 +39,7 @@ lint: .venv/.lint ## style, types, and whether what is generated is current
 	.venv/bin/mypy --strict
 	.venv/bin/python tools/stubs.py --check
 	.venv/bin/python tools/operators.py --check
+	.venv/bin/python tools/fallbacks.py --check
 
 bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)
@@ -55,6 +56,7 @@ mutants: .venv/.packages ## broken backends that the conformance suite must catc
 
 docs: .venv/.packages ## the operators' documentation, from their records, into docs/operators/
 	.venv/bin/python tools/operators.py $(ARGS)
+	.venv/bin/python tools/fallbacks.py $(ARGS)
 
 dist: .venv/.dist ## wheels and sdists of every distribution, into dist/
 	@rm -rf dist

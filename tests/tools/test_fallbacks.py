@@ -1,0 +1,51 @@
+"""The page of what falls back on a device, from what dispatch says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from candelabra.cli.routes import instances
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import fallbacks  # noqa: E402 - after the path is set
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The page of the first OpenCL device."""
+    (instance,) = instances("opencl:0")
+    return fallbacks.text(instance)
+
+
+def test_what_falls_back_is_listed_and_nothing_else(page: str) -> None:
+    """A decomposition has no kernel on the device, a sum has one; a body that calls the former is listed with it."""
+    every, _, bodies = page.partition("## Functions whose body calls one of these")
+    assert "- `linalg_svd`\n" in every
+    assert "`add`" not in page
+    assert "`sum`" not in page
+    assert "- `pseudo_inverse`: linalg_eigh, linalg_svd" in bodies
+
+
+def test_every_operator_is_served(page: str) -> None:
+    """None of the operators is without kernel, body and fallback."""
+    assert "## Not served" not in page
+
+
+def test_a_page_that_is_not_current_is_told(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--check` fails before the page is written and after it was changed, and changes nothing itself."""
+    monkeypatch.setattr(fallbacks, "REPORTS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["fallbacks.py", "--check"])
+    assert fallbacks.main() == 1
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(sys, "argv", ["fallbacks.py"])
+    assert fallbacks.main() == 0
+    assert (tmp_path / "opencl-fallbacks.md").read_text("utf-8") == page
+    monkeypatch.setattr(sys, "argv", ["fallbacks.py", "--check"])
+    assert fallbacks.main() == 0
+    assert "is not current: run tools/fallbacks.py --device opencl:0" in capsys.readouterr().out
