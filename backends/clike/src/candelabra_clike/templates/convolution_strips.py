@@ -50,15 +50,14 @@ def _outer(dims: range) -> str:
 
 
 def _tile(places: Places, rank: int, columns: int) -> str:
-    """Where the places of the tile begin: ``x_here``, ``width``, ``to`` (where results go, or NOWHERE), ``kept``."""
+    """Where the places of the tile begin: ``x_here``, ``width``, ``to`` (where results go, or NOWHERE)."""
     last = rank - 1
-    head = f"INDEX left = tile, x_here = 0, o_first = 0;\nINDEX to[{columns}]; u32 kept = 0;\n"
+    head = f"INDEX left = tile, x_here = 0, o_first = 0;\nINDEX to[{columns}];\n"
     if places is Places.ROWS:
         return f"""{head}const INDEX w0 = left % tiles_across * {columns}u; left /= tiles_across;
 {_outer(range(last))}x_here += w0 * x_p{last}; o_first += w0 * o_p{last};
 const INDEX width = p{last} - w0 < {columns}u ? p{last} - w0 : {columns}u;
 UNROLL for (int j = 0; j < {columns}; ++j) to[j] = j < width ? o_first + j * o_p{last} : NOWHERE;
-kept = (u32)width;
 """
     if places is Places.RUNS:
         h, w = last - 1, last
@@ -70,7 +69,6 @@ INDEX row = w0 / x_p{h}, column = w0 % x_p{h};
 for (int j = 0; j < {columns}; ++j) {{
 const bool keep = j < width && column < p{w};
 to[j] = keep ? o_first + row * o_p{h} + column * o_p{w} : NOWHERE;
-kept += keep;
 if (++column == x_p{h}) {{ column = 0; ++row; }}
 }}
 """
@@ -84,7 +82,7 @@ const INDEX width = places - left < {columns}u ? places - left : {columns}u;
 {start}INDEX from[{columns}];
 for (int j = 0; j < {columns}; ++j) {{
 from[j] = {x_place}; to[j] = j < width ? {o_place} : NOWHERE;
-if (j < width) {{ ++kept; {step} }}
+if (j < width) {{ {step} }}
 }}
 """
 
@@ -112,31 +110,43 @@ else for (INDEX k = 0; k < kc; ++k) {{ {pointer} {part} }}
 """
 
 
+def _pieces(columns: int) -> str:
+    """Finds the ``pieces`` of the tile whose results are neighbours: where each begins, its size and where it goes."""
+    return f"""u32 pieces = 0, piece_from[{columns}], piece_size[{columns}];
+for (u32 j = 0; j < {columns}u; ++j) if (to[j] != NOWHERE) {{
+if (pieces && piece_from[pieces - 1] + piece_size[pieces - 1] == j && to[j] - to[j - 1] == 1) ++piece_size[pieces - 1];
+else {{ piece_from[pieces] = j; piece_size[pieces] = 1; ++pieces; }}
+}}
+"""
+
+
 def _store(strip: Strip, memory: CType, bias: bool) -> str:
-    """Writes the sums to where they belong, on top of the bias or of the sums of the blocks before."""
-    columns, cells = strip.columns, ""
-    begin = f"({strip.value}){memory.load('bias[bias_here + i]')}" if bias else f"({strip.value})0"
-    if memory.memory == strip.value:
-        for i in range(strip.rows):
-            first = begin.replace("+ i]", f"+ {i}]")
-            old = [f"EIGHT({strip.value}, r + {8 * v})" for v in range(strip.eights)]
-            put = " ".join(
-                f"PUT_EIGHT({strip.value}, r + {8 * v}, c{i}_{v} + (k0 == 0 ? ({strip.value}x8)({first}) : {old[v]}));"
-                for v in range(strip.eights)
-            )
-            cells += f"if ({i} < rows_here) {{ GLOBAL {memory.memory}* r = o_here + ({i}u * o_row + to[0]); {put} }}\n"
-    scalars = f"""{strip.spill("sums_here")}const {strip.value}* const sums = (const {strip.value}*)sums_here;
+    """Writes the sums to where they belong, on top of the bias or of the sums of the blocks before.
+
+    A piece of eight results or more is two vectors, which may overlap: both are made before one of them is written.
+    """
+    columns, value = strip.columns, strip.value
+    begin = f"({value}){memory.load('bias[bias_here + i]')}" if bias else f"({value})0"
+    element = f"""for (int j = 0; j < size; ++j) {{
+const {value} before = k0 == 0 ? begin : ({value}){memory.load("r[j]")};
+r[j] = {memory.store("(before + s[j])")};
+}}"""
+    if memory.memory == value:
+        ends = ("0", "size - 8")
+        made = [f"const {value}x8 v{n} = OWN_EIGHT({value}, s + {p}) + " for n, p in enumerate(ends)]
+        sums = [f"(k0 == 0 ? ({value}x8)(begin) : EIGHT({value}, r + {p}));" for p in ends]
+        puts = " ".join(f"PUT_EIGHT({value}, r + {p}, v{n});" for n, p in enumerate(ends))
+        element = f"if (size >= 8) {{\n{made[0]}{sums[0]}\n{made[1]}{sums[1]}\n{puts}\n}} else {element}"
+    return f"""{strip.spill("sums_here")}{value}* const sums = ({value}*)sums_here;
 for (INDEX i = 0; i < rows_here; ++i) {{
-GLOBAL {memory.memory}* r = o_here + i * o_row;
-for (int j = 0; j < {columns}; ++j) if (to[j] != NOWHERE) {{
-const {strip.value} before = k0 == 0 ? {begin} : ({strip.value}){memory.load("r[to[j]]")};
-r[to[j]] = {memory.store(f"(before + sums[i * {columns} + j])")};
+const {value} begin = {begin};
+for (u32 q = 0; q < pieces; ++q) {{
+const int size = (int)piece_size[q];
+GLOBAL {memory.memory}* const r = o_here + (i * o_row + to[piece_from[q]]);
+{value}* const s = sums + (i * {columns} + piece_from[q]);
+{element}
 }} }}
 """
-    if not cells:
-        return scalars
-    together = f"kept == {columns} && to[{columns - 1}] - to[0] == {columns - 1}"
-    return f"if ({together}) {{\n{cells}}} else {{\n{scalars}}}\n"
 
 
 def body(strip: Strip, memory: CType, places: Places, rank: int, bias: bool) -> str:
@@ -155,7 +165,7 @@ INDEX seen[{DEPTH}];
 for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
 const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
 {taps(rank, "seen", "k0", "kc")}for (INDEX tile = tile_first; tile < tile_end; ++tile) {{
-{_tile(places, rank, strip.columns)}{_gather(places, strip, memory)}for (INDEX m0 = 0; m0 < m; m0 += {strip.rows}u) {{
+{_tile(places, rank, strip.columns)}{_pieces(strip.columns)}{_gather(places, strip, memory)}for (INDEX m0 = 0; m0 < m; m0 += {strip.rows}u) {{
 const INDEX rows_here = m - m0 < {strip.rows}u ? m - m0 : {strip.rows}u;
 {pointer} const a_here = w + ((group * strips * {strip.rows}u + m0) * depth + k0 * {strip.rows}u);
 {multiply(strip, memory, True)}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
