@@ -91,7 +91,7 @@ def running_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedArray
     name = f"{'cummax' if largest else 'cummin'}_{d.name}"
 
     def scan(wide: bool, index: str) -> Scan:
-        return Scan(((value, first), (index, "0")), ("{x}", "{i}"), join, ("{a0}", "(i64){a1}"))
+        return Scan(((value, first), (index, "0")), ("{x}", "{i}"), join, ("{a0}", "(i64){a1}"), quick=False)
 
     scanning = Scanning(name, scan, CTYPES[d], [d, int64])
 
