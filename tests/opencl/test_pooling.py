@@ -17,6 +17,7 @@ Pool = Callable[[Any], Any]
 POOLS: dict[str, tuple[tuple[int, ...], Pool]] = {
     "small halving": ((2, 3, 6, 10), lambda x: functional.max_pool2d(x, 2)),
     "halving": ((4, 4, 34, 66), lambda x: functional.max_pool2d(x, 2)),
+    "short rows": ((6, 8, 14, 14), lambda x: functional.max_pool2d(x, 2)),
     "overlapping": ((4, 4, 33, 35), lambda x: functional.max_pool2d(x, 3, 2, 1)),
     "hanging over": ((3, 9, 11), lambda x: functional.max_pool1d(x, 3, 2, 1, dilation=2, ceil_mode=True)),
     "three dims": ((1, 2, 4, 5, 6), lambda x: functional.max_pool3d(x, (2, 1, 3), 2, (1, 0, 1))),

@@ -22,6 +22,7 @@ is one more :class:`Dialect`.
 ``INDEPENDENT``                           before a loop of which no trip reads what another one writes: any order will
                                           do. Some drivers vectorise no other loop; what they take is ``for (int j = 0;
                                           j < n; ++j)`` over pointers that already stand at the first element
+``INDEPENDENT_FEW``                       the same, where the trips are fewer than a vector has lanes
 ``f32x8`` … ``u64x8``                     eight at once, in the forms for ``serial`` devices: not all dialects have them
 ``EIGHT(f32, p)``                         eight in the device's memory from a place on, aligned as one of them is
 ``PUT_EIGHT(f32, p, v)``                  eight written there
@@ -124,6 +125,7 @@ typedef float f32; typedef float2 c64;
 #define ATOMIC_ADD_U32(address, value) atomic_add((volatile __global u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define INDEPENDENT_FEW _Pragma("clang loop vectorize(assume_safety) vectorize_predicate(enable)")
 """
     + _IDS
     + _EIGHTS,
@@ -168,6 +170,7 @@ typedef float f32; typedef float2 c64;
 #define ATOMIC_ADD_U32(address, value) atomicAdd((u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
 #define INDEPENDENT
+#define INDEPENDENT_FEW
 #define GLOBAL_ID   ((INDEX)blockIdx.x * blockDim.x + threadIdx.x)
 #define GLOBAL_SIZE ((INDEX)gridDim.x * blockDim.x)
 #define GROUP_SIZE  ((u32)blockDim.x)

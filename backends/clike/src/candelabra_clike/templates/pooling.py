@@ -27,6 +27,9 @@ GRAIN = 2048
 SMALL = 16
 """Windows of no more positions are part of the text, where there is enough to do."""
 
+LANES = 8
+"""Rows of fewer elements are put into one vector, partly empty."""
+
 
 class Geometry(NamedTuple):
     """Windows: their sizes, the steps from one to the next, the padding before the first, the steps within."""
@@ -72,6 +75,10 @@ class Form(NamedTuple):
     serial: bool
     wide: bool
     fixed: Geometry | None
+    apart: bool
+    """Whether something lies between the elements of a window."""
+    short: bool
+    """Whether rows of the result are shorter than vectors."""
 
 
 class Planned(NamedTuple):
@@ -140,7 +147,10 @@ def planned(
     wide = far or furthest + margin >= WIDE // 2
     serial = engine.traits.serial
     fixed = geometry if prod(geometry.window) <= SMALL and size >= GRAIN else None
-    form = Form(fold, d, rank, len(planes), strides[-1] == 1, serial, wide, fixed)
+    form = Form(
+        fold, d, rank, len(planes), strides[-1] == 1, serial, wide, fixed, any(k > 1 for k in geometry.dilation),
+        fixed is not None and extents[-1] < LANES,
+    )  # fmt: skip
     numbers = (*planes, *extents, *shape[lead:], *steps, *strides[lead:])
     if fixed is None:
         numbers += tuple(value for _, value in geometry.named)
@@ -186,7 +196,7 @@ def text(form: Form) -> Source:
         body = (
             f"{fixed}const INDEX row = GLOBAL_ID / m{last}, o{last} = GLOBAL_ID % m{last};\n{where(form)}{one}"
         )  # fmt: skip
-    name = f"{fold.name}_{form.rank}d{'_fixed' if form.fixed else ''}"
+    name = f"{fold.name}_{form.rank}d{'_apart' if form.apart else ''}{'_fixed' if form.fixed else ''}"
     return Source(name, parameters, body, group=1 if form.serial else None, wide=form.wide)
 
 
@@ -203,16 +213,26 @@ def element(form: Form) -> str:
     fold, c = form.fold, CTYPES[form.dtype]
     lines, flat = [fold.first], "0"
     for d in range(form.rank):
-        lines.append(f"for (INDEX k{d} = 0; k{d} < w{d}; ++k{d}) {{")
-        if fold.adjoint:
-            lines.append(f"const INDEX u{d} = o{d} + q{d} - k{d} * d{d}, i{d} = u{d} / t{d};")
-            lines.append(f"if (i{d} * t{d} == u{d} && i{d} < n{d}) {{")
-        else:
-            lines.append(f"const INDEX i{d} = o{d} * t{d} + k{d} * d{d} - q{d};\nif (i{d} < n{d}) {{")
+        lines.append(positions(form, d))
         flat = f"({flat}) * n{d} + i{d}" if d else "i0"
     place = " + ".join(["x_row", *[f"i{d} * {step(form, d)}" for d in range(form.rank)]])
     lines.append(f"const {c.value} v = {c.load(f'x[{place}]')};\n{fold.more.replace('FLAT', flat)}")
     return "\n".join([*lines, "}}" * form.rank, fold.last]) + "\n"
+
+
+def positions(form: Form, d: int) -> str:
+    """The loop along a dim over those positions ``k`` of a window that lie inside: at ``i`` in what is read."""
+    if not form.fold.adjoint:
+        inside = f"const INDEX i{d} = o{d} * t{d} + k{d} * d{d} - q{d};\nif (i{d} < n{d}) {{"
+    elif form.apart:
+        inside = (
+            f"const INDEX u{d} = o{d} + q{d} - k{d} * d{d}, i{d} = u{d} / t{d};\n"
+            f"if (i{d} * t{d} == u{d} && i{d} < n{d}) {{"
+        )
+    else:  # every t-th position is that of a window, the next position that of the window before
+        start = f"INDEX i{d} = (o{d} + q{d}) / t{d}, k{d} = (o{d} + q{d}) % t{d}"
+        return f"for ({start}; k{d} < w{d}; k{d} += t{d}, --i{d}) {{ if (i{d} < n{d}) {{"
+    return f"for (INDEX k{d} = 0; k{d} < w{d}; ++k{d}) {{\n{inside}"
 
 
 def step(form: Form, d: int) -> str:
@@ -224,7 +244,8 @@ def row(form: Form, one: str) -> str:
     """A row of the result: the windows that lie inside in a loop without conditions, the others one by one."""
     last = form.rank - 1
     if form.fold.adjoint:
-        return f"for (INDEX o{last} = 0; o{last} < m{last}; ++o{last}) {{\n{one}}}\n"
+        each = f"const INDEX o{last} = (INDEX)j;\n{one}"
+        return f"const int many = (int)m{last};\nINDEPENDENT\nfor (int j = 0; j < many; ++j) {{\n{each}}}\n"
     outer = [f"o{d} * t{d} - q{d} < n{d} && o{d} * t{d} - q{d} + (w{d} - 1) * d{d} < n{d}" for d in range(last)]
     return (
         f"const u32 good = {' && '.join(outer) or '1'};\n"
@@ -254,7 +275,8 @@ def near(form: Form) -> str:
         ending = ending[: ending.index("at[to]")] + f"at_near[j] = (i64)(first + (INDEX)j * t{last} + found);"
     return (
         f"GLOBAL const {c.memory}* const from_here = x + ({start});\n{stores}"
-        "const int many = (int)(high - low);\nINDEPENDENT\nfor (int j = 0; j < many; ++j) {\n"
+        "const int many = (int)(high - low);\n"
+        f"INDEPENDENT{'_FEW' if form.short else ''}\nfor (int j = 0; j < many; ++j) {{\n"
         f"GLOBAL const {c.memory}* const p = from_here + {along};\n"
         f"{c.value} v = {c.load('p[0]')}; {fold.near}\n"
         f"{loops}{{ v = {c.load(f'p[{within}]')}; {fold.nearer.replace('AT', at)} }}\n{ending}\n}}\n"
