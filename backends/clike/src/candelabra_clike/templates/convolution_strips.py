@@ -164,8 +164,10 @@ INDEX seen[{DEPTH}];
 {strip.value}x8 panel[{DEPTH * strip.eights}];
 for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
 const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
-{taps(rank, "seen", "k0", "kc")}for (INDEX tile = tile_first; tile < tile_end; ++tile) {{
-{_tile(places, rank, strip.columns)}{_pieces(strip.columns)}{_gather(places, strip, memory)}for (INDEX m0 = 0; m0 < m; m0 += {strip.rows}u) {{
+{taps(rank, "seen", "k0", "kc")}
+for (INDEX tile = tile_first; tile < tile_end; ++tile) {{
+{_tile(places, rank, strip.columns)}{_pieces(strip.columns)}{_gather(places, strip, memory)}
+for (INDEX m0 = 0; m0 < m; m0 += {strip.rows}u) {{
 const INDEX rows_here = m - m0 < {strip.rows}u ? m - m0 : {strip.rows}u;
 {pointer} const a_here = w + ((group * strips * {strip.rows}u + m0) * depth + k0 * {strip.rows}u);
 {multiply(strip, memory, True)}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;

@@ -78,8 +78,12 @@ begin = (int)b{last};
 const int beyond = (int)(b{last} + m{last});
 stop = beyond < stop ? beyond : stop;
 GLOBAL const {self.memory}* p = x + ({here});
-if (s{last} == 1) {{ INDEPENDENT for (int j = 0; j < stop - begin; ++j) o[begin + j] = p[j]; }}
-else for (int j = 0; j < stop - begin; ++j) o[begin + j] = p[j * s{last}];
+const int count = stop - begin;
+GLOBAL {self.memory}* const q = o + begin;
+if (s{last} == 1 && count >= 8) {{
+for (int j = 0; j < count - 8; j += 8) PUT_EIGHT({self.memory}, q + j, EIGHT({self.memory}, p + j));
+PUT_EIGHT({self.memory}, q + count - 8, EIGHT({self.memory}, p + count - 8));
+}} else for (int j = 0; j < count; ++j) q[j] = p[j * s{last}];
 }}
 for (int j = 0; j < begin; ++j) o[j] = 0;
 for (int j = stop; j < (int)n{last}; ++j) o[j] = 0;
