@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import bool_, dtype, int64
+from candelabra.dtypes import INTEGER, bool_, dtype, int64
 from candelabra.operator.promotion import boolean
 from candelabra.operator.record import OPERATORS, Operator
 from candelabra.operator.schema import INDEX, MASK, OPERAND, PLAIN, TENSOR, Parameter
@@ -57,6 +57,31 @@ class Pointwise:
         if kernel is None:
             raise TypeError(f"{self.record.name}: there is no expression for {d}")
         return kernel(*args)
+
+
+class Power(Pointwise):
+    """The kernel of ``pow``: squares are products, and integers have no negative powers.
+
+    ``RuntimeError`` for the power that is a negative number; elements of a tensor that are negative give what is left
+    of ``1 / input**n`` when it is cut.
+    """
+
+    def _for_dtype(self, d: dtype) -> Kernel | None:
+        kernel = super()._for_dtype(d)
+        square = Pointwise(OPERATORS["square"], EXPRESSIONS["square"], self.inplace).for_dtype(d)
+        if kernel is None or square is None:
+            return kernel
+        general, squared, whole = kernel, square, d.category == INTEGER
+
+        def power(x: Any, y: Any) -> Any:
+            if y.__class__ is not StridedArray:
+                if y == 2:
+                    return squared(x)
+                if whole and y < 0:
+                    raise RuntimeError("Integers to negative integer powers are not allowed.")
+            return general(x, y)
+
+        return power
 
 
 class Forms:
@@ -145,9 +170,10 @@ def _table() -> dict[str, Pointwise]:
     kernels: dict[str, Pointwise] = {}
     for name, entry in EXPRESSIONS.items():
         if name in OPERATORS:  # candelabra-operators may not be installed
-            kernels[name] = Pointwise(OPERATORS[name], entry, inplace=False)
+            made = Power if name == "pow" else Pointwise
+            kernels[name] = made(OPERATORS[name], entry, inplace=False)
             if OPERATORS[name].inplace:
-                kernels[name + "_"] = Pointwise(OPERATORS[name], entry, inplace=True)
+                kernels[name + "_"] = made(OPERATORS[name], entry, inplace=True)
     return kernels
 
 
