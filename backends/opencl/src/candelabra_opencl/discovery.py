@@ -12,6 +12,7 @@ import pyopencl as cl
 from candelabra.errors import DeviceUnavailable
 
 from candelabra_opencl.icd import drivers_shown, looked_in
+from candelabra_opencl.pocl import cache_shown
 
 VARIABLE: Final = "CANDELABRA_OPENCL_DEVICES"
 """The environment variable that chooses and orders: parts of what ``candelabra devices`` prints, between commas."""
@@ -45,7 +46,7 @@ class Found(NamedTuple):
 def find() -> list[Found]:
     """Every device of every platform, in order. ``DeviceUnavailable`` says what was looked for where there is none."""
     try:
-        with drivers_shown():
+        with drivers_shown(), cache_shown():
             platforms = cl.get_platforms()
     except cl.LogicError as error:
         raise DeviceUnavailable(
@@ -54,7 +55,8 @@ def find() -> list[Found]:
     found, reasons = [], []
     for platform in platforms:
         try:
-            devices = platform.get_devices()
+            with cache_shown():  # some wake only now
+                devices = platform.get_devices()
         except cl.Error as error:
             reasons.append(f"{platform.name}: {error}")
             continue

@@ -62,15 +62,22 @@ def drivers_shown() -> Iterator[None]:
     folder = cache_folder() / f"vendors-{digest}"
     for name, content in wanted.items():
         write_atomically(folder / name, content.encode())
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = f"{folder}{os.sep}"
+    with setting(VARIABLE, f"{folder}{os.sep}"):
+        yield
+
+
+@contextmanager
+def setting(name: str, value: str) -> Iterator[None]:
+    """A variable of the environment for a while; as before afterwards."""
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
         yield
     finally:
         if before is None:
-            del os.environ[VARIABLE]
+            del os.environ[name]
         else:
-            os.environ[VARIABLE] = before
+            os.environ[name] = before
 
 
 def looked_in() -> str:
