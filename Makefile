@@ -10,7 +10,7 @@ METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-opencl test-intel lint bench bench-opencl oracle mutants docs dist changelog clean
+.PHONY: help demo test test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -47,6 +47,13 @@ bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
 # tinygrad is an optional peer: make .venv-tinygrad/.tinygrad
 bench-opencl: .venv/.demo .venv-peer/.peer ## time every OpenCL driver against its peers; reports into docs/reports/
 	.venv/bin/python -m benchmarks.opencl $(ARGS)
+
+# It first looks whether there is a GPU (exit status 3 where there is none): the rest is a large download.
+# make cuda-check PEER=/usr/bin/python3 compares with the PyTorch that is there.
+cuda-check: .venv/.cuda ## all that can be checked of a GPU, into docs/reports/
+	.venv/bin/python tools/cuda_check.py --look $(ARGS)
+	@$(MAKE) --no-print-directory .venv/.check $(if $(PEER),,.venv-peer/.peer)
+	.venv/bin/python tools/cuda_check.py --peer $(or $(PEER),.venv-peer/bin/python) $(ARGS)
 
 oracle: .venv-peer/.packages ## hold the operators against PyTorch, with the samples in its own wheel
 	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import select
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cases import Case
 
@@ -14,17 +15,28 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 class Side:
-    """A worker process that measures one library; ``environment``: its variables, if they are not this process'."""
+    """A worker process that measures one library; ``environment``: its variables, if they are not this process'.
 
-    def __init__(self, python: str, library: str, environment: Mapping[str, str] | None = None) -> None:
+    ``worker`` is what Python runs, in ``folder``: a program that answers lines of JSON with lines of JSON.
+    """
+
+    def __init__(
+        self,
+        python: str,
+        library: str,
+        environment: Mapping[str, str] | None = None,
+        worker: Sequence[str] = (str(WORKER),),
+        folder: Path | None = None,
+    ) -> None:
         self.library = library
-        self.python = python
         self.environment = environment
+        self._command = [python, "-W", "ignore", *worker]
+        self._folder = folder
         self._start()
 
     def _start(self) -> None:
         self.process = subprocess.Popen(
-            [self.python, "-W", "ignore", str(WORKER)],
+            self._command, cwd=self._folder,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1,
             env=self.environment,
         )  # fmt: skip
@@ -45,11 +57,15 @@ class Side:
         self.process.kill()
         self.process.communicate()
 
-    def _ask(self, case: Case, seconds: float, patience: float | None = None) -> dict[str, str]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
+    def _ask(self, case: Case, seconds: float, patience: float | None = None) -> dict[str, Any]:
         request = {"library": self.library, "setup": case.setup, "statement": case.statement, "seconds": seconds}
         request |= {"prepare": case.prepare, "batches": case.batches}
+        return self.ask(request, patience)
+
+    def ask(self, request: dict[str, Any], patience: float | None = None) -> dict[str, Any]:
+        """The worker's answer; ``{"error": …}`` where it gives none within ``patience`` seconds."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
         ready, _, _ = select.select([self.process.stdout], [], [], patience)
         line = self.process.stdout.readline() if ready else ""
@@ -58,5 +74,5 @@ class Side:
             self.process.wait()
             self._start()
             return {"error": "no answer"}
-        answer: dict[str, str] = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         return answer

@@ -1,0 +1,94 @@
+"""Does a training step wait for the device? That is given long work first, and is looked at after each part."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+from benchmarks.accelerator.models import MODELS, Step
+from benchmarks.accelerator.sizes import Sizes
+from benchmarks.accelerator.timing import Clock
+
+PARTS = ("forward", "backward", "update")
+
+
+def waits(model: str, xp: Any, device: str, sizes: Sizes, clock: Clock) -> dict[str, str]:
+    """Part of the step → where it waited for the device, for those that did. Empty: the host never waited.
+
+    ``RuntimeError`` where the device does what it is told at once, so that the question has no meaning.
+    """
+    step = MODELS[model](xp, device, sizes)
+    for _ in range(2):
+        step()
+    block = blocker(xp, device, sizes, clock)
+    if block().query():
+        raise RuntimeError(f"{device} is done with everything when a call returns: nothing to wait for")
+    return looked_at(step, block, clock)
+
+
+def looked_at(step: Step, block: Callable[[], Any], clock: Clock) -> dict[str, str]:
+    """What :func:`waits` gives, of a step that has warmed up."""
+    found = {}
+    for name in PARTS:
+        clock.synchronize()
+        event = block()
+        with places() as seen:
+            getattr(step, name)()
+        if event.query():
+            found[name] = "; ".join(dict.fromkeys(seen)) or "in a library below"
+    clock.synchronize()
+    return found
+
+
+def blocker(xp: Any, device: str, sizes: Sizes, clock: Clock) -> Callable[[], Any]:
+    """A function that keeps the device busy for ``sizes.blocking`` seconds and gives the event behind that."""
+    x = xp.rand(1024, 1024, device=device)
+    out = x @ x
+    clock.synchronize()
+    start = perf_counter()
+    out = x @ x
+    clock.synchronize()
+    count = min(500, 1 + int(sizes.blocking / (perf_counter() - start)))
+
+    def block() -> Any:
+        nonlocal out
+        for _ in range(count):
+            out = x @ x
+        return clock.record()
+
+    return block
+
+
+@contextmanager
+def places() -> Iterator[list[str]]:
+    """Where in candelabra the host reads from a device or waits for it, as that happens."""
+    from candelabra.plugins.registry import working
+
+    seen: list[str] = []
+    changed: list[tuple[type, str, Any]] = []
+    for _, backend in working():
+        owner = type(backend)
+        for name in ("to_host", "synchronize"):
+            original = getattr(owner, name)
+            changed.append((owner, name, owner.__dict__.get(name)))
+            setattr(owner, name, _watched(original, seen))
+    try:
+        yield seen
+    finally:
+        for owner, name, original in changed:
+            if original is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+
+
+def _watched(original: Callable[..., Any], seen: list[str]) -> Callable[..., Any]:
+    def watched(*args: Any, **options: Any) -> Any:
+        frames = [f for f in traceback.extract_stack()[:-1] if "candelabra" in f.filename]
+        seen.append(" < ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in reversed(frames[-3:])))
+        return original(*args, **options)
+
+    return watched

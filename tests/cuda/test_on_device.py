@@ -1,0 +1,128 @@
+"""What only a GPU can show: exchange with other libraries, streams, memory, late errors. Run by ``make cuda-check``.
+
+Without a GPU nothing here runs, and nothing of it has a stand-in: the doubles beside it show which calls are made.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.errors import OutOfMemoryError
+
+pytestmark = pytest.mark.skipif(not cd.cuda.is_available(), reason="there is no GPU")
+
+
+@pytest.fixture
+def cupy() -> Any:
+    """CuPy itself."""
+    return pytest.importorskip("cupy")
+
+
+def values() -> Any:
+    """A tensor on the GPU whose layout is not contiguous."""
+    return cd.arange(12, dtype=cd.float32, device="cuda").reshape(3, 4).t()
+
+
+def test_cupy_reads_our_memory(cupy: Any) -> None:
+    """Both protocols give an array over the same memory, with its strides."""
+    x = values()
+    for array in (cupy.from_dlpack(x), cupy.asarray(x)):
+        assert array.tolist() == x.tolist()
+        array += 1
+        assert array.tolist() == x.tolist()
+
+
+def test_we_read_memory_of_cupy(cupy: Any) -> None:
+    """Both protocols, over the same memory."""
+    array = cupy.arange(12, dtype=cupy.float32).reshape(3, 4).T
+    for made in (cd.from_dlpack(array), cd.as_tensor(array, device="cuda")):
+        assert made.device.type == "cuda"
+        assert made.tolist() == array.tolist()
+
+
+def test_pytorch_exchanges_memory() -> None:
+    """DLPack in both directions, where PyTorch is installed beside this."""
+    torch = pytest.importorskip("torch")
+    x = values()
+    assert torch.from_dlpack(x).tolist() == x.tolist()
+    assert cd.from_dlpack(torch.arange(6, device="cuda").reshape(2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_work_of_another_stream_is_waited_for(cupy: Any) -> None:
+    """What a consumer reads through the protocols is what our stream will have written."""
+    x = cd.rand(2048, 2048, device="cuda")
+    for _ in range(50):
+        x = (x @ x).clamp(0, 1)
+    with cupy.cuda.Stream(non_blocking=True):
+        total = float(cupy.asarray(x).sum())
+    assert total == pytest.approx(float(x.sum().item()), rel=1e-4)
+
+
+def test_streams_are_ordered_by_events() -> None:
+    """A stream that waits for another one's event sees its results."""
+    side = cd.cuda.Stream()
+    x = cd.rand(1024, 1024, device="cuda")
+    cd.cuda.synchronize()
+    with side:
+        y = x
+        for _ in range(20):
+            y = (y @ x).clamp(0, 1)
+        done = side.record()
+    done.wait()
+    assert float((y - y).abs().sum().item()) == 0.0
+    start = side.record()
+    end = side.record()
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0
+
+
+def test_a_program_goes_on_after_memory_ran_out() -> None:
+    """The error is typed and has the numbers; what fits is allocated after it."""
+    with pytest.raises(OutOfMemoryError, match=r"cuda:0 is out of memory: tried to allocate \d+ bytes"):
+        cd.empty(1 << 45, device="cuda")
+    assert cd.ones(3, device="cuda").tolist() == [1, 1, 1]
+
+
+def test_memory_is_counted_and_given_back() -> None:
+    """What is allocated is seen, and an empty cache holds nothing that is unused."""
+    gc.collect()
+    before = cd.cuda.memory_allocated()
+    x = cd.empty(1 << 20, device="cuda")
+    assert cd.cuda.memory_allocated() - before >= 4 << 20
+    del x
+    cd.cuda.empty_cache()
+    assert cd.cuda.memory_allocated() == before
+
+
+def test_an_index_out_of_bounds_is_found_by_whoever_waits() -> None:
+    """The kernel finds it, the next synchronisation says it, and the device goes on."""
+    x = cd.arange(5, device="cuda")
+    with pytest.raises(IndexError, match="index_select"):
+        x.index_select(0, cd.tensor([7], device="cuda")).tolist()
+    assert x.tolist() == [0, 1, 2, 3, 4]
+
+
+BROKEN = """
+import candelabra as cd
+from candelabra.plugins.registry import backend
+from candelabra_clike import Source
+from candelabra_clike.source import writes
+engine = backend("cuda")[0].engine(0)
+engine.compile(Source("stray", (writes("out", "u32"),), "out[1ull << 40] = 1;"))(1, engine.allocate(4))
+cd.cuda.synchronize()
+"""
+
+
+@pytest.mark.parametrize(("blocking", "words"), [("0", "CANDELABRA_BLOCKING=1"), ("1", "'stray' failed")])
+def test_a_late_error_is_attributed(blocking: str, words: str) -> None:
+    """A stray write ends the context, so it happens in a process of its own; a blocking one names the kernel."""
+    environment = {**os.environ, "CANDELABRA_BLOCKING": blocking}
+    done = subprocess.run([sys.executable, "-c", BROKEN], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert words in done.stderr
