@@ -104,10 +104,15 @@ def test_strided_gradients_are_read_where_they_lie(place: cd.device) -> None:
     assert found[0][1].equal(found[1][1])
 
 
-@pytest.mark.parametrize("name", ["float64", "float16", "bfloat16", "complex64", "int8", "int64"])
-def test_every_kind_of_number_is_convolved(place: cd.device, name: str) -> None:
+KINDS = [("device", k) for k in ("float64", "float16", "bfloat16", "complex64", "int8", "int64")]
+KINDS += [("lanes", k) for k in ("float16", "complex64", "int8")]
+"""The forms for GPUs take seconds to compile for a processor: one of each way between memory and value will do."""
+
+
+@pytest.mark.parametrize(("form", "name"), KINDS)
+def test_every_kind_of_number_is_convolved(form: str, name: str, request: pytest.FixtureRequest) -> None:
     """Half types in float32, complex numbers by their parts, integers wrapping round."""
-    kind = getattr(cd, name)
+    kind, place = getattr(cd, name), request.getfixturevalue(form)
     x, w, bias = numbers((2, 3, 7, 9), kind), numbers((4, 3, 3, 3), kind, 2), numbers((4,), kind, 3)
     if kind.is_complex:
         x, w, bias = x * (1 + 2j), w * (2 - 1j), bias * 1j

@@ -111,9 +111,15 @@ def test_a_stack_with_exchanged_dims_is_read_where_it_lies(place: cd.device) -> 
     np.testing.assert_array_equal(back(on(place, a).transpose(0, 1) @ on(place, b)), a.swapaxes(0, 1) @ b)
 
 
-@pytest.mark.parametrize("kind", ["float64", "complex64", "int8", "int64", "uint8", "bool"])
-def test_every_kind_of_number_multiplies_as_with_numpy(place: cd.device, kind: str) -> None:
+KINDS = [("device", k) for k in ("float64", "complex64", "int8", "int64", "uint8", "bool")]
+KINDS += [("lanes", k) for k in ("complex64", "int8", "bool")]
+"""The forms for GPUs take seconds to compile for a processor: one of each way between memory and value will do."""
+
+
+@pytest.mark.parametrize(("form", "kind"), KINDS)
+def test_every_kind_of_number_multiplies_as_with_numpy(form: str, kind: str, request: pytest.FixtureRequest) -> None:
     """Integers wrap round; a product of bools is a disjunction of conjunctions; complex parts mix as they should."""
+    place = request.getfixturevalue(form)
     a, b = numbers((13, 300), 9, kind), numbers((300, 18), 10, kind)
     if kind == "bool":
         a[3], b[:, 5] = False, False
