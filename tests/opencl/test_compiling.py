@@ -12,11 +12,11 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra.errors import BackendError, UnsupportedDType
-from candelabra_clike import OPENCL, Source
+from candelabra_clike import OPENCL, Source, cache
+from candelabra_clike.cache import ProgramCache, cache_folder, write_atomically
 from candelabra_clike.source import number, reads, writes
-from candelabra_opencl import cache, compiling
+from candelabra_opencl import compiling
 from candelabra_opencl.backend import OpenCLBackend
-from candelabra_opencl.cache import ProgramCache, cache_folder, write_atomically
 from candelabra_opencl.engine import OpenCLEngine
 
 DOUBLED = Source("doubled", (writes("out", "i32"), reads("a", "i32")), "out[GLOBAL_ID] = 2 * a[GLOBAL_ID];")
@@ -132,17 +132,17 @@ def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_cache_is_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable first, then the user's folder for caches, then where temporary files are."""
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path / "named"))
-    assert cache_folder() == tmp_path / "named" / "opencl"
+    assert cache_folder("opencl") == tmp_path / "named" / "opencl"
     monkeypatch.setenv("CANDELABRA_CACHE", "0")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "candelabra" / "opencl"
+    assert cache_folder("opencl") == tmp_path / "xdg" / "candelabra" / "opencl"
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    assert cache_folder() == tmp_path / "temporary" / "candelabra" / "opencl"
+    assert cache_folder("opencl") == tmp_path / "temporary" / "candelabra" / "opencl"
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cache.os, "access", lambda *_: False)
-    assert cache_folder().parent == tmp_path
+    assert cache_folder("opencl").parent == tmp_path
 
 
 def test_one_cache_for_each_driver(engine: OpenCLEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

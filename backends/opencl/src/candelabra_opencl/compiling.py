@@ -2,7 +2,7 @@
 
 Of the caches that there are one is used for each driver. PyOpenCL's is not: it asks PoCL for a binary, which makes that
 compile each kernel a second time. Drivers that keep what they compile (PoCL, NVIDIA's) are left to it, for others there
-is :class:`~candelabra_opencl.cache.ProgramCache`.
+is :class:`~candelabra_clike.cache.ProgramCache`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Any, Final
 import pyopencl as cl
 from candelabra.errors import BackendError, UnsupportedDType
 from candelabra_clike import Dialect, Source, Traits
+from candelabra_clike.cache import VARIABLE, ProgramCache, cache_folder
 from pyopencl import _cl
-
-from candelabra_opencl.cache import VARIABLE, ProgramCache, cache_folder
 
 KEEPING: Final = ("Portable Computing Language", "NVIDIA CUDA")
 """Platforms whose drivers keep compiled programs on disk themselves."""
@@ -35,7 +34,7 @@ def usual_cache(device: Any) -> ProgramCache | None:
     """The cache of a device's programs; None where its driver has one, or none is wanted."""
     if device.platform.name.strip() in KEEPING or os.environ.get(VARIABLE) == "0":
         return None
-    return ProgramCache(cache_folder() / "programs")
+    return ProgramCache(cache_folder("opencl") / "programs")
 
 
 class Compiler:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from candelabra_opencl.cache import cache_folder, write_atomically
+from candelabra_clike.cache import cache_folder, write_atomically
 
 VARIABLE: Final = "OCL_ICD_VENDORS"
 SYSTEM: Final = Path("/etc/OpenCL/vendors")
@@ -59,7 +59,7 @@ def drivers_shown() -> Iterator[None]:
         yield
         return
     digest = hashlib.sha256(repr(sorted(wanted.items())).encode()).hexdigest()[:16]
-    folder = cache_folder() / f"vendors-{digest}"
+    folder = cache_folder("opencl") / f"vendors-{digest}"
     for name, content in wanted.items():
         write_atomically(folder / name, content.encode())
     with setting(VARIABLE, f"{folder}{os.sep}"):

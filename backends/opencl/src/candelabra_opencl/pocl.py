@@ -19,7 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from candelabra_opencl.cache import VARIABLE, cache_folder, write_atomically
+from candelabra_clike.cache import VARIABLE, cache_folder, write_atomically
+
 from candelabra_opencl.icd import setting
 
 FOLDER: Final = "POCL_CACHE_DIR"
@@ -49,7 +50,7 @@ def cache_shown() -> Iterator[None]:
         with setting(WANTED, "0"):
             yield
     else:
-        with setting(FOLDER, str(guarded(cache_folder() / "pocl").folder)):
+        with setting(FOLDER, str(guarded(cache_folder("opencl") / "pocl").folder)):
             yield
 
 

@@ -12,30 +12,30 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-FORMAT: Final = b"candelabra-opencl 1\n"
+FORMAT: Final = b"candelabra-program 1\n"
 """Stands at the beginning of every entry; another format is another first line, and another key."""
 VARIABLE: Final = "CANDELABRA_CACHE"
 """The environment variable with the folder to keep things in; ``0`` keeps nothing."""
 
 
-def cache_folder() -> Path:
-    """The folder of this backend's files: below ``$CANDELABRA_CACHE``, else where the system keeps users' caches.
+def cache_folder(backend: str) -> Path:
+    """The folder of a backend's files: below ``$CANDELABRA_CACHE``, else where the system keeps users' caches.
 
     Without a place that can be written to it is below the system's folder for temporary files.
     """
     named = os.environ.get(VARIABLE, "")
     if named not in ("", "0"):
-        return Path(named).expanduser() / "opencl"
+        return Path(named).expanduser() / backend
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     for folder in (Path(base) if base else Path("~/.cache").expanduser(), Path(tempfile.gettempdir())):
-        mine = folder / "candelabra" / "opencl"
+        mine = folder / "candelabra" / backend
         try:
             mine.mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
         if os.access(mine, os.W_OK):
             return mine
-    return Path(tempfile.mkdtemp(prefix="candelabra-opencl-"))
+    return Path(tempfile.mkdtemp(prefix=f"candelabra-{backend}-"))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
