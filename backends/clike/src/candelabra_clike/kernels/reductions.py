@@ -115,7 +115,7 @@ def sum_for(d: dtype) -> Callable[..., StridedArray]:
             return over_pairs(plain, x, dim, keepdim) if d.category == COMPLEX else plain(x, dim, keepdim)
         if castable(d, dtype):
             return sum_of(d, dtype)(x, dim, keepdim)
-        return sum_for(dtype)(cast_first(x, dtype), dim, keepdim, None)
+        return sum_for(dtype)(cast_first(x, dtype), dim, keepdim, dtype)
 
     return total
 
@@ -225,7 +225,7 @@ def nansum_for(d: dtype) -> Callable[..., StridedArray] | None:
         kernel = nansum_for(dtype)
         if kernel is None:
             raise TypeError(f"nansum: no sums in {dtype}")
-        return kernel(cast_first(x, dtype), dim, keepdim, None)
+        return kernel(cast_first(x, dtype), dim, keepdim, dtype)
 
     return nansum
 
