@@ -17,6 +17,9 @@ from candelabra_clike.templates.elementwise import Elementwise
 from candelabra_clike.templates.matmul import product
 from candelabra_clike.templates.packing import as_bits
 
+DIRECT = (float32, float64)
+"""Dtypes of which a product is one launch: two matrices need no further thought."""
+
 
 @lru_cache(8)
 def widen(d: dtype) -> Elementwise:
@@ -73,6 +76,11 @@ def _multiply_complex(out: StridedArray, a: StridedArray, b: StridedArray) -> No
 
 def matmul(x: StridedArray, y: StridedArray) -> StridedArray:
     """The kernel of ``matmul``: vectors are rows on the left and columns on the right, batch dims broadcast."""
+    if len(x.shape) == 2 == len(y.shape) and x.shape[1] == y.shape[0] and x.dtype in DIRECT:
+        out = x.engine.empty((x.shape[0], y.shape[1]), x.dtype)
+        if out.size:
+            product(x.dtype, False)(out, x, y, None, 1, 1)
+        return out
     a = x if len(x.shape) > 1 else x.restrided((1, *x.shape), (0, *x.strides), x.offset)
     b = y if len(y.shape) > 1 else y.restrided((*y.shape, 1), (*y.strides, 0), y.offset)
     if not x.shape or not y.shape or a.shape[-1] != b.shape[-2]:

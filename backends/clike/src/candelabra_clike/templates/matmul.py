@@ -19,6 +19,8 @@ from candelabra_clike.types import CTYPES
 
 ROWS_OF_A_BLOCK = 384
 """Rows of a work-item's block: with the panel's depth, what the second cache holds."""
+PLANS = 4096
+"""Plans that are kept, of each dtype."""
 WORTHWHILE = 1 << 17
 """Products that a work-item should have: fewer cost less than a launch of another."""
 
@@ -33,6 +35,17 @@ class Layout(NamedTuple):
     depth: int
     strides: tuple[tuple[int, int], ...]
     """(row, column) of out, a, b and start."""
+
+
+class Plan(NamedTuple):
+    """The launch for arrays of certain shapes and strides, its count, and the numbers after the offsets."""
+
+    launch: Launch
+    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    numbers: tuple[int, ...]
+    layout: Layout
+    strips: Strip | None
+    """How the left matrix is laid out first, if it is."""
 
 
 @lru_cache(4096)
@@ -93,33 +106,50 @@ class Product:
         self.added = added
         # Integers are multiplied as unsigned ones, which wrap.
         self.value = CTYPES[d].value if d.is_floating_point else "u64" if d.itemsize == 8 else "u32"
-        self._launches: dict[Any, Launch] = {}
+        self._plans: dict[Any, Plan] = {}
 
     def __call__(
         self, out: StridedArray, a: StridedArray, b: StridedArray, start: StridedArray | None, alpha: Any, beta: Any
     ) -> None:
         """Matrices with their batch dims expanded; ``start`` has the shape of ``out`` and may be the same."""
-        arrays = (out, a, b) if start is None else (out, a, b, start)
+        engine = out.engine
+        key: Any
+        if start is None:
+            arrays: tuple[StridedArray, ...] = (out, a, b)
+            key = (engine, out.shape, a.shape[-1], out.strides, a.strides, b.strides)
+        else:
+            arrays = (out, a, b, start)
+            key = (engine, out.shape, a.shape[-1], out.strides, a.strides, b.strides, start.strides)
+        if not engine.traits.serial:
+            key = (is_wide(*arrays), *key)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self._planned(arrays)
+        if start is None and plan.strips is None:
+            plan.launch(plan.count, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
+            return
+        buffers, starts = [array.buffer for array in arrays], [array.offset for array in arrays]
+        if plan.strips is not None:
+            buffers[1], starts[1] = self._packed(a, plan.layout, plan.strips), 0
+        plan.launch(plan.count, *buffers, *starts, *plan.numbers, *((alpha, beta) if self.added else ()))
+
+    def _planned(self, arrays: tuple[StridedArray, ...]) -> Plan:
+        """The plan for arrays of these shapes and strides."""
+        out, a = arrays[:2]
         found = layout(out.shape, a.shape[-1], tuple([array.strides for array in arrays]))
         traits = out.engine.traits
-        wide = traits.serial or is_wide(*arrays)
         strip = strip_for(found.m, self.value)
         packing = traits.serial and worth_packing(found)
-        key = (out.engine, len(found.batch), strip.rows if traits.serial else 0, packing, wide)
-        launch = self._launches.get(key)
-        if launch is None:
-            launch = self._launches[key] = out.engine.compile(
-                self.source(traits, strip, len(found.batch), packing, wide)
-            )
+        wide = traits.serial or is_wide(*arrays)
+        launch = out.engine.compile(self.source(traits, strip, len(found.batch), packing, wide))
         count, extents = self._extents(found, traits, strip)
-        buffers, starts = [array.buffer for array in arrays], [array.offset for array in arrays]
-        if packing:
-            buffers[1], starts[1] = self._packed(a, found, strip), 0
-        launch(
-            count, *buffers, *starts, *extents,
-            found.m, found.n, found.depth, *[step for pair in found.strides for step in pair],
-            *found.batch, *[step for row in found.steps for step in row], *((alpha, beta) if self.added else ()),
+        numbers = (
+            *extents, found.m, found.n, found.depth, *[step for pair in found.strides for step in pair],
+            *found.batch, *[step for row in found.steps for step in row],
         )  # fmt: skip
+        return Plan(launch, count, numbers, found, strip if packing else None)
 
     def _packed(self, a: StridedArray, found: Layout, strip: Strip) -> Buffer:
         """The left matrix in strips."""

@@ -28,13 +28,21 @@ FEW = 64
 """Up to so many elements are a row for one lane."""
 
 
+class Written(NamedTuple):
+    """A contiguous result."""
+
+    shape: Shape
+    strides: Shape
+    size: int
+
+
 class Planned(NamedTuple):
-    """A launch, its count and numbers, the shape of what passes write, and how far operands reach."""
+    """A launch, its count and numbers, what is written, and how far operands reach."""
 
     launch: Launch | None
     count: int  # type: ignore[assignment] # a field hides the method of tuples
     numbers: tuple[int, ...]
-    kept: Shape
+    outs: tuple[Written, ...]
     reach: tuple[int, ...]
 
 
@@ -54,10 +62,14 @@ class Rows:
         engine = operands[0].engine
         steps = tuple([x.strides if x.shape == shape else aligned(x, shape) for x in operands])
         plan = self._plan(engine, shape, steps, dims, False)
-        if any(x.offset + last >= WIDE for x, last in zip(operands, plan.reach, strict=True)):
-            plan = self._plan(engine, shape, steps, dims, True)
-        outs = [engine.empty(shape, self.dtype)] if self.program.last else []
-        outs += [engine.empty(plan.kept, self.dtype) for _ in range(self.writes)]
+        for x, last in zip(operands, plan.reach):
+            if x.offset + last >= WIDE:
+                plan = self._plan(engine, shape, steps, dims, True)
+                break
+        outs = []
+        for like in plan.outs:
+            buffer = engine.allocate(like.size * self.dtype.itemsize or 1)
+            outs.append(StridedArray(engine, buffer, like.shape, like.strides, 0, self.dtype, like.size, True))
         if plan.launch is not None:
             plan.launch(
                 plan.count, *[x.buffer for x in outs], *[x.buffer for x in operands], *[x.offset for x in operands],
@@ -67,6 +79,8 @@ class Rows:
 
     def _planned(self, engine: Engine, shape: Shape, steps: tuple[Shape, ...], dims: Shape, wide: bool) -> Planned:
         kept_shape = tuple([1 if d in dims else s for d, s in enumerate(shape)])
+        shapes = [shape] * bool(self.program.last) + [kept_shape] * self.writes
+        outs = tuple([Written(each, contiguous_strides(each), prod(each)) for each in shapes])
         last = tuple([reach(shape, row) for row in steps])
         wide = wide or prod(shape) >= WIDE or max(last) >= WIDE
         all_steps = (contiguous_strides(shape), *steps)
@@ -76,7 +90,7 @@ class Rows:
         reduced, steps_in = collapsed(tuple([shape[d] for d in gone]), tuple([_of(row, gone) for row in all_steps]))
         outputs, count = prod(kept), prod(reduced)
         if not outputs or (not count and not self.writes):
-            return Planned(None, 0, (), kept_shape, last)
+            return Planned(None, 0, (), outs, last)
         columns = kept[-1] > 1 and kept_steps[0][-1] == 1 != steps_in[0][-1]
         innermost = kept_steps if columns else steps_in
         layout = Layout(len(kept), len(reduced), tuple([min(row[-1], 2) for row in innermost]), columns)
@@ -100,7 +114,7 @@ class Rows:
             own, items = (), outputs
             source = lanes.by_lanes(wide) if count <= FEW or columns else lanes.by_groups(wide, group)
         places = (*kept, *reduced, *[s for row in kept_steps for s in row], *[s for row in steps_in for s in row])
-        return Planned(engine.compile(source), items, (outputs, count, *own, *places), kept_shape, last)
+        return Planned(engine.compile(source), items, (outputs, count, *own, *places), outs, last)
 
 
 def _of(row: Shape, dims: Sequence[int]) -> Shape:
