@@ -218,3 +218,11 @@ def test_losses_warn_where_shapes_differ_and_where_arguments_are_old() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert array(F.l1_loss(x, x * 0 + 1, size_average=False)) == np.abs(array(x) - 1).sum()
+
+
+def test_class_losses_wants_a_target_for_each_vector() -> None:
+    """Targets of another shape are refused, even where they would broadcast."""
+    from candelabra.nn.operators.classification import class_losses
+
+    with pytest.raises(RuntimeError, match=r"expected a target for each vector along dim 1 of \[2, 3\], got .* \[1\]"):
+        class_losses(tensor(np.zeros((2, 3))), tensor(np.array([0])), -100)

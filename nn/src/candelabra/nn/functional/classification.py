@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.fronts.shaping import unsqueeze
 from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
+from candelabra.nn.operators.classification import class_losses
 from candelabra.ops.arithmetic import where
 from candelabra.ops.creation import cast
 from candelabra.ops.softmax import log_softmax
@@ -100,7 +101,10 @@ def nll_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not input.ndim:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
-    losses, weights, _ = _picked(input, target, weight, ignore_index)
+    if weight is None and input.ndim > 1:
+        losses, weights = _unweighted(input, target, ignore_index)
+    else:
+        losses, weights, _ = _picked(input, target, weight, ignore_index)
     return losses.sum() / weights.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
@@ -127,6 +131,26 @@ def _check_classes(input: Tensor, target: Tensor) -> None:
         raise RuntimeError(f"Expected target size {wanted}, got {classes}")
 
 
+def _unweighted(logs: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """Per target: its loss, and 1, or 0 where it is ignored."""
+    _check_classes(logs, target)
+    if target.dtype is not int64:
+        target = cast(target, dtype=int64)
+    try:
+        losses, weights = class_losses(logs, target, ignore_index)
+    except (IndexError, RuntimeError):
+        _refuse(target[target != ignore_index], logs.shape[1])
+        raise
+    return losses, weights.detach()
+
+
+def _refuse(target: Tensor, count: int) -> None:
+    """Raise ``IndexError`` for the first target that is none of ``count`` classes, if there is one."""
+    bad = [int(t) for t in target.reshape((-1,)).tolist() if not 0 <= t < count]
+    if bad:
+        raise IndexError(f"Target {bad[0]} is out of bounds.") from None
+
+
 def _picked(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor, Tensor]:
     """Per target: its loss, its weight (0 where ignored), and whether it counts."""
     _check_classes(logs, target)
@@ -143,10 +167,8 @@ def _picked(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     try:
         scores = logs.gather(1, unsqueeze(safe, 1)).squeeze(1)
     except (IndexError, RuntimeError):
-        bad = [int(t) for t in safe.reshape((-1,)).tolist() if not 0 <= t < logs.shape[1]]
-        if not bad:
-            raise
-        raise IndexError(f"Target {bad[0]} is out of bounds.") from None
+        _refuse(safe, logs.shape[1])
+        raise
     if weight is None:
         weights = cast(kept, dtype=logs.dtype)
     else:

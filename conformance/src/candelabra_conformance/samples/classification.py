@@ -1,0 +1,43 @@
+"""Losses of classes: log-probabilities with classes along dim 1, and targets, some of which don't count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes
+from candelabra_conformance.samples.sample import Sample, sample
+
+SHAPES = (
+    ((5, 4), "ordinary"), ((3, 4, 7), "ordinary"), ((2, 3, 4, 5), "ordinary"), ((0, 3), "zero-size"),
+    ((3, 2, 0), "zero-size"), ((1, 1), "length-1"), ((33, 100), "large"), ((3, 20, 301), "large"),
+)  # fmt: skip
+
+
+@inputs("class_losses")
+def scored(t: Maker) -> Iterator[Sample]:
+    """Every shape; the class 1 is ignored, or a number that is no class."""
+    for shape, kind in SHAPES:
+        targets = t.indices(shape[0], *shape[2:], below=shape[1])
+        for ignored in (-100, 1) if kind == "ordinary" else (-100,):
+            yield sample(t(*shape), targets, ignored, kind=kind, gradient=kind != "large")
+    outside = np.array([0, -7, 2, -7])
+    yield sample(t(4, 3), outside, -7, note="an ignored target that is no class")
+
+
+@inputs("class_losses_backward")
+def taken_back(t: Maker) -> Iterator[Sample]:
+    """The same shapes, backwards."""
+    for shape, kind in SHAPES:
+        targets = t.indices(shape[0], *shape[2:], below=shape[1])
+        for ignored in (-100, 1) if kind == "ordinary" else (-100,):
+            yield sample(t(shape[0], *shape[2:]), targets, shape, ignored, kind=kind, gradient=kind != "large")
+
+
+@mistakes("class_losses")
+def unlike(t: Maker) -> Iterator[Sample]:
+    """Targets of another shape, even of one that would broadcast."""
+    yield sample(t(5, 4), t.indices(1, below=4), -100, note="one target for five rows")
+    yield sample(t(5, 4, 3), t.indices(5, below=4), -100, note="one target for three columns")

@@ -1,0 +1,41 @@
+"""Cross entropy on OpenCL devices, in the form for processors and in that for GPUs."""
+
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.nn import functional
+from candelabra.plugins import registry
+
+SHAPES = ((6, 5), (3, 4, 7), (2, 3, 4, 5), (130, 70))
+
+
+def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) -> list[Any]:
+    """Of scores and targets that are the same everywhere."""
+    count = cd.Size(shape).numel()
+    scores = (cd.arange(count).remainder(13) / 4).reshape(shape).to(where).requires_grad_()
+    targets = cd.arange(count // shape[1]).remainder(shape[1]).reshape(shape[0], *shape[2:]).to(where)
+    loss = functional.cross_entropy(scores, targets, **options)
+    loss.backward(cd.ones_like(loss) * 2)
+    return [x.to(registry.reference_device()) for x in (loss.detach(), scores.grad)]
+
+
+@pytest.mark.parametrize("form", ["device", "lanes"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_losses_and_gradients_are_the_hosts(form: str, shape: tuple[int, ...], request: pytest.FixtureRequest) -> None:
+    """One class a row or one a pixel, all of them or without one class, summed or each for itself."""
+    for options in ({}, {"ignore_index": 1, "reduction": "none"}):
+        expected = loss_and_gradient(registry.reference_device(), shape, **options)
+        given = loss_and_gradient(request.getfixturevalue(form), shape, **options)
+        for one, other in zip(given, expected, strict=True):
+            assert cd.allclose(one, other, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("form", ["device", "lanes"])
+def test_a_target_that_is_no_class_is_named(form: str, request: pytest.FixtureRequest) -> None:
+    """What is ignored may be any number; another wrong one is found at the next look at a result."""
+    where = request.getfixturevalue(form)
+    scores = cd.zeros(3, 4, device=where)
+    assert functional.cross_entropy(scores, cd.tensor([0, -100, 3], device=where)).isfinite().item()
+    with pytest.raises(IndexError, match=r"Target 4 is out of bounds\."):
+        functional.cross_entropy(scores, cd.tensor([0, -100, 4], device=where)).item()
