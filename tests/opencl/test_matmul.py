@@ -19,6 +19,8 @@ SIZES: dict[str, tuple[int, int, int]] = {
     "a row": (1, 37, 29),
     "two rows": (2, 37, 29),
     "four rows": (4, 9, 17),
+    "a column": (37, 29, 1),
+    "a long column": (11, 9000, 1),
     "odd": (13, 7, 19),
     "several panels, deep": (25, 700, 35),
     "in strips": (67, 300, 130),

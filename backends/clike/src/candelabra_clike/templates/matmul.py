@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Buffer, Launch, Traits
+from candelabra_clike.engine import Buffer, Engine, Launch, Traits
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates import matmul_strips, matmul_tiles
+from candelabra_clike.templates import matmul_dots, matmul_strips, matmul_tiles
 from candelabra_clike.templates.matmul_strips import Strip
 from candelabra_clike.templates.packing_strips import Rows, packed
 from candelabra_clike.types import CTYPES
@@ -46,6 +46,8 @@ class Plan(NamedTuple):
     layout: Layout
     strips: Strip | None
     """How the left matrix is laid out first, if it is."""
+    exchanged: bool = False
+    """Whether the matrices change places: the product is made as that of the transposes."""
 
 
 @lru_cache(4096)
@@ -61,6 +63,15 @@ def layout(shape: Shape, depth: int, strides: tuple[Shape, ...]) -> Layout:
         batch, steps = (batch[:-1], tuple([s[:-1] for s in steps])) if len(batch) > 1 else ((1,), ((0,),) * len(steps))
         rows = [r for i, r in enumerate(steps) if i != 2]
     return Layout(batch, steps, m, n, depth, pairs)
+
+
+def exchanged(found: Layout) -> Layout:
+    """The same product as that of the transposes, ``out.T = b.T @ a.T``: ``a`` and ``b`` change places."""
+    out, a, b, *rest = [(column, row) for row, column in found.strides]
+    out_steps, a_steps, b_steps, *rest_steps = found.steps
+    return found._replace(
+        m=found.n, n=found.m, strides=(out, b, a, *rest), steps=(out_steps, b_steps, a_steps, *rest_steps)
+    )
 
 
 @lru_cache(4096)
@@ -127,6 +138,9 @@ class Product:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
             plan = self._plans[key] = self._planned(arrays)
+        if plan.exchanged:
+            a, b = b, a
+            arrays = (out, a, b, *arrays[3:])
         if start is None and plan.strips is None:
             plan.launch(plan.count, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
             return
@@ -140,6 +154,11 @@ class Product:
         out, a = arrays[:2]
         found = layout(out.shape, a.shape[-1], tuple([array.strides for array in arrays]))
         traits = out.engine.traits
+        turned = traits.serial and found.n == 1
+        if turned:
+            found = exchanged(found)
+        if traits.serial and self._along_depth(found):
+            return self._dots(found, out.engine, turned)
         strip = strip_for(found.m, self.value)
         packing = traits.serial and worth_packing(found)
         wide = traits.serial or is_wide(*arrays)
@@ -149,7 +168,38 @@ class Product:
             *extents, found.m, found.n, found.depth, *[step for pair in found.strides for step in pair],
             *found.batch, *[step for row in found.steps for step in row],
         )  # fmt: skip
-        return Plan(launch, count, numbers, found, strip if packing else None)
+        return Plan(launch, count, numbers, found, strip if packing else None, turned)
+
+    def _along_depth(self, found: Layout) -> bool:
+        """Whether the product is a row times a matrix, and both lie along the depth."""
+        one = found.m == 1 and not self.added and CTYPES[self.dtype].memory == self.value
+        return one and found.strides[1][1] == 1 == found.strides[2][0]
+
+    def _dots(self, found: Layout, engine: Engine, turned: bool) -> Plan:
+        """The plan of such a product."""
+        wanted = min(4 * engine.traits.compute_units, found.n * found.depth // WORTHWHILE + 1)
+        per_item = rounded(-(-found.n // wanted), matmul_dots.COLUMNS)
+        count = -(-found.n // per_item)
+        numbers = (
+            count, per_item, found.n, found.depth, found.strides[0][1], found.strides[2][1],
+            *found.batch, *[step for row in found.steps for step in row],
+        )  # fmt: skip
+        launch = engine.compile(self._dots_source(len(found.batch)))
+        return Plan(launch, prod(found.batch) * count, numbers, found, None, turned)
+
+    def _dots_source(self, rank: int) -> Source:
+        """Its kernel, for a batch of ``rank`` dims."""
+        names = ("o", "a", "b")
+        head = (
+            writes("out", self.value),
+            *[reads(n, self.value) for n in names[1:]],
+            *[number(f"{n}_from") for n in names],
+            *[number(n) for n in ("blocks", "columns_per_item", "n", "depth", "o_column", "b_column")],
+            *[number(f"z{d}") for d in range(rank)],
+            *[number(f"{n}_z{d}") for n in names for d in range(rank)],
+        )
+        body = matmul_dots.body(self.value, _batch(names, rank))
+        return Source(f"matmul_dots_{self.dtype.name}_{rank}", head, body, wide=True, contract=True)
 
     def _packed(self, a: StridedArray, found: Layout, strip: Strip) -> Buffer:
         """The left matrix in strips."""
