@@ -1,0 +1,162 @@
+"""Reductions and arg-reductions on an OpenCL device, in the forms for processors and for GPUs."""
+
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra_clike import Engine
+from candelabra_clike.kernels import arg_reductions, reductions
+
+SHAPES: tuple[tuple[tuple[int, ...], int | tuple[int, ...] | None], ...] = (
+    ((), None), ((7,), 0), ((70_003,), 0), ((2051, 5), 0), ((40, 300), 0), ((3, 5, 7, 9), (0, 2)), ((3, 0), 0),
+)  # fmt: skip
+"""A scalar, a tail, a row in parts, narrow columns, columns, two dims, no output."""
+
+
+@pytest.fixture(params=["device", "lanes"])
+def form(request: pytest.FixtureRequest) -> cd.device:
+    """The device with its own forms of kernels, and with those for GPUs."""
+    device: cd.device = request.getfixturevalue(request.param)
+    return device
+
+
+def values(*shape: int) -> Any:
+    """Numbers of both signs, the same every time."""
+    return np.random.default_rng(11).standard_normal(shape).astype("f4")
+
+
+@pytest.mark.parametrize(("shape", "dim"), SHAPES)
+def test_sums_and_extremes_over_dims_of_any_shape(form: cd.device, shape: Any, dim: Any) -> None:
+    """Sums are right to an ulp of the largest one on the way, extremes to the bit."""
+    x = values(*shape)
+    t = cd.tensor(x).to(form)
+    scale = 1e-7 * (1 + np.abs(x).sum(dim))
+    assert (np.abs(t.sum(dim).numpy(force=True) - x.sum(dim, dtype="f8")) <= scale).all()
+    np.testing.assert_array_equal(t.amax(dim if dim is not None else ()).numpy(force=True), x.max(dim))
+
+
+@pytest.mark.parametrize(("shape", "dim"), [case for case in SHAPES if not isinstance(case[1], tuple)])
+def test_places_of_extremes_are_the_first_of_equal_ones(form: cd.device, shape: Any, dim: Any) -> None:
+    """Small integers are full of ties."""
+    x = np.round(values(*shape) * 2).astype("i1")
+    t = cd.tensor(x).to(form)
+    np.testing.assert_array_equal(t.argmax(dim).numpy(force=True), x.argmax(dim))
+    if dim is not None:
+        found = t.min(dim)
+        np.testing.assert_array_equal(found.values.numpy(force=True), x.min(dim))
+        np.testing.assert_array_equal(found.indices.numpy(force=True), x.argmin(dim))
+
+
+@pytest.mark.parametrize("n", [5, 40_000])
+def test_nan_wins_every_extreme_and_its_first_place_is_named(form: cd.device, n: int) -> None:
+    """Wherever it is in a row; nansum leaves it out."""
+    x = values(n)
+    x[n // 2] = x[n - 2] = np.nan
+    t = cd.tensor(x).to(form)
+    assert np.isnan([t.amax().item(), t.amin().item(), t.sum().item()]).all()
+    assert t.argmax(0).item() == t.argmin(0).item() == n // 2
+    assert t.nansum().item() == pytest.approx(np.nansum(x.astype("f8")), abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 33])
+def test_products_means_and_counts(form: cd.device, n: int) -> None:
+    """Of one, a tail, and a long row."""
+    x = 1 + values(n) / 64
+    t = cd.tensor(x).to(form)
+    assert t.prod().item() == pytest.approx(x.astype("f8").prod(), rel=1e-4)
+    assert t.mean().item() == pytest.approx(x.mean(dtype="f8"), rel=1e-6)
+    few = cd.tensor((values(n) > 0.9).astype("f4")).to(form)
+    assert few.count_nonzero().item() == few.sum().item()
+    assert few.any().item() == (few.sum().item() > 0)
+    assert few.all().item() == (few.sum().item() == n)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8"])
+def test_integers_are_summed_as_int64_and_wrap_around(form: cd.device, dtype: str) -> None:
+    """And their extremes are found at the ends of their range."""
+    limits = np.iinfo(dtype)
+    x = np.array([limits.max, limits.max, limits.min, 3] * 20, dtype)
+    t = cd.tensor(x).to(form)
+    with np.errstate(over="ignore"):
+        assert t.sum().item() == x.sum(dtype="i8")
+        assert t.prod().item() == x.astype("i8").prod()
+    assert (t.amax().item(), t.amin().item()) == (limits.max, limits.min)
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype"),
+    [(cd.int32, cd.int16), (cd.int32, cd.float16), (cd.float32, cd.int16), (cd.int8, cd.bool)],
+)
+def test_the_dtype_of_a_sum_is_the_one_that_is_asked_for(form: cd.device, source: Any, dtype: Any) -> None:
+    """Some casts are done while an element is read, others before."""
+    x = cd.arange(-4, 7).to(source)
+    found = x.to(form).sum(dtype=dtype)
+    assert found.dtype is dtype
+    assert found.item() == x.to(dtype).sum(dtype=dtype).item()
+    if not dtype.is_floating_point:
+        assert x.to(form).prod(dtype=dtype).item() == x.to(dtype).prod(dtype=dtype).item()
+
+
+def test_complex_numbers_are_summed_and_multiplied(form: cd.device) -> None:
+    """Sums part by part, products as pairs."""
+    x = (1 + (values(3, 40) + 1j * values(40)) / 40).astype("c8")
+    t = cd.tensor(x).to(form)
+    np.testing.assert_allclose(t.sum(1).numpy(force=True), x.astype("c16").sum(1), rtol=1e-6)
+    np.testing.assert_allclose(t.mean(0).numpy(force=True), x.astype("c16").mean(0), rtol=1e-6)
+    np.testing.assert_allclose(t.prod(1).numpy(force=True), x.astype("c16").prod(1), rtol=1e-5)
+
+
+def test_reductions_read_any_layout(form: cd.device) -> None:
+    """Transposed, stepped, from an offset on, and repeated."""
+    x = cd.tensor(np.round(values(40, 36) * 8).astype("f4"))
+    for view in (lambda t: t.T, lambda t: t[3::2, 5::3], lambda t: t[:1].expand(9, 36)):
+        seen, there = view(x), view(x.to(form))
+        for dim in range(seen.ndim):
+            assert there.sum(dim).tolist() == seen.sum(dim).tolist()
+            assert there.argmax(dim).tolist() == seen.argmax(dim).tolist()
+
+
+def test_half_types_are_summed_in_float32(form: cd.device) -> None:
+    """A sum of 5000 halves of 1 does not stop at 2048."""
+    assert cd.ones(5000, dtype=cd.float16).to(form).sum().item() == 5000.0
+    assert cd.ones(7, 130, dtype=cd.bfloat16).to(form).sum(0).tolist() == [7.0] * 130
+
+
+def test_variances_are_those_of_distances_from_the_mean(form: cd.device) -> None:
+    """A mean far from 0 costs no digits."""
+    x = values(3, 900) + 100
+    t = cd.tensor(x).to(form)
+    np.testing.assert_allclose(t.var(1).numpy(force=True), x.var(1, dtype="f8", ddof=1), rtol=1e-4)
+    assert t.std().item() == pytest.approx(x.std(dtype="f8", ddof=1), rel=1e-4)
+
+
+def test_a_device_without_float64_has_sums_and_extremes(single: cd.device) -> None:
+    """Totals are of float32 there."""
+    x = values(9000)
+    t = cd.tensor(x).to(single)
+    assert t.sum().item() == pytest.approx(x.sum(dtype="f8"), abs=1e-3)
+    assert t.argmax(0).item() == x.argmax()
+
+
+def test_nothing_has_a_sum_and_no_extreme(form: cd.device) -> None:
+    """The empty sum is 0, the empty product 1; an extreme of nothing is refused."""
+    t = cd.empty(0).to(form)
+    assert (t.sum().item(), t.prod().item(), t.all().item(), t.any().item()) == (0.0, 1.0, True, False)
+    with pytest.raises(IndexError, match="argmax\\(\\): Expected reduction dim 0 to have non-zero size"):
+        t.argmax(0)
+
+
+def test_kernels_refuse_what_they_have_no_words_for(engine: Engine) -> None:
+    """The core does not let such calls through; a kernel that is called by itself says what is wrong."""
+    x, c = engine.empty((3,), cd.float32), engine.empty((3,), cd.complex64)
+    with pytest.raises(ValueError, match="means have floating dtypes"):
+        reductions.KERNELS["mean"](x, None, False, cd.int32)
+    with pytest.raises(TypeError, match=r"nansum: no sums in candelabra\.complex64"):
+        reductions.KERNELS["nansum"](x, None, False, cd.complex64)
+    with pytest.raises(TypeError, match=r"no kernel for candelabra\.complex64"):
+        reductions.KERNELS["amax"](c, None, False)
+    with pytest.raises(AssertionError, match=r"no order among candelabra\.complex64"):
+        arg_reductions.search(True, cd.complex64)
+    with pytest.raises(IndexError, match="argmax_float32: of no elements there is no extreme"):
+        arg_reductions.KERNELS["argmax"](engine.empty((0,), cd.float32), 0, False)
