@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from statistics import median
 from time import perf_counter
 from typing import Any, Protocol
@@ -83,8 +84,7 @@ def clock(library: str, device: str) -> Clock:
     """The clock of a device as a library has it. ``RuntimeError`` where PyTorch cannot compute there."""
     kind, _, index = device.partition(":")
     if library == "torch":
-        import torch
-
+        torch = import_module("torch")
         if kind in ("cuda", "rocm"):
             if not torch.cuda.is_available():
                 raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU: install its build for this driver's CUDA")

@@ -20,6 +20,10 @@ class CUDARuntimeError(RuntimeError):
     """As CuPy's."""
 
 
+class CUDADriverError(RuntimeError):
+    """As CuPy's."""
+
+
 class OutOfMemoryError(MemoryError):
     """As CuPy's."""
 
@@ -120,6 +124,7 @@ class Runtime:
 
     CUDARuntimeError = CUDARuntimeError
     memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice = 1, 2, 3
+    is_hip = False
 
     def __init__(self, devices: int, driver: int, runtime: int) -> None:
         self.devices, self.driver, self.version = devices, driver, runtime
@@ -143,6 +148,9 @@ class Runtime:
             "name": b"Double", "major": 9, "minor": 0, "totalGlobalMem": 80 * 2**30, "multiProcessorCount": 132,
             "maxThreadsPerBlock": 1024, "sharedMemPerBlock": 49152,
         }  # fmt: skip
+
+    def pointerGetAttributes(self, address: int) -> SimpleNamespace:
+        return SimpleNamespace(device=self.devices - 1)
 
     def setDevice(self, index: int) -> None:
         self.device = index
@@ -169,11 +177,14 @@ class Runtime:
 class Driver:
     """The driver API: a module is its code, a launch is remembered as (grid, block, stream, bytes of arguments)."""
 
+    CUDADriverError = CUDADriverError
+
     def __init__(self) -> None:
         self.launches: list[tuple[tuple[int, ...], tuple[int, ...], int, bytes]] = []
 
     def moduleLoadData(self, code: bytes) -> bytes:
-        assert code[:4] == b"\x7fELF", "a CUBIN is an ELF file"
+        if code[:4] != b"\x7fELF":  # what a CUBIN is
+            raise CUDADriverError("CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid")
         return code
 
     def moduleGetFunction(self, module: bytes, name: str) -> int:
@@ -189,6 +200,36 @@ class Driver:
         assert words[3]
         size = ctypes.c_size_t.from_address(words[3]).value
         self.launches.append((grid, block, stream, ctypes.string_at(words[1], size)))
+
+
+class UnownedMemory:
+    """Memory of another library, which ``owner`` keeps."""
+
+    def __init__(self, ptr: int, size: int, owner: Any, device_id: int) -> None:
+        self.ptr, self.size, self.owner, self.device_id = ptr, size, owner, device_id
+
+
+class MemoryPointer:
+    """A place in memory."""
+
+    def __init__(self, memory: Any, offset: int) -> None:
+        self.memory = memory
+        self.ptr = memory.ptr + offset
+
+
+class RawModule:
+    """A program given to HIPRTC: its kernels remember their launches."""
+
+    made: ClassVar[list[RawModule]] = []
+
+    def __init__(self, code: str, options: tuple[str, ...]) -> None:
+        self.code, self.options = code, options
+        self.launches: list[tuple[Any, ...]] = []
+        RawModule.made.append(self)
+
+    def get_function(self, name: str) -> Callable[..., None]:
+        assert f"void {name}(" in self.code
+        return lambda grid, block, args: self.launches.append((grid, block, args))
 
 
 DATA: dict[int, Any] = {0: np.float32, 1: np.float64, 2: np.float16, 4: np.complex64, 5: np.complex128}
@@ -230,6 +271,11 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
     default = Stream()
     Stream.current[:] = [default]
     current: Callable[[], Stream] = lambda: Stream.current[-1]  # noqa: E731
+    streams: dict[int, Stream] = {}
+
+    def external(pointer: int) -> Stream:
+        return streams.setdefault(pointer, Stream())
+
     cuda = SimpleNamespace(
         runtime=Runtime(devices, driver, runtime),
         driver=Driver(),
@@ -238,11 +284,14 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
         Event=Event,
         Stream=Stream,
         get_current_stream=current,
+        ExternalStream=external,
+        UnownedMemory=UnownedMemory,
+        MemoryPointer=MemoryPointer,
         alloc_pinned_memory=lambda nbytes: Pointer((ctypes.c_char * nbytes)()),
         get_elapsed_time=lambda start, end: 1.5,
         device=SimpleNamespace(get_cublas_handle=lambda: 1),
     )
-    return SimpleNamespace(cuda=cuda, ndarray=np.ndarray)
+    return SimpleNamespace(cuda=cuda, ndarray=np.ndarray, RawModule=RawModule)
 
 
 def unpacked(format: str, data: bytes) -> tuple[Any, ...]:

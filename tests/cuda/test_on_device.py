@@ -14,6 +14,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra.errors import OutOfMemoryError
+from candelabra_cuda import from_cuda_array_interface
 
 pytestmark = pytest.mark.skipif(not cd.cuda.is_available(), reason="there is no GPU")
 
@@ -41,8 +42,9 @@ def test_cupy_reads_our_memory(cupy: Any) -> None:
 def test_we_read_memory_of_cupy(cupy: Any) -> None:
     """Both protocols, over the same memory."""
     array = cupy.arange(12, dtype=cupy.float32).reshape(3, 4).T
-    for made in (cd.from_dlpack(array), cd.as_tensor(array, device="cuda")):
+    for made in (cd.from_dlpack(array), from_cuda_array_interface(array)):
         assert made.device.type == "cuda"
+        array += 1
         assert made.tolist() == array.tolist()
 
 

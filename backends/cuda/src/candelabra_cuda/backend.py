@@ -19,6 +19,8 @@ class CudaBackend(CLikeBackend):
     """Payloads are strided arrays over CuPy's memory; work is queued on CUDA streams."""
 
     name = "cuda"
+    hip = False
+    engine_type: type[CudaEngine] = CudaEngine
     capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), asynchronous=True, dlpack=2)
 
     def __init__(self, cupy: Any = None) -> None:
@@ -41,7 +43,7 @@ class CudaBackend(CLikeBackend):
         if self._found is None:
             with self._lock:
                 if self._found is None:
-                    self._found = find(self.cupy)
+                    self._found = find(self.cupy, self.hip)
         return self._found
 
     def engine(self, index: int) -> CudaEngine:
@@ -52,13 +54,13 @@ class CudaBackend(CLikeBackend):
         found = self._devices()
         with self._lock:
             if index not in self._engines:
-                self._engines[index] = CudaEngine(self.cupy, found[index].index, len(found) > 1)
+                self._engines[index] = self.engine_type(self.cupy, found[index].index, len(found) > 1)
             return self._engines[index]
 
     def kernels(self) -> Mapping[str, Kernel]:
         from candelabra_cuda.kernels import table
 
-        return declared(table(super().kernels()))
+        return declared(table(super().kernels(), cublas=not self.hip))
 
     def transfer(self, payload: StridedArray, source: int, destination: int) -> StridedArray:
         from candelabra_clike.kernels.copying import dense

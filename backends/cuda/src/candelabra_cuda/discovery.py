@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from candelabra.errors import DeviceUnavailable
 
 INSTALL = "pip install 'candelabra[cuda]' for CUDA 13, 'candelabra[cuda12]' for CUDA 12"
+INSTALL_HIP = "install CuPy for your version of ROCm (https://docs.cupy.dev) in its place"
 
 
 class Found(NamedTuple):
@@ -27,9 +28,16 @@ def load() -> Any:
     return cupy
 
 
-def find(cupy: Any) -> list[Found]:
-    """Every device that the driver shows. Raises ``DeviceUnavailable`` with the reason where there is none."""
+def find(cupy: Any, hip: bool = False) -> list[Found]:
+    """Every device that the driver shows. Raises ``DeviceUnavailable`` with the reason where there is none.
+
+    ``hip``: AMD's devices, whose CuPy is another one than NVIDIA's.
+    """
     runtime = cupy.cuda.runtime
+    if hip and not runtime.is_hip:
+        raise DeviceUnavailable(f"the installed CuPy is for CUDA: {INSTALL_HIP}")
+    if runtime.is_hip and not hip:
+        raise DeviceUnavailable(f"the installed CuPy is for ROCm, whose device type is rocm. For CUDA: {INSTALL}")
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
@@ -41,6 +49,8 @@ def find(cupy: Any) -> list[Found]:
 
 def _reason(runtime: Any, error: Exception) -> str:
     driver = runtime.driverGetVersion()
+    if runtime.is_hip:
+        return f"ROCm shows no device: {error}"
     if not driver:
         return f"no NVIDIA driver was found (libcuda.so.1): install it, then run nvidia-smi ({error})"
     built = runtime.runtimeGetVersion()

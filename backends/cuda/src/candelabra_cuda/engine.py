@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from candelabra.errors import BackendError
 from candelabra_clike import CUDA, Engine, Launch, Source, Traits
 from candelabra_clike.faults import Faults
 
 from candelabra_cuda.launching import Kernel
 from candelabra_cuda.memory import DeviceMemory, Pool, Staging
 
+if TYPE_CHECKING:
+    from candelabra_cuda.compiling import Compiler
+
 
 class CudaEngine(Engine):
     """A device of the CUDA driver. ``cupy`` is the module: what stands for it in tests is another."""
 
     dialect = CUDA
+    type = "cuda"
 
     def __init__(self, cupy: Any, index: int, several: bool) -> None:
         self.cupy: Final = cupy
@@ -37,14 +43,14 @@ class CudaEngine(Engine):
             memory=properties["totalGlobalMem"],
             largest=properties["totalGlobalMem"],
         )
-        self.pool: Final = Pool(cupy, f"cuda:{index}")
+        self.pool: Final = Pool(cupy, f"{self.type}:{index}")
         self.faults = Faults(self)
         self._staging: Final = Staging(cupy)
         self._kernels: Final[dict[Source, Launch]] = {}
         self._lock: Final = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"cuda:{self.index}"
+        return f"{self.type}:{self.index}"
 
     # -- order --------------------------------------------------------------------------------------------------------
     def enter(self) -> int:
@@ -116,6 +122,13 @@ class CudaEngine(Engine):
         )
 
     # -- kernels ------------------------------------------------------------------------------------------------------
+    @cached_property
+    def compiler(self) -> Compiler:
+        """What makes machine code for this device."""
+        from candelabra_cuda.compiling import Compiler, usual_cache
+
+        return Compiler(self.capability, usual_cache())
+
     def compile(self, source: Source) -> Launch:
         with self._lock:
             found = self._kernels.get(source)
@@ -123,10 +136,18 @@ class CudaEngine(Engine):
                 found = self._kernels[source] = self._loaded(source)
             return found
 
-    def _loaded(self, source: Source) -> Kernel:
-        from candelabra_cuda.compiling import compile_program, options
-
-        code = compile_program(source.name, source.program(CUDA), options(source, self.capability))
+    def _loaded(self, source: Source) -> Launch:
+        compiler = self.compiler
+        code = compiler.machine_code(source)
         self.enter()
-        module = self.driver.moduleLoadData(code)
+        try:
+            module = self.driver.moduleLoadData(code)
+        except self.driver.CUDADriverError:
+            try:
+                module = self.driver.moduleLoadData(compiler.rebuilt(source))
+            except self.driver.CUDADriverError as error:
+                raise BackendError(
+                    f"{self}: the driver does not take the machine code of {source.name!r} for compute capability "
+                    f"{self.capability}: {error}. A newer driver may; `candelabra devices` shows this one's version"
+                ) from error
         return Kernel(self, source, self.driver.moduleGetFunction(module, source.name), module)

@@ -13,7 +13,7 @@ from candelabra_cuda.blas import Matmul
 Kernel = Callable[..., Any]
 
 
-def table(own: Mapping[str, Kernel]) -> dict[str, Kernel]:
+def table(own: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Kernel]:
     """``{operator: kernel}``; ``own`` are those in C. Without a device argument: such kernels are all in C."""
     from array_api_compat import cupy as xp  # CuPy with the names that it lacks of the standard
     from candelabra.operator.record import OPERATORS
@@ -26,7 +26,7 @@ def table(own: Mapping[str, Kernel]) -> dict[str, Kernel]:
     }
     return {name: Preferred(kernel, breadth.get(name)) for name, kernel in own.items()} | {
         **{name: kernel for name, kernel in breadth.items() if name not in own},
-        "matmul": Matmul(own.get("matmul", breadth.get("matmul"))),
+        **({"matmul": Matmul(own.get("matmul", breadth.get("matmul")))} if cublas else {}),
     }
 
 

@@ -21,13 +21,27 @@ BLOCK: Final = 256
 POINTER, SIZE, END = 1, 2, 0
 
 
+def arguments_of(source: Source) -> list[str]:
+    """The types of a kernel's arguments, ``""`` for buffers; the true number of work-items comes last."""
+    return [*source.types(), *([source.index] if source.group is None and CUDA.rounds_up else [])]
+
+
+def blocks(count: int | tuple[int, ...], group: int | None) -> tuple[tuple[int, int, int], int]:
+    """(blocks along three dims, threads of each) of a launch."""
+    if group is None:
+        assert isinstance(count, int)
+        return (-(-count // BLOCK), 1, 1), BLOCK
+    if isinstance(count, int):
+        return (count, 1, 1), group
+    x, y, z = (*count, 1, 1)[:3]
+    return (x, y, z), group
+
+
 class Kernel:
     """A compiled kernel of one device."""
 
     def __init__(self, engine: CudaEngine, source: Source, function: int, keep: Any) -> None:
-        types = list(source.types())
-        if source.group is None and CUDA.rounds_up:
-            types.append(source.index)
+        types = arguments_of(source)
         self.name: Final = source.name
         self._engine: Final = engine
         self._function: Final = function
@@ -51,16 +65,12 @@ class Kernel:
             block, extra = self._mine.packing
         except AttributeError:
             block, extra = self._packing()
-        group = self._group
-        if group is None:
-            if not count:
-                return
+        grid, group = blocks(count, self._group)
+        if 0 in grid:
+            return
+        if self._group is None:
             self._struct.pack_into(block, 0, *arguments, count)
-            grid, group = (-(-count // BLOCK), 1, 1), BLOCK
         else:
-            grid = (*count, 1, 1)[:3] if isinstance(count, tuple) else (count, 1, 1)
-            if 0 in grid:
-                return
             self._struct.pack_into(block, 0, *arguments)
         engine = self._engine
         self._launch(self._function, *grid, group, 1, 1, 0, engine.enter(), 0, extra)

@@ -1,0 +1,137 @@
+"""Machine code that is kept on disk from one process to the next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from candelabra.errors import BackendError
+from candelabra_clike import Source
+from candelabra_clike.cache import ProgramCache
+from candelabra_clike.source import writes
+from candelabra_cuda.compiling import Compiler, usual_cache
+from candelabra_cuda.engine import CudaEngine
+
+ONE = Source("one", (writes("out", "u32"),), "out[GLOBAL_ID] = 1;")
+
+
+def entries(folder: Path) -> list[Path]:
+    """What is kept."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_program_is_compiled_once_for_all_processes(tmp_path: Path) -> None:
+    """Who comes later finds machine code, and another generation of GPUs its own."""
+    first, second = Compiler("90", ProgramCache(tmp_path)), Compiler("90", ProgramCache(tmp_path))
+    code = first.machine_code(ONE)
+    assert code[:4] == b"\x7fELF"
+    assert second.machine_code(ONE) == code
+    assert (first.built, second.built) == (1, 0)
+    other = Compiler("80", ProgramCache(tmp_path))
+    assert other.machine_code(ONE) != code
+    assert len(entries(tmp_path)) == 2
+
+
+def test_a_damaged_entry_is_made_anew(tmp_path: Path) -> None:
+    """An entry that is cut, or of another content, is as good as none, and is replaced."""
+    code = Compiler("90", ProgramCache(tmp_path)).machine_code(ONE)
+    (place,) = entries(tmp_path)
+    whole = place.read_bytes()
+    for damaged in (whole[:-1], b"", whole[:-8] + bytes(8)):
+        place.write_bytes(damaged)
+        compiler = Compiler("90", ProgramCache(tmp_path))
+        assert compiler.machine_code(ONE) == code
+        assert compiler.built == 1
+        assert place.read_bytes() == whole
+
+
+def test_the_compiler_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newer NVRTC compiles anew; so do other options and another text."""
+    from candelabra_cuda import compiling
+
+    keys = {Compiler.key("text", ["a"]), Compiler.key("text", ["b"]), Compiler.key("other", ["a"])}
+    monkeypatch.setattr(compiling.nvrtc, "nvrtcVersion", lambda: (0, 99, 1))
+    assert len(keys | {Compiler.key("text", ["a"])}) == 4
+
+
+SHARING = """
+import sys
+from pathlib import Path
+from candelabra_clike import Source
+from candelabra_clike.cache import ProgramCache
+from candelabra_clike.source import writes
+from candelabra_cuda.compiling import Compiler
+compiler = Compiler("90", ProgramCache(Path(sys.argv[1])))
+for i in range(8):
+    compiler.machine_code(Source(f"k{i}", (writes("out", "u32"),), f"out[GLOBAL_ID] = {i};"))
+"""
+
+
+def test_two_processes_share_the_folder(tmp_path: Path) -> None:
+    """Both write the same entries at the same time, and a third one finds them whole."""
+    words = [sys.executable, "-c", SHARING, str(tmp_path)]
+    running = [subprocess.Popen(words) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
+    assert len(entries(tmp_path)) == 8
+    compiler = Compiler("90", ProgramCache(tmp_path))
+    for i in range(8):
+        compiler.machine_code(Source(f"k{i}", (writes("out", "u32"),), f"out[GLOBAL_ID] = {i};"))
+    assert compiler.built == 0
+
+
+def test_the_usual_folder_is_below_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """``CANDELABRA_CACHE`` names another one, and 0 keeps nothing."""
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
+    cache = usual_cache()
+    assert cache is not None
+    assert cache.folder == tmp_path / "cuda" / "programs"
+    monkeypatch.setenv("CANDELABRA_CACHE", "0")
+    assert usual_cache() is None
+    compiler = Compiler("90", None)
+    assert compiler.rebuilt(ONE) == compiler.machine_code(ONE)
+    assert compiler.built == 2
+
+
+def test_machine_code_that_the_driver_refuses_is_made_anew(
+    cupy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole entry that is no machine code for this driver costs one compilation, not the program."""
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
+    engine = CudaEngine(cupy, 0, several=False)
+    compiler = engine.compiler
+    assert compiler.cache is not None
+    monkeypatch.setattr(compiler, "_compiled", lambda name, text, words: b"of another driver")
+    compiler.machine_code(ONE)
+    monkeypatch.undo()
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
+    engine.compile(ONE)(1, engine.allocate(4))
+    assert compiler.built == 1
+    assert len(cupy.cuda.driver.launches) == 1
+
+
+def test_a_driver_that_takes_no_machine_code_is_said(
+    cupy: Any, doubles: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where compiling anew does not help, the error names the kernel and the compute capability."""
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
+    engine = CudaEngine(cupy, 0, several=False)
+
+    def refuses(code: bytes) -> None:
+        raise doubles.CUDADriverError("CUDA_ERROR_NO_BINARY_FOR_GPU")
+
+    monkeypatch.setattr(cupy.cuda.driver, "moduleLoadData", refuses)
+    words = r"cuda:0: the driver does not take the machine code of 'one' for compute capability 90: .*NO_BINARY"
+    with pytest.raises(BackendError, match=words):
+        engine.compile(ONE)
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
+    """The cache is no condition for computing."""
+    (tmp_path / "file").write_text("not a folder")
+    compiler = Compiler("90", ProgramCache(tmp_path / "file"))
+    assert compiler.machine_code(ONE)[:4] == b"\x7fELF"
+    assert os.listdir(tmp_path) == ["file"]

@@ -1,0 +1,123 @@
+"""``__cuda_array_interface__`` in both directions: what is said of memory, and who waits for which stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.errors import UnsupportedDType
+from candelabra.plugins import registry
+from candelabra_cuda import from_cuda_array_interface
+from candelabra_cuda.backend import CudaBackend
+from candelabra_cuda.exchange import install, taken
+
+
+class DoubleBackend(CudaBackend):
+    """CUDA's, under a name of its own."""
+
+    name = "double"
+
+
+@pytest.fixture
+def cupy(doubles: ModuleType) -> Iterator[Any]:
+    """What stands for CuPy, with a backend over it that is installed for the test."""
+    made = doubles.double()
+    remove = registry.add_backend(DoubleBackend(made))
+    install()
+    yield made
+    remove()
+
+
+def tensor(*shape: int, dtype: Any = cd.float32) -> cd.Tensor:
+    """A tensor on the device of the double."""
+    count = int(np.prod(shape))
+    return cd.arange(count, dtype=dtype).reshape(*shape).to("double")
+
+
+def test_a_tensor_describes_its_memory(cupy: Any) -> None:
+    """Address, shape and type are told, strides where the layout is not C order, and the stream that works on it."""
+    x = tensor(3, 4)
+    told = x.__cuda_array_interface__
+    address = int(x._payload.buffer)
+    assert told == {
+        "shape": (3, 4), "strides": None, "typestr": "<f4", "data": (address, False), "version": 3,
+        "stream": cupy.cuda.get_current_stream().ptr,
+    }  # fmt: skip
+    view = x[1:].t().__cuda_array_interface__
+    assert (view["shape"], view["strides"], view["data"][0]) == ((4, 2), (4, 16), address + 16)
+    assert x[:0].__cuda_array_interface__["data"] == (0, False)
+
+
+def test_the_default_stream_has_the_number_1(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its handle is 0, which the interface forbids."""
+    x = tensor(2)
+    monkeypatch.setattr(cupy.cuda.get_current_stream(), "ptr", 0)
+    assert x.__cuda_array_interface__["stream"] == 1
+
+
+def test_a_tensor_elsewhere_has_no_such_attribute(cupy: Any) -> None:
+    """So ``hasattr`` tells other libraries where a tensor is."""
+    assert not hasattr(cd.ones(3), "__cuda_array_interface__")
+    with pytest.raises(AttributeError, match="has no __cuda_array_interface__: move it to the GPU, or use DLPack"):
+        cd.ones(3).__cuda_array_interface__  # noqa: B018
+
+
+def test_what_cannot_be_told_says_what_to_do(cupy: Any) -> None:
+    """A tensor that requires grad, and bfloat16."""
+    with pytest.raises(RuntimeError, match=r"of a tensor that requires grad: use tensor\.detach\(\)"):
+        tensor(2).requires_grad_().__cuda_array_interface__  # noqa: B018
+    with pytest.raises(UnsupportedDType, match="has no name for bfloat16: use DLPack"):
+        tensor(2, dtype=cd.bfloat16).__cuda_array_interface__  # noqa: B018
+
+
+def described(array: Any, **changed: Any) -> Any:
+    """An array of the host, described as if it were another library's on the GPU."""
+    told = {**array.__array_interface__, "version": 3, **changed}
+    return SimpleNamespace(__cuda_array_interface__=told, array=array)
+
+
+def test_memory_of_another_library_becomes_a_tensor(cupy: Any) -> None:
+    """Over the same memory, which is kept as long as the tensor."""
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    source = described(array)
+    made = from_cuda_array_interface(source, "double")
+    assert (made.device.type, made.shape) == ("double", (3, 4))
+    array[0, 0] = 100
+    assert made.tolist() == array.tolist()
+    assert made._payload.buffer.owner.memory.owner is source
+    strided = from_cuda_array_interface(described(array.T), "double")
+    assert (strided.shape, strided.stride()) == ((4, 3), (1, 4))
+    assert (
+        cd.empty(0).tolist() == from_cuda_array_interface(described(array[:0, 0], data=(0, False)), "double").tolist()
+    )
+
+
+def test_our_stream_waits_for_theirs(cupy: Any) -> None:
+    """By an event: the host waits for nothing. Their stream being ours, or none, there is nothing to wait for."""
+    array = np.zeros(3, np.float32)
+    mine = cupy.cuda.get_current_stream()
+    for stream in (None, mine.ptr):
+        from_cuda_array_interface(described(array, stream=stream), "double")
+    assert not [entry for entry in mine.log if entry[0] == "wait"]
+    from_cuda_array_interface(described(array, stream=77), "double")
+    assert mine.log[-1][0] == "wait"
+    assert cupy.cuda.ExternalStream(77).log == ["record"]
+    from_cuda_array_interface(described(array, stream=1), "double")
+    assert cupy.cuda.ExternalStream(0).log == ["record"]
+
+
+def test_what_is_no_array_of_a_gpu_is_refused(cupy: Any, engine: Any) -> None:
+    """Other objects, types that tensors do not have, masks, and strides that go backwards or between elements."""
+    with pytest.raises(TypeError, match="takes an object with __cuda_array_interface__, not list"):
+        from_cuda_array_interface([1, 2], "double")
+    array = np.zeros((2, 2), np.float32)
+    for changed in ({"typestr": "<M8[s]"}, {"mask": array}):
+        with pytest.raises(TypeError, match=r"a tensor cannot have the type .* or a mask"):
+            from_cuda_array_interface(described(array, **changed), "double")
+    for strides in ((-8, 4), (6, 2)):
+        with pytest.raises(TypeError, match=r"a tensor cannot have the strides \(.*\), in bytes"):
+            taken(described(array, strides=strides).__cuda_array_interface__, None, engine)
