@@ -110,6 +110,25 @@ def test_a_fused_step_refuses_a_state_of_another_shape(device: cd.device) -> Non
         optimizer.step()
 
 
+def test_half_types_are_left_to_operators(device: cd.device) -> None:
+    """Each operator of a step rounds, so there is no kernel for all of it; the step is the same within rounding."""
+    both = [walked(OPTIMIZERS["AdamW"], where, cd.float16) for where in (device, registry.reference_device())]
+    for given, expected in zip(*both, strict=True):
+        assert cd.allclose(cd.tensor(given), cd.tensor(expected), rtol=4e-3, atol=4e-3)
+    instance = open_device(device)
+    half = instance.backend.empty(instance.index, (2,), cd.float16)
+    with pytest.raises(TypeError, match=r"there is no fused step for candelabra\.float16"):
+        instance.kernels["sgd_step_"](half, half, 0.1, 0.0, False)
+
+
+def test_a_kernel_of_a_step_refuses_other_shapes(device: cd.device) -> None:
+    """Nothing is written beyond an array that is smaller than the parameter."""
+    instance = open_device(device)
+    arrays = [instance.backend.empty(instance.index, (n,), cd.float32) for n in (3, 2)]
+    with pytest.raises(RuntimeError, match="sgd: shapes differ"):
+        instance.kernels["sgd_step_"](*arrays, 0.1, 0.0, False)
+
+
 def network() -> nn.Module:
     """Two convolutions, a normalisation, pools, dropout and a linear layer."""
     return nn.Sequential(

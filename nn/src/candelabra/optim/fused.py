@@ -19,6 +19,8 @@ __all__ = ["step_by_kernel"]
 
 PLAIN: Final = AUTOGRAD | NO_GRAD | DTYPE_MASK
 """What the key of a call may have that a kernel serves directly: no view, no mode, no layer that would see the call."""
+NUMBERS: Final = frozenset((bool, int, float))
+"""What a kernel takes beside tensors; a learning rate that is a tensor goes to the operators."""
 
 
 def step_by_kernel(op: Operator[..., Any], tensors: tuple[Any, ...], *numbers: float) -> bool:
@@ -35,7 +37,7 @@ def step_by_kernel(op: Operator[..., Any], tensors: tuple[Any, ...], *numbers: f
         return False
     instance = instance_of_key(key)
     kernel = None if instance.immutable else kernel_for(instance, op.name + "_", d)
-    if kernel is None or not all(isinstance(n, (int, float)) for n in numbers):
+    if kernel is None or not NUMBERS.issuperset(map(type, numbers)):
         return False
     try:
         kernel(*[t._payload for t in tensors], *numbers)

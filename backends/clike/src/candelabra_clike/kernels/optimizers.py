@@ -164,12 +164,11 @@ class Fused:
         self.choose = choose
         self.arrays = arrays
         self.inplace = inplace
+        self._made = {d: self._inplace(d) if inplace else self._on_copies(d) for d in (float32, float64)}
 
     def for_dtype(self, d: dtype) -> Callable[..., Any] | None:
         """The function of one dtype."""
-        if d not in (float32, float64):
-            return None
-        return self._inplace(d) if self.inplace else self._on_copies(d)
+        return self._made.get(d)
 
     def __call__(self, *args: Any) -> Any:
         """The function of whatever dtype the arrays have. ``TypeError`` for half types."""
@@ -181,20 +180,24 @@ class Fused:
     def _inplace(self, d: dtype) -> Callable[..., None]:
         count, choose, convert = self.arrays, self.choose, converter(d)
 
+        @lru_cache(64)  # the parameters of a group come one after the other with the same options
+        def launched(engine: Engine, *options: Any) -> tuple[Step, Launch, list[Any]]:
+            step, numbers = choose(*options)
+            return step, compiled(engine, step, d), [v for x in numbers for v in convert(x)]
+
         def step_in_place(*args: Any) -> None:
             arrays: tuple[StridedArray, ...] = args[:count]
-            step, numbers = choose(*args[count:])
             first = arrays[0]
-            if any(a.shape != first.shape for a in arrays):
+            step, launch, values = launched(first.engine, *args[count:])
+            size = first.size
+            if len({a.shape for a in arrays}) != 1:
                 raise RuntimeError(f"{step.name}: shapes differ")
-            if not first.size:
+            if not size:
                 return
-            whole = [dense(a) for a in arrays]
-            values = [v for x in numbers for v in convert(x)]
-            launch = compiled(first.engine, step, d)
-            items = -(-first.size // CHUNK) if first.engine.traits.serial else first.size
-            launch(items, *[a.buffer for a in whole], *[a.offset for a in whole], first.size, *values)
-            for name, given, changed in zip(step.arrays, arrays, whole, strict=True):
+            whole = [a if a.contiguous else dense(a) for a in arrays]
+            items = -(-size // CHUNK) if first.engine.traits.serial else size
+            launch(items, *[a.buffer for a in whole], *[a.offset for a in whole], size, *values)
+            for name, given, changed in zip(step.arrays, arrays, whole):
                 if changed is not given and name in step.written:
                     copy_into(given, changed)
 
