@@ -54,7 +54,7 @@ class CudaBackend(CLikeBackend):
         found = self._devices()
         with self._lock:
             if index not in self._engines:
-                self._engines[index] = self.engine_type(self.cupy, found[index].index, len(found) > 1)
+                self._engines[index] = self.engine_type(self.cupy, found[index].number, len(found) > 1)
             return self._engines[index]
 
     def kernels(self) -> Mapping[str, Kernel]:

@@ -144,7 +144,8 @@ def _multiply(engine: Any, a: Operand, b: Operand, out: StridedArray, kind: Kind
     rows, columns = out.shape[-2:]
     inner = a.array.shape[-1]
     compute = FAST_TF32 if allow_tf32 and kind.data == KINDS["float32"].data else kind.compute
-    one, zero = np.array(1, kind.scale), np.array(0, kind.scale)
+    one: np.ndarray[Any, Any] = np.array(1, kind.scale)
+    zero: np.ndarray[Any, Any] = np.array(0, kind.scale)
     engine.enter()
     cublas.gemmStridedBatchedEx(
         engine.blas_handle(), int(b.transposed), int(a.transposed), columns, rows, inner, one.ctypes.data,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from candelabra.errors import BackendError
 from candelabra_clike import CUDA, Source
@@ -34,7 +34,7 @@ def compile_program(name: str, program: str, options: Sequence[str]) -> bytes:
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(words), words)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise CompilationError(f"{name}: {_log(handle)}")
-        code = b" " * _checked(nvrtc.nvrtcGetCUBINSize(handle))
+        code: bytes = b" " * _checked(nvrtc.nvrtcGetCUBINSize(handle))
         _checked(nvrtc.nvrtcGetCUBIN(handle, code))
         return code
     finally:
@@ -84,13 +84,13 @@ class Compiler:
         return compile_program(name, text, words)
 
 
-def _log(handle: object) -> str:
-    text = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(handle))
+def _log(handle: Any) -> str:
+    text: bytes = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(handle))
     _checked(nvrtc.nvrtcGetProgramLog(handle, text))
     return text.rstrip(b"\0").decode(errors="replace")
 
 
-def _checked(answer: tuple) -> object:  # type: ignore[type-arg]
+def _checked(answer: tuple[Any, ...]) -> Any:
     status, *values = answer
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompilationError(f"NVRTC failed: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")

@@ -14,7 +14,7 @@ INSTALL_HIP = "install CuPy for your version of ROCm (https://docs.cupy.dev) in 
 class Found(NamedTuple):
     """A device: its number at the driver, its name, and what ``candelabra devices`` says of it."""
 
-    index: int
+    number: int
     name: str
     facts: Mapping[str, str]
 

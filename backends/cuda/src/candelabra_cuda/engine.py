@@ -111,7 +111,7 @@ class CudaEngine(Engine):
             except self.runtime.CUDARuntimeError:
                 self.wait_for(None)
                 raise
-        return memoryview(data)
+        return memoryview(data)  # type: ignore[arg-type]
 
     def write(self, buffer: DeviceMemory, offset: int, data: memoryview) -> None:
         self._staging.write(buffer + offset, data, self.stream())
