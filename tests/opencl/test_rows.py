@@ -117,23 +117,23 @@ def test_normalisation_and_its_gradients(form: cd.device, name: str) -> None:
     np.testing.assert_allclose(there(back, form, *operands), exact(back, *operands), rtol=1e-3, atol=1e-4)
 
 
-def test_a_mean_far_from_zero_costs_no_digits_of_the_variance(form: cd.device) -> None:
+def test_a_mean_far_from_zero_costs_no_digits_of_the_variance(device: cd.device) -> None:
     """The squares are those of distances from the mean, which is as exact as a float32 of its size."""
     x = values(3, 500) + 1000
 
     def operation(t: Any) -> Any:
         return F.layer_norm(t, (500,))
 
-    np.testing.assert_allclose(there(operation, form, x), exact(operation, x), rtol=1e-4, atol=5e-4)
+    np.testing.assert_allclose(there(operation, device, x), exact(operation, x), rtol=1e-4, atol=5e-4)
 
 
 @pytest.mark.parametrize("dtype", [cd.bfloat16, cd.float64])
-def test_other_dtypes_are_rounded_once(form: cd.device, dtype: Any) -> None:
+def test_other_dtypes_are_rounded_once(device: cd.device, dtype: Any) -> None:
     """Half types are computed in float32."""
     x = cd.tensor(values(3, 37)).to(dtype)
     for operation in (lambda t: t.softmax(1), lambda t: t.log_softmax(0), lambda t: F.layer_norm(t, (37,))):
         wanted = operation(x.to(cd.float64))
-        found = operation(x.to(form)).to("cpu")
+        found = operation(x.to(device)).to("cpu")
         assert found.dtype is dtype
         close = cd.finfo(dtype).eps * 2
         np.testing.assert_allclose(found.to(cd.float64).numpy(), wanted.numpy(), rtol=close, atol=close)
@@ -151,7 +151,7 @@ def test_rows_are_read_in_any_layout(form: cd.device) -> None:
 
 
 @pytest.mark.parametrize(("n", "classes"), [(1, 3), (70, 10)])
-def test_cross_entropy_and_its_gradient(form: cd.device, n: int, classes: int) -> None:
+def test_cross_entropy_and_its_gradient(device: cd.device, n: int, classes: int) -> None:
     """The loss of classes by number, some of them ignored."""
     x, target = values(n, classes), np.arange(n) % classes
     target[::5] = -100 if n > 1 else 0
@@ -162,7 +162,7 @@ def test_cross_entropy_and_its_gradient(form: cd.device, n: int, classes: int) -
         out.backward()
         return out.item(), leaf.grad.numpy(force=True)
 
-    (found, back), (wanted, slope) = loss(form, cd.float32), loss("cpu", cd.float64)
+    (found, back), (wanted, slope) = loss(device, cd.float32), loss("cpu", cd.float64)
     assert found == pytest.approx(wanted, rel=1e-6)
     np.testing.assert_allclose(back, slope, rtol=1e-4, atol=1e-7)
 

@@ -83,17 +83,17 @@ def test_complex_products_and_sums_are_scanned(form: cd.device) -> None:
 @pytest.mark.parametrize(
     ("source", "dtype"), [(cd.int16, cd.bool), (cd.int16, cd.float16), (cd.int64, cd.int32), (cd.float32, cd.uint8)]
 )
-def test_a_scan_casts_to_the_dtype_that_is_asked_for(form: cd.device, source: Any, dtype: Any) -> None:
+def test_a_scan_casts_to_the_dtype_that_is_asked_for(device: cd.device, source: Any, dtype: Any) -> None:
     """Integers wrap, bools are joined by or, and what is cast is what a cast before would give."""
     x = cd.tensor(values(2, 50) * 40).to(source)
-    found, wanted = x.to(form).cumsum(1, dtype=dtype), x.to(dtype).cumsum(1, dtype=dtype)
+    found, wanted = x.to(device).cumsum(1, dtype=dtype), x.to(dtype).cumsum(1, dtype=dtype)
     np.testing.assert_array_equal(found.numpy(force=True), wanted.numpy())
 
 
-def test_whole_numbers_are_summed_and_multiplied_as_int64(form: cd.device) -> None:
+def test_whole_numbers_are_summed_and_multiplied_as_int64(device: cd.device) -> None:
     """Products wrap around as NumPy's."""
     x = np.arange(1, 90, dtype="i1")
-    t = cd.tensor(x).to(form)
+    t = cd.tensor(x).to(device)
     assert t.cumsum(0).dtype is cd.int64
     np.testing.assert_array_equal(t.cumsum(0).numpy(force=True), np.cumsum(x, dtype="i8"))
     np.testing.assert_array_equal(t.cumprod(0).numpy(force=True), np.cumprod(x, dtype="i8"))
@@ -127,11 +127,11 @@ def test_scans_read_any_layout(form: cd.device) -> None:
             )
 
 
-def test_half_types_are_scanned_in_float32(form: cd.device) -> None:
+def test_half_types_are_scanned_in_float32(device: cd.device) -> None:
     """A sum of 3000 halves of 1 does not stop at 2048."""
-    ones = cd.ones(3000, dtype=cd.float16).to(form)
+    ones = cd.ones(3000, dtype=cd.float16).to(device)
     assert ones.cumsum(0)[-1].item() == 3000.0
-    assert cd.ones(3000, dtype=cd.bfloat16).to(form).cumsum(0)[-1].item() == 3008.0
+    assert cd.ones(3000, dtype=cd.bfloat16).to(device).cumsum(0)[-1].item() == 3008.0
 
 
 def test_a_device_without_float64_scans_in_float32(single: cd.device) -> None:
