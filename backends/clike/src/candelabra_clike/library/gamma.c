@@ -60,6 +60,7 @@ FUNCTION T lgamma_T(T x) {
     const T a = size_T(x), given = x <= -1.0 ? a : x;
     const u32 under = given < 0.0, small = given < 1.0;
     T y = a, product = 1.0;
+    UNROLL
     for (int k = 0; k < 6; ++k) {
         const u32 large = y >= 2.0;
         y = large ? y - 1.0 : y;
@@ -71,11 +72,13 @@ FUNCTION T lgamma_T(T x) {
     const T far = (a - 0.5) * (log_T(a) - 1.0) + (stirling_tail_T(a) + 0.41893853320467274);
     const T value = a < 8.0 ? near : far, sine = size_T(sinpi_T(a));
     const T turned = log_T(3.1415926535897932 / (a * sine)) - value;
-    return x <= -1.0 ? (sine == 0.0 || a == INFINITE_W ? INFINITE_W : turned) : value;
+    const T below = (sine == 0.0) | (a == INFINITE_W) ? INFINITE_W : turned;
+    return x <= -1.0 ? below : value;
 }
 
 FUNCTION T digamma_T(T x) {
     T y = x < 0.0 ? 1.0 - x : x, sum = 0.0;
+    UNROLL
     for (int k = 0; k < PICK_T(6, 10); ++k) {
         const u32 low = y < PICK_T(6.0, 10.0);
         sum = low ? sum + 1.0 / y : sum;
@@ -97,6 +100,7 @@ FUNCTION T digamma_T(T x) {
 FUNCTION T trigamma_T(T x) {
     const u32 left = x < 0.5;
     T y = left ? 1.0 - x : x, sum = 0.0;
+    UNROLL
     for (int k = 0; k < 10; ++k) {
         const u32 low = y < 10.0;
         sum = low ? sum + 1.0 / (y * y) : sum;
