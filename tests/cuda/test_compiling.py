@@ -50,6 +50,11 @@ def test_every_operator_with_kernels_is_among_them(recorder: Any) -> None:
     assert own - recorder.launched == set()
 
 
+def test_no_kernel_adds_in_an_order_of_chance(recorder: Any) -> None:
+    """What one run computes, the next one does too: no result is added up by atomic operations."""
+    assert [source.name for source in recorder.sources if "ATOMIC_ADD" in source.body] == []
+
+
 def test_the_tool_compiles_for_all_generations(tools: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """It says how many kernels became machine code, and 1 where one does not."""
     assert tools("cuda_kernels").main(["--operator", "trunc"]) == 0

@@ -1,0 +1,88 @@
+"""Which code serves an operator on CUDA: kernels in C and cuBLAS for what is common, CuPy for what its libraries do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from candelabra.dtypes import BY_NAME, bfloat16, float16, float32, int64
+from candelabra.operator.record import OPERATORS
+from candelabra_cuda.backend import CudaBackend
+from candelabra_cuda.blas import KINDS, Matmul
+from candelabra_cuda.kernels import Preferred
+
+LIBRARIES = ("linalg_", "fft_", "bitwise_")
+"""cuSOLVER's and cuFFT's; and bits of floats, which are an error in words."""
+HOST = {
+    "igamma", "igammac", "linalg_geqrf", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq",
+    "linalg_lu_factor_ex", "random_binomial", "random_poisson", "special_airy_ai", "special_airy_ai_slope",
+}  # fmt: skip
+"""What neither has, nor a body: it runs on the host, with a warning. The page docs/cuda.md says so."""
+COMMON = [
+    "add", "mul", "sub", "div", "neg", "exp", "log", "tanh", "sigmoid", "gelu", "relu", "softmax",
+    "log_softmax", "normalize", "normalize_backward", "sum", "mean", "amax", "argmax", "cumsum", "sort", "conv",
+    "conv_input", "conv_weight", "max_pool", "index_select", "gather", "scatter_add", "index_put", "where",
+    "cat", "clone", "random_uniform", "random_normal",
+]  # fmt: skip
+"""What training is made of."""
+
+
+@pytest.fixture(scope="module")
+def table(doubles: Any) -> Mapping[str, Any]:
+    """The kernels of a device of the double."""
+    return CudaBackend(doubles.double()).kernels()
+
+
+def served(kernel: Any, dtype: Any) -> str:
+    """Who serves a dtype: ``own``, ``cuBLAS``, ``CuPy`` or nobody (``""``)."""
+    if isinstance(kernel, Matmul):
+        return "cuBLAS" if dtype.name in KINDS else served_by_choice(kernel, dtype)
+    return served_by_choice(kernel, dtype)
+
+
+def served_by_choice(kernel: Any, dtype: Any) -> str:
+    """The same, of kernels that are not cuBLAS's."""
+    choose = getattr(kernel, "for_dtype", None)
+    chosen = kernel if choose is None else choose(dtype)
+    if chosen is None:
+        return ""
+    other = kernel._other if isinstance(kernel, Preferred) else None if choose else kernel
+    return "CuPy" if chosen is other and hasattr(chosen, "__wrapped__") else "own"
+
+
+@pytest.mark.parametrize("dtype", [float32, float16, bfloat16])
+def test_what_training_is_made_of_has_kernels_of_its_own(table: Mapping[str, Any], dtype: Any) -> None:
+    """No step of a training step goes through CuPy or the host."""
+    missing = [name for name in COMMON if name in OPERATORS and served(table.get(name), dtype) != "own"]
+    assert missing == []
+    assert served(table["matmul"], dtype) == "cuBLAS"
+
+
+def test_cupy_serves_what_its_libraries_do(table: Mapping[str, Any]) -> None:
+    """In float32 nothing else is left to it."""
+    by_cupy = [name for name, kernel in table.items() if served(kernel, float32) == "CuPy"]
+    assert [name for name in by_cupy if not name.startswith(LIBRARIES)] == []
+
+
+def test_what_runs_on_the_host_is_known(table: Mapping[str, Any]) -> None:
+    """An operator that nobody serves, and that is no view, is on the list."""
+    nobody = {
+        name
+        for name in sorted(OPERATORS)
+        if not (name in table and served(table[name], float32)) and OPERATORS[name].body is None
+        and not OPERATORS[name].view
+    }  # fmt: skip
+    assert nobody - HOST == set()
+
+
+def test_products_of_half_types_are_accumulated_in_float32() -> None:
+    """The compute type of cuBLAS is CUBLAS_COMPUTE_32F (68), alpha and beta are float32."""
+    for name in ("float16", "bfloat16", "float32"):
+        assert (KINDS[name].compute, KINDS[name].scale.__name__) == (68, "float32")
+
+
+def test_products_of_integers_are_kernels_of_our_own(table: Mapping[str, Any]) -> None:
+    """cuBLAS has none of them."""
+    assert served(table["matmul"], int64) == "own"
+    assert set(KINDS) <= set(BY_NAME)
