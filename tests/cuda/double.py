@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -266,6 +267,35 @@ def _matrix(address: int, shape: tuple[int, int], leading: int, d: np.dtype[Any]
     return np.ndarray(shape, d, memory, 0, (d.itemsize, leading * d.itemsize))
 
 
+class ndarray(np.ndarray):
+    """An array over memory that is given by its place, as CuPy's."""
+
+    def __new__(cls, shape: tuple[int, ...], dtype: Any, memptr: Any, strides: tuple[int, ...]) -> ndarray:
+        d = np.dtype(dtype)
+        span = d.itemsize + sum((size - 1) * step for size, step in zip(shape, strides)) if 0 not in shape else 0
+        memory = (ctypes.c_char * span).from_address(memptr.ptr)
+        return super().__new__(cls, shape, d, memory, 0, strides)  # type: ignore[call-overload, no-any-return]
+
+    @property
+    def data(self) -> Any:
+        """The place of its first element."""
+        return SimpleNamespace(ptr=self.ctypes.data, array=self)
+
+
+ALLOCATORS: list[Any] = []
+"""What CuPy's own arrays would be allocated by, the last one."""
+
+
+@contextmanager
+def using_allocator(allocator: Any) -> Iterator[None]:
+    """As CuPy's."""
+    ALLOCATORS.append(allocator)
+    try:
+        yield
+    finally:
+        ALLOCATORS.pop()
+
+
 def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
     """A module that can be taken for CuPy."""
     default = Stream()
@@ -280,6 +310,7 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
         runtime=Runtime(devices, driver, runtime),
         driver=Driver(),
         MemoryPool=Pool,
+        using_allocator=using_allocator,
         memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         Event=Event,
         Stream=Stream,
@@ -291,7 +322,7 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
         get_elapsed_time=lambda start, end: 1.5,
         device=SimpleNamespace(get_cublas_handle=lambda: 1),
     )
-    return SimpleNamespace(cuda=cuda, ndarray=np.ndarray, RawModule=RawModule)
+    return SimpleNamespace(cuda=cuda, ndarray=ndarray, RawModule=RawModule)
 
 
 def unpacked(format: str, data: bytes) -> tuple[Any, ...]:

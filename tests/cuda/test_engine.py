@@ -10,6 +10,7 @@ from candelabra.dtypes import float32
 from candelabra.errors import OutOfMemoryError
 from candelabra_clike import Source
 from candelabra_clike.source import number, reads, writes
+from candelabra_cuda.arrays import from_cupy, over_cupy
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.compiling import CompilationError, compile_program
 from candelabra_cuda.engine import CudaEngine
@@ -59,6 +60,45 @@ def test_running_out_of_memory_is_a_typed_error_with_the_numbers(engine: Any) ->
         engine.allocate(2**31)
     assert engine.pool.statistics(release=True) == {"allocated": 100, "reserved": 100, "peak": 100}
     assert engine.allocate(10)
+
+
+def test_what_cupy_allocates_is_of_the_same_pool(engine: Any, doubles: ModuleType) -> None:
+    """Inside a kernel over CuPy its arrays are ours to count, and its want of memory is the typed error."""
+    x = engine.empty((3,), float32)
+
+    used = engine.pool.statistics(release=False)["allocated"]
+    assert over_cupy(lambda a: doubles.ALLOCATORS[-1](1000) and None)(x) is None
+    assert engine.pool.statistics(release=False)["allocated"] == used + 1000
+    words = "cuda:0 is out of memory: Out of memory allocating 2,147,483,648 bytes, "
+    with pytest.raises(OutOfMemoryError, match=words):
+        over_cupy(lambda a: doubles.ALLOCATORS[-1](2**31))(x)
+    assert doubles.ALLOCATORS == []
+
+
+def test_a_kernel_over_cupy_sees_our_memory(engine: Any) -> None:
+    """Views with their strides go in, and what comes out is a payload over the same memory, with those strides."""
+    x = engine.empty((2, 3), float32)
+    engine.write(x.buffer, 0, memoryview(np.arange(6, dtype="f4")).cast("B"))
+    seen: list[Any] = []
+
+    def kernel(a: Any, parts: Any, number: Any) -> Any:
+        seen.append((a.tolist(), [part.tolist() for part in parts], number))
+        return a, number
+
+    view = x.restrided((3,), (1,), 3)
+    turned = x.restrided((3, 2), (1, 3), 0)
+    out, number = over_cupy(kernel)(turned, [view], 7)
+    assert seen == [([[0, 3], [1, 4], [2, 5]], [[3, 4, 5]], 7)]
+    assert number == 7
+    assert (int(out.buffer), out.shape, out.strides, out.dtype) == (int(x.buffer), (3, 2), (1, 3), float32)
+
+
+def test_an_array_of_cupy_that_runs_backwards_is_copied(engine: Any, doubles: ModuleType) -> None:
+    """No tensor has negative strides."""
+    array = np.arange(4, dtype="f4").view(doubles.ndarray)
+    made = from_cupy(array[::-1], engine)
+    assert (made.strides, made.shape) == ((1,), (4,))
+    assert int(made.buffer) != array.ctypes.data
 
 
 def test_a_launch_packs_its_arguments_as_a_kernel_has_them(engine: Any, cupy: Any, doubles: ModuleType) -> None:
@@ -195,6 +235,16 @@ def test_a_program_that_does_not_compile_says_why() -> None:
     """The error has the compiler's words."""
     with pytest.raises(CompilationError, match=r'broken: .*identifier "nonsense" is undefined'):
         compile_program("broken", "__global__ void f() { nonsense; }", ["--gpu-architecture=sm_90"])
+
+
+def test_a_compiler_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of NVRTC itself has its name."""
+    from candelabra_cuda import compiling
+
+    failure = compiling.nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY
+    monkeypatch.setattr(compiling.nvrtc, "nvrtcGetCUBINSize", lambda handle: (failure, 0))
+    with pytest.raises(CompilationError, match="NVRTC failed: NVRTC_ERROR_OUT_OF_MEMORY"):
+        compile_program("f", "__global__ void f() {}", ["--gpu-architecture=sm_90"])
 
 
 def test_an_option_that_there_is_not_says_so() -> None:

@@ -50,7 +50,8 @@ def over_cupy(kernel: Callable[..., Any]) -> Callable[..., Any]:
     def converted(*args: Any) -> Any:
         engine = _engine_of(args)
         engine.enter()
-        result = kernel(*[_given(argument) for argument in args])
+        with engine.pool.serving_cupy():
+            result = kernel(*[_given(argument) for argument in args])
         return _taken(result, engine)
 
     return converted

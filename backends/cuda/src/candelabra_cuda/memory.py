@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from candelabra.errors import OutOfMemoryError
@@ -31,6 +33,7 @@ class Pool:
     def __init__(self, cupy: Any, place: str) -> None:
         self._pool: Final = cupy.cuda.MemoryPool()
         self._exhausted: Final = cupy.cuda.memory.OutOfMemoryError
+        self._using_allocator: Final = cupy.cuda.using_allocator
         self._place: Final = place
         self.peak = 0
 
@@ -39,15 +42,26 @@ class Pool:
         try:
             made = DeviceMemory(self._pool.malloc(nbytes))
         except self._exhausted as error:
-            raise OutOfMemoryError(
-                f"{self._place} is out of memory: tried to allocate {nbytes} bytes, {self._pool.used_bytes()} are in "
-                f"use and {self._pool.free_bytes()} are kept unused; {self._place.split(':')[0]}.empty_cache() gives "
-                "those back"
-            ) from error
+            raise self._failure(f"tried to allocate {nbytes} bytes") from error
         used = self._pool.used_bytes()
         if used > self.peak:
             self.peak = used
         return made
+
+    @contextmanager
+    def serving_cupy(self) -> Iterator[None]:
+        """What CuPy allocates in the block comes from this pool, so that it is counted and its want is our error."""
+        try:
+            with self._using_allocator(self._pool.malloc):
+                yield
+        except self._exhausted as error:
+            raise self._failure(f"{error}") from error
+
+    def _failure(self, wanted: str) -> OutOfMemoryError:
+        return OutOfMemoryError(
+            f"{self._place} is out of memory: {wanted}, {self._pool.used_bytes()} are in use and "
+            f"{self._pool.free_bytes()} are kept unused; {self._place.split(':')[0]}.empty_cache() gives those back"
+        )
 
     def statistics(self, release: bool) -> dict[str, int]:
         """As the contract's ``memory``."""
