@@ -57,6 +57,8 @@ def test_module_of_an_installed_type() -> None:
     assert cd.lantern.Stream(1).query()
     with pytest.raises(NotImplementedError, match="backend 'cpu' has no streams"):
         cd.cpu.Stream()
+    with pytest.raises(NotImplementedError, match="backend 'cpu' does not tell its current stream"):
+        cd.cpu.current_stream()
     with pytest.raises(ValueError, match="Expected a lantern device, but got: cpu"):
         cd.lantern.synchronize("cpu")
     with pytest.raises(DeviceUnavailable, match=r"'lantern:5' does not exist: backend 'lantern' offers 2 device\(s\)"):

@@ -19,7 +19,7 @@ from candelabra_cuda.exchange import install, taken
 class DoubleBackend(CudaBackend):
     """CUDA's, under a name of its own."""
 
-    name = "double"
+    name = "twin"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def cupy(doubles: ModuleType) -> Iterator[Any]:
 def tensor(*shape: int, dtype: Any = cd.float32) -> cd.Tensor:
     """A tensor on the device of the double."""
     count = int(np.prod(shape))
-    return cd.arange(count, dtype=dtype).reshape(*shape).to("double")
+    return cd.arange(count, dtype=dtype).reshape(*shape).to("twin")
 
 
 def test_a_tensor_describes_its_memory(cupy: Any) -> None:
@@ -50,6 +50,16 @@ def test_a_tensor_describes_its_memory(cupy: Any) -> None:
     view = x[1:].t().__cuda_array_interface__
     assert (view["shape"], view["strides"], view["data"][0]) == ((4, 2), (4, 16), address + 16)
     assert x[:0].__cuda_array_interface__["data"] == (0, False)
+
+
+def test_the_current_stream_can_be_asked_for(cupy: Any) -> None:
+    """In a stream's block it is that stream, as in PyTorch."""
+    stream = cd.twin.Stream()  # type: ignore[attr-defined]
+    assert cd.twin.current_stream() != stream  # type: ignore[attr-defined]
+    with stream:
+        assert cd.twin.current_stream() == stream  # type: ignore[attr-defined]
+        told = tensor(2).__cuda_array_interface__
+    assert told["stream"] == stream.cupy.ptr
 
 
 def test_the_default_stream_has_the_number_1(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,16 +94,14 @@ def test_memory_of_another_library_becomes_a_tensor(cupy: Any) -> None:
     """Over the same memory, which is kept as long as the tensor."""
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     source = described(array)
-    made = from_cuda_array_interface(source, "double")
-    assert (made.device.type, made.shape) == ("double", (3, 4))
+    made = from_cuda_array_interface(source, "twin")
+    assert (made.device.type, made.shape) == ("twin", (3, 4))
     array[0, 0] = 100
     assert made.tolist() == array.tolist()
     assert made._payload.buffer.owner.memory.owner is source
-    strided = from_cuda_array_interface(described(array.T), "double")
+    strided = from_cuda_array_interface(described(array.T), "twin")
     assert (strided.shape, strided.stride()) == ((4, 3), (1, 4))
-    assert (
-        cd.empty(0).tolist() == from_cuda_array_interface(described(array[:0, 0], data=(0, False)), "double").tolist()
-    )
+    assert cd.empty(0).tolist() == from_cuda_array_interface(described(array[:0, 0], data=(0, False)), "twin").tolist()
 
 
 def test_our_stream_waits_for_theirs(cupy: Any) -> None:
@@ -101,23 +109,23 @@ def test_our_stream_waits_for_theirs(cupy: Any) -> None:
     array = np.zeros(3, np.float32)
     mine = cupy.cuda.get_current_stream()
     for stream in (None, mine.ptr):
-        from_cuda_array_interface(described(array, stream=stream), "double")
+        from_cuda_array_interface(described(array, stream=stream), "twin")
     assert not [entry for entry in mine.log if entry[0] == "wait"]
-    from_cuda_array_interface(described(array, stream=77), "double")
+    from_cuda_array_interface(described(array, stream=77), "twin")
     assert mine.log[-1][0] == "wait"
     assert cupy.cuda.ExternalStream(77).log == ["record"]
-    from_cuda_array_interface(described(array, stream=1), "double")
+    from_cuda_array_interface(described(array, stream=1), "twin")
     assert cupy.cuda.ExternalStream(0).log == ["record"]
 
 
 def test_what_is_no_array_of_a_gpu_is_refused(cupy: Any, engine: Any) -> None:
     """Other objects, types that tensors do not have, masks, and strides that go backwards or between elements."""
     with pytest.raises(TypeError, match="takes an object with __cuda_array_interface__, not list"):
-        from_cuda_array_interface([1, 2], "double")
+        from_cuda_array_interface([1, 2], "twin")
     array = np.zeros((2, 2), np.float32)
     for changed in ({"typestr": "<M8[s]"}, {"mask": array}):
         with pytest.raises(TypeError, match=r"a tensor cannot have the type .* or a mask"):
-            from_cuda_array_interface(described(array, **changed), "double")
+            from_cuda_array_interface(described(array, **changed), "twin")
     for strides in ((-8, 4), (6, 2)):
         with pytest.raises(TypeError, match=r"a tensor cannot have the strides \(.*\), in bytes"):
             taken(described(array, strides=strides).__cuda_array_interface__, None, engine)

@@ -135,6 +135,10 @@ class Backend(ABC):
         """A new stream: an object with ``synchronize()``, ``record()`` and use as a context manager."""
         raise NotImplementedError(f"backend {self.name!r} has no streams: its devices run one call after another")
 
+    def current_stream(self, index: int) -> Any:
+        """The stream that the calling thread's work goes to."""
+        raise NotImplementedError(f"backend {self.name!r} does not tell its current stream")
+
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         """``allocated``, ``reserved``, ``peak`` … in bytes, as far as the backend counts them.
 

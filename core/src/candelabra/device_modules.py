@@ -128,6 +128,11 @@ class DeviceModule(ModuleType):
         instance = self._instance(device)
         return instance.backend.stream(instance.index)
 
+    def current_stream(self, device: DeviceLike = None) -> Any:
+        """This thread's current stream. NotImplementedError where the backend has none."""
+        instance = self._instance(device)
+        return instance.backend.current_stream(instance.index)
+
     def memory_stats(self, device: DeviceLike = None) -> dict[str, int]:
         """What the backend counts, in bytes: ``allocated``, ``reserved``, ``peak`` …; empty before the first use."""
         if not self.is_initialized():
