@@ -1,0 +1,202 @@
+"""Reading and writing by index tensors on an OpenCL device, joining, masks, and copies turned round."""
+
+from collections.abc import Callable
+from typing import Any
+
+import candelabra as cd
+import candelabra.nn.functional as F
+import numpy as np
+import pytest
+from candelabra.device import open_device
+from candelabra_clike import Engine, StridedArray
+from candelabra_clike.kernels import choosing, indexing, joining, scattering
+from candelabra_opencl.backend import OpenCLBackend
+
+Operation = Callable[..., Any]
+
+
+@pytest.fixture(params=["device", "lanes"])
+def form(request: pytest.FixtureRequest) -> cd.device:
+    """The device with its own forms of kernels, and with those for GPUs."""
+    device: cd.device = request.getfixturevalue(request.param)
+    return device
+
+
+def values(*shape: int) -> Any:
+    """Numbers of both signs whose sums are exact in any order, the same every time."""
+    return np.round(np.random.default_rng(9).standard_normal(shape) * 64).astype("f4") / 64
+
+
+def places(high: int, *shape: int) -> Any:
+    """Indices, most of them several times."""
+    return np.random.default_rng(4).integers(0, high, shape)
+
+
+def synchronize(device: cd.device) -> None:
+    """Wait for a device, and raise what its kernels have found."""
+    backend = open_device(device).backend
+    assert isinstance(backend, OpenCLBackend)
+    backend.synchronize(0)
+
+
+def agrees(operation: Operation, form: cd.device, *operands: Any) -> None:
+    """The device gives the reference's elements, to the bit."""
+    tensors = [cd.tensor(x) for x in operands]
+    found, wanted = operation(*[t.to(form) for t in tensors]), operation(*tensors)
+    np.testing.assert_array_equal(found.numpy(force=True), wanted.numpy())
+
+
+READS: dict[str, tuple[Operation, tuple[Any, ...]]] = {
+    "gather": (lambda x, i: x.gather(1, i), (values(7, 45), places(45, 6, 33))),
+    "gather along the first dim": (lambda x, i: x.gather(0, i), (values(7, 45), places(7, 90, 45))),
+    "index_select": (lambda x, i: x.index_select(1, i), (values(3, 20, 9), places(20, 31))),
+    "embedding": (lambda x, i: F.embedding(i, x), (values(50, 37), places(50, 4, 11))),
+    "an index of a dim in the middle": (lambda x, i: x[:, i - 5], (values(3, 9, 5), places(9, 2, 4))),
+    "two indices apart": (lambda x, i: x[i, :, i], (values(6, 4, 6), places(6, 13))),
+    "none": (lambda x, i: x[i], (values(6, 4), places(6, 0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READS)
+def test_elements_are_read_by_indices(form: cd.device, name: str) -> None:
+    """In any layout of what is read: as it is, and transposed."""
+    operation, (x, index) = READS[name]
+    agrees(operation, form, x, index)
+    agrees(lambda t, i: operation(t.swapaxes(0, -1).contiguous().swapaxes(0, -1), i), form, x, index)
+
+
+WRITES: dict[str, tuple[Operation, tuple[Any, ...]]] = {
+    "scatter": (lambda x, i, s: x.scatter(1, i, s), (values(7, 45), places(45, 6, 90), values(6, 90))),
+    "scatter_add": (lambda x, i, s: x.scatter_add(0, i, s), (values(7, 45), places(7, 300, 40), values(300, 40))),
+    "to a few places": (lambda x, i, s: x.scatter_add(0, i, s), (values(9), places(9, 9000), values(9000))),
+    "amax": (lambda x, i, s: x.scatter_reduce(0, i, s, "amax"), (values(9), places(9, 50), values(50))),
+    "prod": (
+        lambda x, i, s: x.scatter_reduce(0, i, s, "prod", include_self=False), (values(9), places(5, 20), values(20)),
+    ),
+    "index_add": (lambda x, i, s: x.index_add(0, i, s), (values(20, 33), places(20, 300), values(300, 33))),
+    "index_add inside": (lambda x, i, s: x.index_add(1, i, s), (values(3, 9, 5), places(9, 40), values(3, 40, 5))),
+    "index_put": (lambda x, i, s: x.index_put((i,), s), (values(30, 8), places(30, 70), values(70, 8))),
+    "sums by index_put": (
+        lambda x, i, s: x.index_put((i, i), s, accumulate=True), (values(30, 30), places(30, 700), values(700)),
+    ),
+    "nothing": (lambda x, i, s: x.scatter_add(0, i, s), (values(9), places(9, 0), values(0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_elements_are_written_in_the_order_of_the_index(form: cd.device, name: str) -> None:
+    """Sums come out as the reference's, to the bit, however many arrive at one place; the last put stays."""
+    operation, operands = WRITES[name]
+    agrees(operation, form, *operands)
+
+
+@pytest.mark.parametrize("dtype", [cd.bool, cd.int16, cd.float16, cd.complex64])
+def test_every_dtype_is_added_by_index(device: cd.device, dtype: Any) -> None:
+    """Half types are added in float32 and rounded once."""
+    x, s, i = cd.tensor(values(9) * 3).to(dtype), cd.tensor(values(60) * 3).to(dtype), cd.tensor(places(9, 60))
+    found = x.to(device).scatter_add(0, i.to(device), s.to(device))
+    assert found.tolist() == x.scatter_add(0, i, s).tolist()
+
+
+def test_the_gradient_of_an_embedding_adds_up_rows(form: cd.device) -> None:
+    """Rows that stand several times get several gradients, that of padding none."""
+
+    def gradient(device: Any) -> Any:
+        weight = cd.tensor(values(10, 7)).to(device).requires_grad_()
+        index = cd.tensor(places(10, 5, 30)).to(device)
+        (F.embedding(index, weight, padding_idx=3) * cd.tensor(values(5, 30, 7)).to(device)).sum().backward()
+        return weight.grad.numpy(force=True)
+
+    np.testing.assert_allclose(gradient(form), gradient("cpu"), rtol=1e-5, atol=1e-5)
+
+
+def test_writing_in_place_keeps_what_is_not_named(form: cd.device) -> None:
+    """Also where the source is the target itself."""
+    x = cd.tensor(values(6, 6))
+    far = x.to(form)
+    index = cd.tensor(places(6, 6))
+    for t, i in ((far, index.to(form)), (x, index)):
+        t.index_add_(0, i, t)
+        t[1:3] = t[0]
+        t[i, i] = 0.0
+    np.testing.assert_array_equal(far.numpy(force=True), x.numpy())
+
+
+BAD: dict[str, tuple[Operation, type[Exception], str]] = {
+    "gather": (lambda x, i: x.gather(0, i), RuntimeError, r"gather\(\): index 9 is out of bounds for dimension 0 with"),
+    "index_select": (lambda x, i: x.index_select(0, i), IndexError, "index out of range in self"),
+    "embedding": (lambda x, i: F.embedding(i, x[:, None]), IndexError, "index out of range in self"),
+    "index": (lambda x, i: x[i], IndexError, "index 9 is out of bounds for dimension 0 with size 4"),
+    "scatter": (lambda x, i: x.scatter(0, i, x), RuntimeError, r"scatter\(\): index 9 is out of bounds"),
+    "index_add": (lambda x, i: x.index_add(0, i, x[:2]), IndexError, r"index_add\(\): index out of range in self"),
+    "index_put": (lambda x, i: x.index_put((i,), x[:2]), IndexError, "index 9 is out of bounds"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_an_index_out_of_bounds_is_raised_with_its_number(form: cd.device, name: str) -> None:
+    """At the next synchronisation, once; then the device goes on."""
+    operation, error, text = BAD[name]
+    x = cd.tensor([1.0, 2.0, 3.0, 4.0]).to(form)
+    with pytest.raises(error, match=text):
+        operation(x, cd.tensor([1, 9]).to(form)).tolist()
+    synchronize(form)
+    assert x.sum().item() == 10.0
+
+
+COPIES: dict[str, Operation] = {
+    "cat": lambda x: cd.cat([x, x[:, :3], x[:, ::2]], 1),
+    "stack": lambda x: cd.stack([x, x], 1),
+    "flip": lambda x: x.flip((0, 1)),
+    "flip along all": lambda x: cd.flip(x, ()),
+    "roll": lambda x: x.roll((3, -2), (0, 1)),
+    "tril": lambda x: x.tril(-1),
+    "triu of a transposed one": lambda x: x.T.triu(2),
+    "pad": lambda x: F.pad(x, (1, 2, 3, 0), value=2.5),
+    "reflected": lambda x: F.pad(x[None], (3, 2), mode="reflect"),
+    "circular": lambda x: F.pad(x[None], (3, 2), mode="circular"),
+    "repeat": lambda x: x.repeat(2, 3),
+    "repeat_interleave": lambda x: x.repeat_interleave(3, 0),
+    "unfold and fold": lambda x: F.fold(F.unfold(x[None, None], 3, stride=2), tuple(x.shape), 3, stride=2),
+    "masked_select": lambda x: x.masked_select(x > 0),
+    "nonzero": lambda x: (x > 1).nonzero(),
+    "nonzero of nothing": lambda x: (x > 99).nonzero(),
+    "one_hot": lambda x: F.one_hot((x[0] > 0).to(cd.int64), 3),
+    "select_scatter": lambda x: x.select_scatter(x[0], 0, 2),
+    "cdist": lambda x: cd.cdist(x, x, p=1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_parts_are_joined_chosen_and_turned_round(form: cd.device, name: str) -> None:
+    """Element by element what the reference gives."""
+    agrees(COPIES[name], form, np.round(values(17, 45) * 8))
+
+
+def test_kernels_refuse_what_they_have_no_words_for(engine: Engine) -> None:
+    """The core does not let such calls through; a kernel that is called by itself says what is wrong."""
+
+    def empty(*shape: int, dtype: Any = cd.float32) -> StridedArray:
+        return engine.empty(shape, dtype)
+
+    index = empty(2, dtype=cd.int64)
+    with pytest.raises(ValueError, match="the index is larger than the array, or has other dims"):
+        indexing.gather(empty(2, 2), 0, empty(2, 3, dtype=cd.int64))
+    with pytest.raises(ValueError, match="the index must be a vector, of one element for a 0-d array"):
+        indexing.index_select(empty(), 0, index)
+    with pytest.raises(ValueError, match="the weight must be a matrix"):
+        indexing.embedding(empty(3), index, -1, False)
+    with pytest.raises(IndexError, match="a dim has no elements to be picked"):
+        indexing.gather(empty(0), 0, index)
+    with pytest.raises(ValueError, match="the index is larger than the source"):
+        scattering.scatter_add(empty(4), 0, index, empty(1))
+    with pytest.raises(ValueError, match="the source does not fit"):
+        scattering.index_add(empty(4, 3), 0, index, empty(2, 2))
+    with pytest.raises(ValueError, match="the values do not fit"):
+        scattering.index_put(empty(4), [index], empty(3, 2), False)
+    with pytest.raises(IndexError, match="a dim has no elements to be written to"):
+        scattering.scatter_add(empty(0), 0, index, empty(2))
+    with pytest.raises(ValueError, match="the tensors do not fit together"):
+        joining.cat([empty(2, 2), empty(3, 3)], 0)
+    with pytest.raises(ValueError, match="a triangle takes two dims"):
+        choosing.KERNELS["tril"](empty(3), 0)
