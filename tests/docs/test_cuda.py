@@ -1,0 +1,38 @@
+"""docs/cuda.md: its code runs on another device that works on its own, since none of it is about CUDA alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import candelabra as cd
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "cuda.md"
+
+
+def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the device of OpenCL in the place of CUDA's; with CUDA's where there is a GPU."""
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    assert len(blocks) == 4
+    names: dict[str, Any] = {}
+    for block in blocks:
+        code = block if cd.cuda.is_available() else block.replace("cuda", "opencl")
+        exec(compile(code, "docs/cuda.md", "exec", dont_inherit=True), names)
+    assert "4194304" in capsys.readouterr().out
+
+
+def test_the_page_says_what_has_not_been_run() -> None:
+    """Neither it nor README calls anything verified before there is a report of a GPU."""
+    reports = list((PAGE.parent / "reports").glob("cuda-*.json"))
+    text = PAGE.read_text()
+    assert bool(reports) != ("has not yet been run on a GPU" in text)
+    assert "Nobody has run it" in text
+
+
+def test_the_page_names_what_there_is() -> None:
+    """Links lead somewhere, files exist."""
+    text = re.sub(r"^```.*?^```", "", PAGE.read_text(), flags=re.M | re.S)
+    for path in re.findall(r"`(tests/[\w./-]+\.py)`", text):
+        assert (PAGE.parents[1] / path).exists()
