@@ -1,10 +1,13 @@
 """Without a GPU: what is missing, in words."""
 
+import re
 from types import ModuleType
 
 import candelabra as cd
 import pytest
+from candelabra.cli.main import main
 from candelabra.errors import DeviceUnavailable
+from candelabra.plugins import registry
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.discovery import find
 
@@ -66,3 +69,43 @@ def test_a_tensor_cannot_be_made_without_a_driver() -> None:
     with pytest.raises(DeviceUnavailable, match="driver"):
         cd.zeros(3, device="cuda")
     assert not [device for device in cd.devices() if device.type == "cuda"]
+
+
+@pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, and no reason to tell")
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("devices", r"^cuda: .*driver"),
+        ("doctor", r"^  no devices: .*driver"),
+    ],
+)
+def test_the_command_line_says_why_there_is_no_device(
+    command: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``candelabra devices`` and ``doctor`` give the reason, and the plugin counts as loaded."""
+    main([command])
+    said = capsys.readouterr().out
+    assert re.search(line, said, re.M)
+    if command == "doctor":
+        assert re.search(
+            r"^cuda \(candelabra_cuda:plugin, distribution candelabra-cuda\)\n  found, imported", said, re.M
+        )
+        assert re.search(r"^rocm \(candelabra_cuda:rocm, distribution candelabra-cuda\)\n  found, imported", said, re.M)
+
+
+def test_the_command_line_shows_a_device_with_its_facts(
+    doubles: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Name, compute capability, memory, multiprocessors, and the versions of driver and runtime stand in one line."""
+
+    class Twin(CudaBackend):
+        name = "twin"
+
+    remove = registry.add_backend(Twin(doubles.double()))
+    try:
+        main(["devices"])
+    finally:
+        remove()
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("twin:0"))
+    facts = "compute 9.0, memory 80.0 GiB, multiprocessors 132, driver 13.2, runtime 13.2"
+    assert line == f"twin:0  Double, {facts}"
