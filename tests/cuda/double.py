@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -45,7 +46,7 @@ class Pointer:
 
 
 class Pool:
-    """Counts what is in use; refuses what is larger than ``capacity``."""
+    """Counts what is in use, and what is kept unused; refuses what is larger than ``capacity``."""
 
     capacity = 2**30
 
@@ -55,8 +56,16 @@ class Pool:
     def malloc(self, nbytes: int) -> Pointer:
         if nbytes > self.capacity:
             raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")
-        self.used += nbytes
-        return Pointer((ctypes.c_char * nbytes)())
+        size = -(-nbytes // 512) * 512  # as CuPy's pool
+        self.used += size
+        self.kept = max(0, self.kept - size)
+        made = Pointer((ctypes.c_char * nbytes)())
+        weakref.finalize(made, self.free, size)
+        return made
+
+    def free(self, size: int) -> None:
+        self.used -= size
+        self.kept += size
 
     def used_bytes(self) -> int:
         return self.used

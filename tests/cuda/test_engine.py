@@ -55,11 +55,49 @@ def test_staged_memory_is_kept_until_its_copy_is_done(engine: Any) -> None:
 
 def test_running_out_of_memory_is_a_typed_error_with_the_numbers(engine: Any) -> None:
     """The text says how much was asked for and how much is in use, and the engine goes on."""
-    engine.allocate(100)
-    with pytest.raises(OutOfMemoryError, match=r"cuda:0 is out of memory: tried to allocate 2147483648 bytes, 100 are"):
+    kept = engine.allocate(100)
+    with pytest.raises(OutOfMemoryError, match=r"cuda:0 is out of memory: tried to allocate 2147483648 bytes, 512 are"):
         engine.allocate(2**31)
-    assert engine.pool.statistics(release=True) == {"allocated": 100, "reserved": 100, "peak": 100}
+    assert engine.pool.statistics(release=True) == {"allocated": 512, "reserved": 512, "peak": 512}
+    assert kept
     assert engine.allocate(10)
+
+
+def test_the_peak_is_what_was_in_use_at_once(engine: Any) -> None:
+    """Freed memory is kept for the next tensor and does not count, nor does it after its release."""
+    for _ in range(10):
+        engine.allocate(1000)
+    kept = [engine.allocate(1000) for _ in range(3)]
+    del kept[0]
+    assert engine.pool.statistics(release=False) == {"allocated": 2048, "reserved": 3072, "peak": 3072}
+    assert engine.pool.statistics(release=True) == {"allocated": 2048, "reserved": 2048, "peak": 3072}
+
+
+def test_memory_is_counted_over_threads(engine: Any) -> None:
+    """Blocks that threads take and drop at the same time are counted each once."""
+
+    def work() -> None:
+        for _ in range(300):
+            engine.allocate(512)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = engine.allocate(512)
+    assert engine.pool._used == 512
+    assert kept
+
+
+def test_statistics_are_those_of_the_device(doubles: ModuleType) -> None:
+    """CuPy's pool answers for the thread's current device, so that is made this one first."""
+    cupy = doubles.double(devices=2)
+    backend = CudaBackend(cupy)
+    backend.engine(1)
+    cupy.cuda.runtime.setDevice(0)
+    backend.memory(1)
+    assert cupy.cuda.runtime.device == 1
 
 
 def test_what_cupy_allocates_is_of_the_same_pool(engine: Any, doubles: ModuleType) -> None:
@@ -67,8 +105,9 @@ def test_what_cupy_allocates_is_of_the_same_pool(engine: Any, doubles: ModuleTyp
     x = engine.empty((3,), float32)
 
     used = engine.pool.statistics(release=False)["allocated"]
-    assert over_cupy(lambda a: doubles.ALLOCATORS[-1](1000) and None)(x) is None
-    assert engine.pool.statistics(release=False)["allocated"] == used + 1000
+    kept: list[Any] = []
+    over_cupy(lambda a: kept.append(doubles.ALLOCATORS[-1](1000)))(x)
+    assert engine.pool.statistics(release=False)["allocated"] == used + 1024
     words = "cuda:0 is out of memory: Out of memory allocating 2,147,483,648 bytes, "
     with pytest.raises(OutOfMemoryError, match=words):
         over_cupy(lambda a: doubles.ALLOCATORS[-1](2**31))(x)

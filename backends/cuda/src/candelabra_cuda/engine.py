@@ -43,7 +43,7 @@ class CudaEngine(Engine):
             memory=properties["totalGlobalMem"],
             largest=properties["totalGlobalMem"],
         )
-        self.pool: Final = Pool(cupy, f"{self.type}:{index}")
+        self.pool: Final = Pool(cupy, f"{self.type}:{index}", self.enter)
         self.faults = Faults(self)
         self._staging: Final = Staging(cupy)
         self._kernels: Final[dict[Source, Launch]] = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -27,10 +28,32 @@ class DeviceMemory(int):
     __hash__ = int.__hash__
 
 
-class Pool:
-    """The memory of one device."""
+class Counted(DeviceMemory):
+    """Memory of our pool: where it is dropped, its size goes to ``freed``."""
 
-    def __init__(self, cupy: Any, place: str) -> None:
+    size: int
+    freed: deque[int]
+
+    def __del__(self) -> None:
+        self.freed.append(self.size)
+
+
+UNIT: Final = 512
+"""CuPy gives memory in multiples of this."""
+
+
+class Pool:
+    """The memory of one device; ``enter`` makes that the thread's, for CuPy's pool serves whichever is.
+
+    What is in use is counted here: CuPy would walk over all live blocks to say so, too much for every allocation. A
+    block may be dropped at any point of any thread, in the middle of an allocation too, so it only joins a queue then.
+    """
+
+    def __init__(self, cupy: Any, place: str, enter: Callable[[], object]) -> None:
+        self._enter: Final = enter
+        self._lock: Final = threading.Lock()
+        self._freed: Final[deque[int]] = deque()
+        self._used = 0
         self._pool: Final = cupy.cuda.MemoryPool()
         self._exhausted: Final = cupy.cuda.memory.OutOfMemoryError
         self._using_allocator: Final = cupy.cuda.using_allocator
@@ -40,13 +63,22 @@ class Pool:
     def allocate(self, nbytes: int) -> DeviceMemory:
         """Memory for work on the current stream. CuPy gives its unused memory back before it gives up."""
         try:
-            made = DeviceMemory(self._pool.malloc(nbytes))
+            made = Counted(self._pool.malloc(nbytes))
         except self._exhausted as error:
             raise self._failure(f"tried to allocate {nbytes} bytes") from error
-        used = self._pool.used_bytes()
-        if used > self.peak:
-            self.peak = used
+        made.freed = self._freed
+        made.size = size = -(-nbytes // UNIT) * UNIT
+        with self._lock:
+            self._count(size)
         return made
+
+    def _count(self, size: int) -> None:
+        freed = self._freed
+        while freed:
+            self._used -= freed.popleft()
+        self._used += size
+        if self._used > self.peak:
+            self.peak = self._used
 
     @contextmanager
     def serving_cupy(self) -> Iterator[None]:
@@ -65,9 +97,11 @@ class Pool:
 
     def statistics(self, release: bool) -> dict[str, int]:
         """As the contract's ``memory``."""
+        self._enter()
         if release:
             self._pool.free_all_blocks()
-        return {"allocated": self._pool.used_bytes(), "reserved": self._pool.total_bytes(), "peak": self.peak}
+        used = self._pool.used_bytes()
+        return {"allocated": used, "reserved": self._pool.total_bytes(), "peak": max(self.peak, used)}
 
 
 class Staging:
