@@ -189,6 +189,20 @@ def test_threads_pack_their_own_arguments(engine: Any, cupy: Any, doubles: Modul
     assert all(a == b == c for a, b, c in seen)
 
 
+def test_a_thread_gets_its_context_at_its_first_launch(engine: Any, cupy: Any) -> None:
+    """The driver's calls need one, and a new thread has none until a call of the runtime."""
+    launch = engine.compile(SCALE)
+    memory = engine.allocate(4)
+    launch(1, memory, memory, 1, 1.0, 0)
+    made: list[int] = []
+    cupy.cuda.runtime.setDevice = made.append
+    thread = threading.Thread(target=lambda: [launch(1, memory, memory, 1, 1.0, 0) for _ in range(3)])
+    thread.start()
+    thread.join()
+    launch(1, memory, memory, 1, 1.0, 0)
+    assert made == [0]
+
+
 def test_a_late_error_says_how_to_find_its_operator(engine: Any, cupy: Any, doubles: ModuleType) -> None:
     """An error at a synchronisation names the variable that makes every launch wait."""
     cupy.cuda.runtime.failing = doubles.CUDARuntimeError("cudaErrorIllegalAddress")

@@ -44,6 +44,8 @@ class CudaEngine(Engine):
             largest=properties["totalGlobalMem"],
         )
         self.pool: Final = Pool(cupy, f"{self.type}:{index}", self.enter)
+        if not several:
+            self.allocate = self.pool.allocate  # type: ignore[method-assign]
         self.faults = Faults(self)
         self._staging: Final = Staging(cupy)
         self._kernels: Final[dict[Source, Launch]] = {}
@@ -97,7 +99,7 @@ class CudaEngine(Engine):
     # -- memory -------------------------------------------------------------------------------------------------------
     def allocate(self, nbytes: int) -> DeviceMemory:
         self.enter()
-        return self.pool.allocate(nbytes)
+        return self.pool.allocate(nbytes)  # without several devices this is all that there is: see `__init__`
 
     def read(self, buffer: DeviceMemory, offset: int, nbytes: int) -> memoryview:
         data = np.empty(nbytes, np.uint8)
@@ -139,7 +141,7 @@ class CudaEngine(Engine):
     def _loaded(self, source: Source) -> Launch:
         compiler = self.compiler
         code = compiler.machine_code(source)
-        self.enter()
+        self.runtime.setDevice(self.index)
         try:
             module = self.driver.moduleLoadData(code)
         except self.driver.CUDADriverError:
@@ -150,4 +152,4 @@ class CudaEngine(Engine):
                     f"{self}: the driver does not take the machine code of {source.name!r} for compute capability "
                     f"{self.capability}: {error}. A newer driver may; `candelabra devices` shows this one's version"
                 ) from error
-        return Kernel(self, source, self.driver.moduleGetFunction(module, source.name), module)
+        return Kernel(self, source, self.driver.moduleGetFunction(module, source.name), module).launch

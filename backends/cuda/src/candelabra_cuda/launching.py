@@ -1,13 +1,15 @@
-"""Launching a kernel: arguments packed by one ``struct`` call, and one call of the driver."""
+"""Launching a kernel: arguments packed by one ``struct`` call, and one call of the driver, in a generated function."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
 import threading
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from candelabra_clike import CUDA, Source
+from candelabra_clike import CUDA, Launch, Source
 
 if TYPE_CHECKING:
     from candelabra_cuda.engine import CudaEngine
@@ -37,42 +39,69 @@ def blocks(count: int | tuple[int, ...], group: int | None) -> tuple[tuple[int, 
     return (x, y, z), group
 
 
+_TEMPLATE: Final = """
+def bind(mine, packing, pack_into, launch_kernel, function, enter, blocking, wait_for, name, group):
+    def launch(count{parameters}):
+        try:
+            block, extra = mine.packing
+        except AttributeError:
+            block, extra = packing()
+{launching}
+        if blocking:
+            wait_for(name)
+    return launch
+"""
+_FLAT: Final = """\
+        if count <= 0:
+            return
+        pack_into(block, 0{parameters}, count)
+        launch_kernel(function, (count + {most}) // {block}, 1, 1, {block}, 1, 1, 0, enter(), 0, extra)"""
+_GROUPED: Final = """\
+        x, y, z = (count, 1, 1) if count.__class__ is int else (*count, 1, 1)[:3]
+        if not (x and y and z):
+            return
+        pack_into(block, 0{parameters})
+        launch_kernel(function, x, y, z, group, 1, 1, 0, enter(), 0, extra)"""
+
+
+@lru_cache(None)
+def factory(arguments: int, flat: bool) -> Callable[..., Launch]:
+    """The function that makes launches of kernels with so many arguments: this is on the path of every call.
+
+    ``flat``: they are launched by the number of work-items, which is one more argument.
+    """
+    parameters = "".join(f", a{i}" for i in range(arguments))
+    launching = (_FLAT if flat else _GROUPED).format(parameters=parameters, block=BLOCK, most=BLOCK - 1)
+    space: dict[str, Any] = {}
+    text = _TEMPLATE.format(parameters=parameters, launching=launching)
+    exec(compile(text, f"<launch of {arguments} arguments>", "exec"), space)
+    made: Callable[..., Launch] = space["bind"]
+    return made
+
+
 class Kernel:
-    """A compiled kernel of one device."""
+    """A compiled kernel of one device. Each thread packs its arguments into a block of its own."""
 
     def __init__(self, engine: CudaEngine, source: Source, function: int, keep: Any) -> None:
-        types = arguments_of(source)
-        self.name: Final = source.name
-        self._engine: Final = engine
-        self._function: Final = function
         self._keep: Final = keep
-        self._group: Final = source.group
-        self._struct: Final = struct.Struct("".join(LETTERS[type] for type in types))
+        self._engine: Final = engine
+        self._struct: Final = struct.Struct("".join(LETTERS[type] for type in arguments_of(source)))
         self._mine: Final = threading.local()
-        self._launch: Final = engine.driver.launchKernel
+        bind = factory(len(source.parameters), source.group is None)
+        self.launch: Final[Launch] = bind(
+            self._mine, self._packing, self._struct.pack_into, engine.driver.launchKernel, function, engine.enter,
+            engine.blocking, engine.wait_for, source.name, source.group,
+        )  # fmt: skip
 
     def _packing(self) -> tuple[Any, int]:
-        """This thread's block of arguments, and the address of what tells the driver of it."""
+        """This thread's block of arguments, and the address of what tells the driver of it.
+
+        A thread that has made no call of the runtime yet has no context, and the driver's calls make none.
+        """
+        self._engine.runtime.setDevice(self._engine.index)
         block = ctypes.create_string_buffer(max(self._struct.size, 1))
         size = ctypes.c_size_t(self._struct.size)
         extra = (ctypes.c_void_p * 5)(POINTER, ctypes.addressof(block), SIZE, ctypes.addressof(size), END)
         self._mine.keep = (size, extra)
         self._mine.packing = block, ctypes.addressof(extra)
         return block, ctypes.addressof(extra)
-
-    def __call__(self, count: int | tuple[int, ...], /, *arguments: Any) -> None:
-        try:
-            block, extra = self._mine.packing
-        except AttributeError:
-            block, extra = self._packing()
-        grid, group = blocks(count, self._group)
-        if 0 in grid:
-            return
-        if self._group is None:
-            self._struct.pack_into(block, 0, *arguments, count)
-        else:
-            self._struct.pack_into(block, 0, *arguments)
-        engine = self._engine
-        self._launch(self._function, *grid, group, 1, 1, 0, engine.enter(), 0, extra)
-        if engine.blocking:
-            engine.wait_for(self.name)

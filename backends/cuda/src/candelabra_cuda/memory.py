@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from candelabra.errors import OutOfMemoryError
 
@@ -32,12 +32,13 @@ class Counted(DeviceMemory):
     """Memory of our pool: where it is dropped, its size goes to ``freed``."""
 
     size: int
-    freed: deque[int]
+    freed: ClassVar[deque[int]]
 
     def __del__(self) -> None:
         self.freed.append(self.size)
 
 
+_at: Final = int.__new__  # past our own, which takes an owner
 UNIT: Final = 512
 """CuPy gives memory in multiples of this."""
 
@@ -53,8 +54,10 @@ class Pool:
         self._enter: Final = enter
         self._lock: Final = threading.Lock()
         self._freed: Final[deque[int]] = deque()
+        self._kind: Final[type[Counted]] = type("Block", (Counted,), {"freed": self._freed})
         self._used = 0
         self._pool: Final = cupy.cuda.MemoryPool()
+        self._malloc: Final = self._pool.malloc
         self._exhausted: Final = cupy.cuda.memory.OutOfMemoryError
         self._using_allocator: Final = cupy.cuda.using_allocator
         self._place: Final = place
@@ -63,22 +66,21 @@ class Pool:
     def allocate(self, nbytes: int) -> DeviceMemory:
         """Memory for work on the current stream. CuPy gives its unused memory back before it gives up."""
         try:
-            made = Counted(self._pool.malloc(nbytes))
+            owner = self._malloc(nbytes)
         except self._exhausted as error:
             raise self._failure(f"tried to allocate {nbytes} bytes") from error
-        made.freed = self._freed
+        made = _at(self._kind, owner.ptr)
+        made.owner = owner
         made.size = size = -(-nbytes // UNIT) * UNIT
-        with self._lock:
-            self._count(size)
-        return made
-
-    def _count(self, size: int) -> None:
         freed = self._freed
-        while freed:
-            self._used -= freed.popleft()
-        self._used += size
-        if self._used > self.peak:
-            self.peak = self._used
+        with self._lock:
+            used = self._used + size
+            while freed:
+                used -= freed.popleft()
+            self._used = used
+            if used > self.peak:
+                self.peak = used
+        return made
 
     @contextmanager
     def serving_cupy(self) -> Iterator[None]:

@@ -56,7 +56,7 @@ class RocmEngine(CudaEngine):
     type = "rocm"
 
     def _loaded(self, source: Source) -> Launch:
-        self.enter()
+        self.runtime.setDevice(self.index)
         exact = () if source.contract else HIP.exact_options
         module = self.cupy.RawModule(code=source.program(HIP), options=(*HIP.options, *exact))
         return RawKernel(self, source, module.get_function(source.name))
