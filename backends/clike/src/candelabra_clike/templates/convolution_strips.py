@@ -49,15 +49,23 @@ def _outer(dims: range) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _piece(first: str, size: str, to: str) -> str:
+    """Adds results that are neighbours in the tile, and where the first goes; the others follow ``apart`` from it."""
+    return f"{{ piece_from[pieces] = {first}; piece_size[pieces] = {size}; piece_to[pieces] = {to}; ++pieces; }}"
+
+
 def _tile(places: Places, rank: int, columns: int) -> str:
-    """Where the places of the tile begin: ``x_here``, ``width``, ``to`` (where results go, or NOWHERE)."""
+    """Where the places of the tile begin: ``x_here`` and ``width``, and the ``pieces`` that results are written in."""
     last = rank - 1
-    head = f"INDEX left = tile, x_here = 0, o_first = 0;\nINDEX to[{columns}];\n"
+    head = f"""INDEX left = tile, x_here = 0, o_first = 0, pieces = 0;
+INDEX piece_from[{columns}], piece_size[{columns}], piece_to[{columns}];
+"""
     if places is Places.ROWS:
         return f"""{head}const INDEX w0 = left % tiles_across * {columns}u; left /= tiles_across;
 {_outer(range(last))}x_here += w0 * x_p{last}; o_first += w0 * o_p{last};
 const INDEX width = p{last} - w0 < {columns}u ? p{last} - w0 : {columns}u;
-UNROLL for (int j = 0; j < {columns}; ++j) to[j] = j < width ? o_first + j * o_p{last} : NOWHERE;
+const INDEX apart = o_p{last};
+{_piece("0", "width", "o_first")}
 """
     if places is Places.RUNS:
         h, w = last - 1, last
@@ -65,11 +73,15 @@ UNROLL for (int j = 0; j < {columns}; ++j) to[j] = j < width ? o_first + j * o_p
 left /= tiles_across;
 {_outer(range(last - 1))}x_here += w0;
 const INDEX width = run - w0 < {columns}u ? run - w0 : {columns}u;
+const INDEX apart = o_p{w};
 INDEX row = w0 / x_p{h}, column = w0 % x_p{h};
-for (int j = 0; j < {columns}; ++j) {{
-const bool keep = j < width && column < p{w};
-to[j] = keep ? o_first + row * o_p{h} + column * o_p{w} : NOWHERE;
-if (++column == x_p{h}) {{ column = 0; ++row; }}
+for (INDEX j = 0; j < width; ++row) {{
+if (column < p{w}) {{
+const INDEX size = p{w} - column < width - j ? p{w} - column : width - j;
+const INDEX place = o_first + row * o_p{h} + column * o_p{w};
+{_piece("j", "size", "place")}
+}}
+j += x_p{h} - column; column = 0;
 }}
 """
     dims = range(last, -1, -1)
@@ -78,11 +90,16 @@ if (++column == x_p{h}) {{ column = 0; ++row; }}
     x_place = " + ".join(f"q{d} * x_p{d}" for d in range(rank))
     o_place = " + ".join(f"q{d} * o_p{d}" for d in range(rank))
     return f"""{head}left = tile * {columns}u;
+const INDEX apart = 1;
 const INDEX width = places - left < {columns}u ? places - left : {columns}u;
 {start}INDEX from[{columns}];
-for (int j = 0; j < {columns}; ++j) {{
-from[j] = {x_place}; to[j] = j < width ? {o_place} : NOWHERE;
-if (j < width) {{ {step} }}
+for (INDEX j = 0; j < {columns}u; ++j) {{
+from[j] = {x_place};
+if (j < width) {{
+const INDEX place = {o_place};
+if (pieces && piece_to[pieces - 1] + piece_size[pieces - 1] == place) ++piece_size[pieces - 1];
+else {_piece("j", "1", "place")}
+{step} }}
 }}
 """
 
@@ -110,39 +127,37 @@ else for (INDEX k = 0; k < kc; ++k) {{ {pointer} {part} }}
 """
 
 
-def _pieces(columns: int) -> str:
-    """Finds the ``pieces`` of the tile whose results are neighbours: where each begins, its size and where it goes."""
-    return f"""u32 pieces = 0, piece_from[{columns}], piece_size[{columns}];
-for (u32 j = 0; j < {columns}u; ++j) if (to[j] != NOWHERE) {{
-if (pieces && piece_from[pieces - 1] + piece_size[pieces - 1] == j && to[j] - to[j - 1] == 1) ++piece_size[pieces - 1];
-else {{ piece_from[pieces] = j; piece_size[pieces] = 1; ++pieces; }}
-}}
-"""
-
-
 def _store(strip: Strip, memory: CType, bias: bool) -> str:
     """Writes the sums to where they belong, on top of the bias or of the sums of the blocks before.
 
-    A piece of eight results or more is two vectors, which may overlap: both are made before one of them is written.
+    A piece of eight neighbours or more is written in vectors, the last of which may overlap the one before and is made
+    before that is written.
     """
     columns, value = strip.columns, strip.value
     begin = f"({value}){memory.load('bias[bias_here + i]')}" if bias else f"({value})0"
     element = f"""for (int j = 0; j < size; ++j) {{
-const {value} before = k0 == 0 ? begin : ({value}){memory.load("r[j]")};
-r[j] = {memory.store("(before + s[j])")};
+const {value} before = k0 == 0 ? begin : ({value}){memory.load("r[j * apart]")};
+r[j * apart] = {memory.store("(before + s[j])")};
 }}"""
+
+    def eight(place: str) -> str:
+        before = f"(k0 == 0 ? ({value}x8)(begin) : EIGHT({value}, r + {place}))"
+        return f"OWN_EIGHT({value}, s + {place}) + {before}"
+
     if memory.memory == value:
-        ends = ("0", "size - 8")
-        made = [f"const {value}x8 v{n} = OWN_EIGHT({value}, s + {p}) + " for n, p in enumerate(ends)]
-        sums = [f"(k0 == 0 ? ({value}x8)(begin) : EIGHT({value}, r + {p}));" for p in ends]
-        puts = " ".join(f"PUT_EIGHT({value}, r + {p}, v{n});" for n, p in enumerate(ends))
-        element = f"if (size >= 8) {{\n{made[0]}{sums[0]}\n{made[1]}{sums[1]}\n{puts}\n}} else {element}"
+        step = f"PUT_EIGHT({value}, r + j, {eight('j')});"
+        others = f"const int j = 0; {step}" if columns <= 16 else f"for (int j = 0; j < size - 8; j += 8) {step}"
+        element = f"""if (apart == 1 && size >= 8) {{
+const {value}x8 end = {eight("(size - 8)")};
+{others}
+PUT_EIGHT({value}, r + (size - 8), end);
+}} else {element}"""
     return f"""{strip.spill("sums_here")}{value}* const sums = ({value}*)sums_here;
 for (INDEX i = 0; i < rows_here; ++i) {{
 const {value} begin = {begin};
-for (u32 q = 0; q < pieces; ++q) {{
+for (INDEX q = 0; q < pieces; ++q) {{
 const int size = (int)piece_size[q];
-GLOBAL {memory.memory}* const r = o_here + (i * o_row + to[piece_from[q]]);
+GLOBAL {memory.memory}* const r = o_here + (i * o_row + piece_to[q]);
 {value}* const s = sums + (i * {columns} + piece_from[q]);
 {element}
 }} }}
@@ -153,8 +168,11 @@ def body(strip: Strip, memory: CType, places: Places, rank: int, bias: bool) -> 
     """The kernel: a work-item has ``tiles_per_item`` tiles of one image and group, and all filters of the group."""
     pointer = f"GLOBAL const {memory.memory}*"
     bias_here = "const INDEX bias_here = bias_from + group * m + m0;\n" if bias else ""
-    return f"""const INDEX NOWHERE = ~(INDEX)0;
-INDEX item = GLOBAL_ID;
+    fill, sums = _gather(places, strip, memory), multiply(strip, memory, True)
+    if strip.thin and memory.memory == strip.value and places is not Places.ANY:
+        fill = f"const int direct = slack || width == {strip.columns};\nif (!direct) {{\n{fill}}}\n"
+        sums = multiply(strip, memory, True, "x_image + (x_here + seen[k])")
+    return f"""INDEX item = GLOBAL_ID;
 const INDEX tile_first = item % parts * tiles_per_item; item /= parts;
 const INDEX rest = tiles - tile_first, tile_end = tile_first + (rest < tiles_per_item ? rest : tiles_per_item);
 const INDEX group = item % groups, image = item / groups, strips = (m + {strip.rows - 1}u) / {strip.rows}u;
@@ -166,9 +184,9 @@ for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
 const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
 {taps(rank, "seen", "k0", "kc")}
 for (INDEX tile = tile_first; tile < tile_end; ++tile) {{
-{_tile(places, rank, strip.columns)}{_pieces(strip.columns)}{_gather(places, strip, memory)}
+{_tile(places, rank, strip.columns)}{fill}
 for (INDEX m0 = 0; m0 < m; m0 += {strip.rows}u) {{
 const INDEX rows_here = m - m0 < {strip.rows}u ? m - m0 : {strip.rows}u;
 {pointer} const a_here = w + ((group * strips * {strip.rows}u + m0) * depth + k0 * {strip.rows}u);
-{multiply(strip, memory, True)}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
+{sums}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
 {bias_here}{_store(strip, memory, bias)}}} }} }}"""

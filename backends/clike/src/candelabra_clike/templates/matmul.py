@@ -78,7 +78,8 @@ def exchanged(found: Layout) -> Layout:
 def strip_for(m: int, value: str) -> Strip:
     """Six rows of registers, the most that fit, unless fewer compute some percent less in vain."""
     rows = m if m <= 2 else 6 if m > 4 and rounded(m, 6) <= 1.04 * rounded(m, 4) else 4
-    return Strip(rows, 2 if value in ("f32", "u32") else 1, value)
+    eights = (2 if value in ("f32", "u32") else 1) * (2 if rows == 1 else 1)
+    return Strip(rows, eights, value)
 
 
 @lru_cache(4096)

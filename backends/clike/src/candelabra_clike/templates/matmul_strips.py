@@ -29,6 +29,11 @@ class Strip:
     def columns(self) -> int:
         return 8 * self.eights
 
+    @property
+    def thin(self) -> bool:
+        """Whether a panel would be read once or twice only, so that a copy doesn't pay."""
+        return self.rows <= 2
+
     def _cells(self) -> list[tuple[int, int]]:
         return [(i, v) for i in range(self.rows) for v in range(self.eights)]
 
@@ -75,25 +80,32 @@ for (INDEX k = 0; k < kc; ++k) flat[k * {columns}u + j] = ({value}){memory.load(
 """
 
 
-def multiply(strip: Strip, memory: CType, packed: bool) -> str:
+def multiply(strip: Strip, memory: CType, packed: bool, there: str = "") -> str:
     """The sums of the strip at ``a_here`` times the panel; rows from ``rows_here`` on repeat the one before.
 
-    ``packed``: the strip is laid out column by column.
+    ``packed``: the strip is laid out column by column. ``there``: where row ``k`` lies that the panel is a copy of; it
+    is read there if ``direct`` says so.
     """
-    pointer = f"GLOBAL const {memory.memory}*"
-    if packed:
-        step = strip.step(
-            lambda i: f"({strip.value})" + memory.load(f"a_here[k * {strip.rows}u + {i}u]"),
-            lambda v: f"panel[k * {strip.eights}u + {v}u]",
-        )
-        return f"{strip.zeros()}for (INDEX k = 0; k < kc; ++k) {{\n{step}}}\n"
-    lines = [f"{pointer} const a0 = a_here;"]
-    lines += [f"{pointer} const a{i} = {i} < rows_here ? a{i - 1} + a_row : a{i - 1};" for i in range(1, strip.rows)]
-    step = strip.step(
-        lambda i: f"({strip.value})" + memory.load(f"a{i}[at]"), lambda v: f"panel[k * {strip.eights}u + {v}u]"
-    )
-    lines += [strip.zeros(), "INDEX at = 0;", f"for (INDEX k = 0; k < kc; ++k) {{\n{step}at += a_column;\n}}"]
-    return "\n".join(lines) + "\n"
+    head, move = strip.zeros(), ""
+
+    def left(i: int) -> str:
+        element = f"a_here[k * {strip.rows}u + {i}u]" if packed else f"a{i}[at]"
+        return f"({strip.value})" + memory.load(element)
+
+    def loop(right: Callable[[int], str]) -> str:
+        return f"for (INDEX k = 0; k < kc; ++k) {{\n{strip.step(left, right)}{move}}}\n"
+
+    if not packed:
+        pointer, move = f"GLOBAL const {memory.memory}*", "at += a_column;\n"
+        lines = [f"{pointer} const a0 = a_here;"]
+        lines += [
+            f"{pointer} const a{i} = {i} < rows_here ? a{i - 1} + a_row : a{i - 1};" for i in range(1, strip.rows)
+        ]
+        head += "\n".join([*lines, "INDEX at = 0;\n"])
+    copied = loop(lambda v: f"panel[k * {strip.eights}u + {v}u]")
+    if not there:
+        return head + copied
+    return f"{head}if (direct) {loop(lambda v: f'EIGHT({strip.value}, {there} + {8 * v})')}else {copied}"
 
 
 def store(strip: Strip, memory: CType, whole: bool, added: bool) -> str:
@@ -137,6 +149,10 @@ def body(strip: Strip, memory: CType, batch: str, added: bool, packed: bool) -> 
     whole = memory.memory == strip.value
     columns = strip.columns
     a_here = f"m0 * depth + k0 * {strip.rows}u" if packed else "m0 * a_row + k0 * a_column"
+    fill, sums = pack(columns, memory, strip.value, whole), multiply(strip, memory, packed)
+    if strip.thin and whole:
+        fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
+        sums = multiply(strip, memory, packed, "b_here + k * b_row")
     start = "const INDEX s_here = start_at + m0 * start_row + n0 * start_column;\n" if added else ""
     return f"""INDEX left = GLOBAL_ID;
 const INDEX column_block = left % column_blocks; left /= column_blocks;
@@ -151,8 +167,8 @@ const int fresh = k0 == 0;
 for (INDEX n0 = n_first; n0 < n_end; n0 += {columns}u) {{
 const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
 GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
-{pack(columns, memory, strip.value, whole)}for (INDEX m0 = m_first; m0 < m_end; m0 += {strip.rows}u) {{
+{fill}for (INDEX m0 = m_first; m0 < m_end; m0 += {strip.rows}u) {{
 const INDEX rows_here = m_end - m0 < {strip.rows}u ? m_end - m0 : {strip.rows}u;
 GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
-{multiply(strip, memory, packed)}GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
+{sums}GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
 {start}{store(strip, memory, whole, added)}}} }} }}"""

@@ -15,7 +15,7 @@ from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.types import CTYPES
 
-SLACK = 16
+SLACK = 32
 """Elements behind a framed array that may be read: so many are read at once."""
 CHUNK = 4096
 """Elements of a work-item that is a loop."""
