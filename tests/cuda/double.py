@@ -83,7 +83,11 @@ class Pool:
 class Event:
     """Done when its stream is synchronised."""
 
+    made = 0
+
     def __init__(self, **options: Any) -> None:
+        Event.made += 1
+        self.ptr = Event.made
         self.done = False
         self.options = options
 
@@ -141,6 +145,7 @@ class Runtime:
         self.device = 0
         self.failing: Exception | None = None
         self.copies: list[int] = []
+        self.recorded: list[tuple[int, int]] = []
 
     def getDeviceCount(self) -> int:
         if self.driver < self.version:
@@ -161,6 +166,9 @@ class Runtime:
 
     def pointerGetAttributes(self, address: int) -> SimpleNamespace:
         return SimpleNamespace(device=self.devices - 1)
+
+    def eventRecord(self, event: int, stream: int) -> None:
+        self.recorded.append((event, stream))
 
     def setDevice(self, index: int) -> None:
         self.device = index
@@ -310,11 +318,6 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
     default = Stream()
     Stream.current[:] = [default]
     current: Callable[[], Stream] = lambda: Stream.current[-1]  # noqa: E731
-    streams: dict[int, Stream] = {}
-
-    def external(pointer: int) -> Stream:
-        return streams.setdefault(pointer, Stream())
-
     cuda = SimpleNamespace(
         runtime=Runtime(devices, driver, runtime),
         driver=Driver(),
@@ -324,7 +327,6 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
         Event=Event,
         Stream=Stream,
         get_current_stream=current,
-        ExternalStream=external,
         UnownedMemory=UnownedMemory,
         MemoryPointer=MemoryPointer,
         alloc_pinned_memory=lambda nbytes: Pointer((ctypes.c_char * nbytes)()),

@@ -113,9 +113,9 @@ def test_our_stream_waits_for_theirs(cupy: Any) -> None:
     assert not [entry for entry in mine.log if entry[0] == "wait"]
     from_cuda_array_interface(described(array, stream=77), "twin")
     assert mine.log[-1][0] == "wait"
-    assert cupy.cuda.ExternalStream(77).log == ["record"]
     from_cuda_array_interface(described(array, stream=1), "twin")
-    assert cupy.cuda.ExternalStream(0).log == ["record"]
+    assert [stream for _, stream in cupy.cuda.runtime.recorded] == [77, 0]
+    assert cupy.cuda.runtime.recorded[-1][0] == mine.log[-1][1].ptr
 
 
 def test_what_is_no_array_of_a_gpu_is_refused(cupy: Any, engine: Any) -> None:

@@ -114,7 +114,9 @@ def order(engine: CudaEngine, stream: int | None) -> None:
     mine = engine.stream()
     pointer = 0 if stream == LEGACY_DEFAULT else stream
     if pointer != mine.ptr:
-        mine.wait_event(engine.cupy.cuda.ExternalStream(pointer).record())
+        event = engine.cupy.cuda.Event(disable_timing=True)
+        engine.runtime.eventRecord(event.ptr, pointer)
+        mine.wait_event(event)
 
 
 def install() -> None:

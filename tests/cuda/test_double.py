@@ -1,0 +1,53 @@
+"""What stands for CuPy has nothing that CuPy lacks: a test over a name that there is not would show nothing."""
+
+from __future__ import annotations
+
+import warnings
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+OWN = {
+    "cuda.runtime": {"devices", "driver", "version", "device", "failing", "copies", "recorded"},
+    "cuda.driver": {"launches"},
+    "RawModule": {"made"},
+    "cuda.Stream": {"current", "count"},
+    "cuda.Event": {"made"},
+    "cuda.MemoryPool": {"capacity", "free"},
+}
+"""What the doubles have to be looked at with, by what they stand for."""
+
+
+def missing(double: Any, real: Any, place: str = "") -> list[str]:
+    """The public names of a double that the real thing lacks, those below namespaces too."""
+    found = []
+    for name in vars(double) if not isinstance(double, type) else dir(double):
+        path = f"{place}.{name}".lstrip(".")
+        if name.startswith("_") or name in OWN.get(place, set()):
+            continue
+        if not hasattr(real, name):
+            found.append(path)
+        elif path in ("cuda", "cuda.memory", "cuda.device") or path in OWN:
+            below = getattr(double, name)
+            found += missing(below, getattr(real, name), path)
+            if path in ("cuda.runtime", "cuda.driver"):
+                found += missing(type(below), getattr(real, name), path)
+    return found
+
+
+def test_every_name_of_the_double_is_one_of_cupy(doubles: ModuleType) -> None:
+    """Functions of the runtime and the driver, streams, events, pools, and what the module itself has."""
+    cupy = pytest.importorskip("cupy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # nor a name that is about to go
+        assert missing(doubles.double(), cupy) == []
+
+
+def test_a_name_that_cupy_lacks_is_found(doubles: ModuleType) -> None:
+    """The look is not blind."""
+    cupy = pytest.importorskip("cupy")
+    made = doubles.double()
+    made.cuda.nonsense = 1
+    made.cuda.runtime.nonsense = 1
+    assert missing(made, cupy) == ["cuda.runtime.nonsense", "cuda.nonsense"]
