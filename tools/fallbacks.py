@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from candelabra.cli.routes import instances
 from candelabra.device import Instance
@@ -26,7 +27,7 @@ LEFT = ("fallback", "unsupported")
 """Routes that are not the device's own."""
 
 
-def routes(record: Operator, instance: Instance) -> dict[str, list[str]]:
+def routes(record: Operator[..., Any], instance: Instance) -> dict[str, list[str]]:
     """The dtypes by the route that serves them."""
     found: dict[str, list[str]] = defaultdict(list)
     for d in ALL:

@@ -31,6 +31,12 @@ VERSIONS = {
     "pyopencl": "import pyopencl; print(pyopencl.VERSION_TEXT)",
     "tinygrad": "import importlib.metadata as m; print(m.version('tinygrad'))",
 }
+BUSY = 1.5
+"""A load of each core from which on a report says that it was no quiet machine; measuring alone makes some 0.5."""
+OTHERS = (
+    "other programs were running on these cores. That costs PyTorch more than a queue of kernels, since its threads "
+    "wait for each other within every operator: on a quiet machine ratios are higher, and times lower on both sides"
+)
 SLACK = {"3.0-rc2": 3.0}
 """How far an implementation may be from the marks, by its driver's version: PoCL's wheel of 2022 is for tests."""
 
@@ -80,9 +86,9 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def busy() -> str:
-    """The machine's load over the last minute."""
-    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+def load() -> float:
+    """The machine's load over the last minute; 0 where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def compare(case: Compared, ours: Side, peer: Side | None, arguments: argparse.Namespace) -> Measured:
@@ -147,18 +153,20 @@ def run(one: Found, arguments: argparse.Namespace) -> Path:
     versions = {peer: version_of(peer, python) for peer, python in pythons.items()}
     present = {peer: python for peer, python in pythons.items() if versions[peer]}
     cases = [case for case in CASES if arguments.only in case.name]
-    before = busy()
+    before = load()
     measured = measure(cases, environment(one), present, arguments)
     driver = f"{one.facts['platform']} {one.facts['driver']}"
     facts = {
         "driver": driver,
         "device": f"{one.name}, {one.facts['version']}",
         "processor": f"{processor()}, {os.cpu_count()} cores",
-        "load before and after": f"{before} and {busy()}; 0 to 2 is a machine of two cores with nothing else to do",
+        "load before and after": f"{before:.1f} and {load():.1f}",
         "Python": f"{platform.python_version()}, {platform.system()}",
         "turns": f"{arguments.rounds}, of {BATCHES} batches each",
         **{PEERS[peer]: words or "not installed" for peer, words in versions.items()},
     }
+    if max(before, load()) > BUSY * (os.cpu_count() or 1):
+        facts["beware"] = OTHERS
     slack = SLACK.get(one.facts["driver"], 1.0)
     show(driver, measured, slack)
     return write(Path(arguments.report), slug_of(one.facts["platform"], one.facts["driver"]), facts, measured, slack)

@@ -32,10 +32,10 @@ class Held(NamedTuple):
 
 
 def network() -> nn.Sequential:
-    """A convolution, a normalisation, a pool, dropout and a linear layer."""
+    """Two convolutions, a normalisation, pools, dropout and a linear layer."""
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.25),
-        nn.Linear(64, 10),
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Dropout(0.25), nn.Linear(32, 10),
     )  # fmt: skip
 
 
