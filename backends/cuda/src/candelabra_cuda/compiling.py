@@ -20,14 +20,14 @@ QUICKLY: Final = "--Ofast-compile=max"
 """The option of programs that shall be compiled soon, and need not be fast."""
 
 
-def options(source: Source, capability: str, machine: bool = True) -> tuple[str, ...]:
-    """What NVRTC is told; ``capability`` is like ``"90"``. Without ``machine`` it stops at intermediate code (PTX)."""
+def options(source: Source, capability: str) -> tuple[str, ...]:
+    """What NVRTC is told; ``capability`` is like ``"90"``."""
     exact = () if source.contract else CUDA.exact_options
-    return (f"--gpu-architecture={'sm' if machine else 'compute'}_{capability}", *CUDA.options, *exact)
+    return (f"--gpu-architecture=sm_{capability}", *CUDA.options, *exact)
 
 
 def compile_program(name: str, program: str, options: Sequence[str]) -> bytes:
-    """A CUBIN, empty where the options stop before machine code. Raises :class:`CompilationError`."""
+    """A CUBIN. Raises :class:`CompilationError`."""
     handle = _checked(nvrtc.nvrtcCreateProgram(program.encode(), f"{name}.cu".encode(), 0, [], []))
     try:
         words = [option.encode() for option in options]
