@@ -7,7 +7,7 @@ import pytest
 from candelabra.nn import functional
 from candelabra.plugins import registry
 
-SHAPES = ((6, 5), (3, 4, 7), (2, 3, 4, 5), (130, 70))
+SHAPES = ((130, 70), (2, 3, 4, 5))
 
 
 def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) -> list[Any]:
@@ -16,7 +16,7 @@ def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) 
     scores = (cd.arange(count).remainder(13) / 4).reshape(shape).to(where).requires_grad_()
     targets = cd.arange(count // shape[1]).remainder(shape[1]).reshape(shape[0], *shape[2:]).to(where)
     loss = functional.cross_entropy(scores, targets, **options)
-    loss.backward(cd.ones_like(loss) * 2)
+    loss.backward(cd.full(loss.shape, 2.0).to(where))
     return [x.to(registry.reference_device()) for x in (loss.detach(), scores.grad)]
 
 
