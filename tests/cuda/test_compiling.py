@@ -1,8 +1,8 @@
 """Every kernel that a GPU would be given compiles with NVRTC, for three generations; no GPU is needed for that.
 
 What is compiled is what the operators' own samples ask for, so a new kernel is among it by itself. No kernel asks which
-generation it is compiled for, so here each is compiled for one; ``tools/cuda_kernels.py`` does it for all of them, without
-haste, and takes minutes.
+generation it is compiled for, so here each is compiled for one; ``tools/cuda_kernels.py`` does it for all of them, with
+the options that a GPU's code gets, and takes minutes.
 """
 
 from __future__ import annotations
