@@ -37,6 +37,7 @@ CASES: dict[str, Case] = {
     "steps": Case((2, 6, 17, 12), (8, 6, 3, 2), {"stride": (2, 3), "padding": (1, 0)}),
     "groups, dilated": Case((2, 6, 12, 11), (9, 2, 3, 2), {"padding": (2, 1), "dilation": (2, 3), "groups": 3}),
     "a group a channel": Case((3, 4, 14, 15), (4, 1, 3, 3), {"padding": 1, "groups": 4}),
+    "a group a channel, wide": Case((1, 2, 6, 70), (2, 1, 3, 3), {"groups": 2}),
     "steps and dilation": Case((1, 4, 16, 16), (12, 1, 3, 3), {"stride": 2, "dilation": 3, "groups": 4}),
     "steps beyond the kernel": Case((2, 3, 9, 10), (4, 3, 1, 2), {"stride": 3}),
     "three dims": Case((2, 2, 6, 7, 8), (3, 2, 2, 3, 2), {"stride": (1, 2, 1), "padding": 1}),

@@ -17,6 +17,7 @@ Array = np.ndarray
 SIZES: dict[str, tuple[int, int, int]] = {
     "one number": (1, 1, 1),
     "a row": (1, 37, 29),
+    "a wide row": (1, 300, 70),
     "two rows": (2, 37, 29),
     "four rows": (4, 9, 17),
     "a column": (37, 29, 1),
@@ -45,6 +46,7 @@ STACKS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "a row and matrices": ((4,), (3, 4, 6)),
     "matrices and a column": ((3, 5, 4), (4,)),
     "two vectors": ((4,), (4,)),
+    "matrices and columns": ((3, 5, 40), (3, 40, 1)),
     "none": ((0, 5, 4), (4, 6)),
     "one right matrix, in strips": ((2, 64, 140), (140, 128)),
 }
@@ -126,6 +128,7 @@ def test_every_kind_of_number_multiplies_as_with_numpy(form: str, kind: str, req
     if kind == "bool":
         a[3], b[:, 5] = False, False
     np.testing.assert_array_equal(back(on(place, a) @ on(place, b)), a @ b)
+    np.testing.assert_array_equal(back(on(place, a) @ on(place, b[:, 0])), a @ b[:, 0])
 
 
 @pytest.mark.parametrize("kind", [cd.float16, cd.bfloat16])
