@@ -94,12 +94,15 @@ def test_a_program_goes_on_after_memory_ran_out() -> None:
 def test_memory_is_counted_and_given_back() -> None:
     """What is allocated is seen, and an empty cache holds nothing that is unused."""
     gc.collect()
+    cd.cuda.synchronize()
     before = cd.cuda.memory_allocated()
     x = cd.empty(1 << 20, device="cuda")
-    assert cd.cuda.memory_allocated() - before >= 4 << 20
+    held = cd.cuda.memory_allocated()
+    assert held - before == 4 << 20
     del x
     cd.cuda.empty_cache()
-    assert cd.cuda.memory_allocated() == before
+    assert cd.cuda.memory_allocated() == held - (4 << 20)
+    assert cd.cuda.memory_reserved() >= cd.cuda.memory_allocated()
 
 
 def test_an_index_out_of_bounds_is_found_by_whoever_waits() -> None:
