@@ -17,6 +17,7 @@ def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) 
     targets = cd.arange(count // shape[1]).remainder(shape[1]).reshape(shape[0], *shape[2:]).to(where)
     loss = functional.cross_entropy(scores, targets, **options)
     loss.backward(cd.full(loss.shape, 2.0).to(where))
+    assert scores.grad is not None
     return [x.to(registry.reference_device()) for x in (loss.detach(), scores.grad)]
 
 

@@ -140,7 +140,8 @@ def training(where: cd.device, steps: int) -> Iterator[tuple[float, list[Any]]]:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(images), labels)
             loss.backward()
-            yield loss.item(), [p.grad.to(registry.reference_device()) for p in model.parameters()]
+            gradients = [p.grad for p in model.parameters() if p.grad is not None]
+            yield loss.item(), [g.to(registry.reference_device()) for g in gradients]
             optimizer.step()
 
 
