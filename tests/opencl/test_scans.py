@@ -116,6 +116,14 @@ def test_infinities_and_nan_pass_through_log_sum_exps(form: cd.device) -> None:
     np.testing.assert_allclose(x.to(form).logcumsumexp(1).numpy(force=True), wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("n", [3, 300])
+def test_sums_of_nothing_but_negative_zeros_are_negative_zeros(form: cd.device, n: int) -> None:
+    """As one after the other would be: a scan begins with what changes nothing."""
+    found = cd.full((n,), -0.0).to(form).cumsum(0).numpy(force=True)
+    assert (found == 0).all()
+    assert np.signbit(found).all()
+
+
 def test_scans_read_any_layout(form: cd.device) -> None:
     """Transposed, stepped, from an offset on, and repeated."""
     x = cd.tensor(values(40, 36))

@@ -48,9 +48,10 @@ def accumulating(operation: str, source: dtype, target: dtype) -> Scanning:
         if target.category == FLOATING:
             state = "f32" if target.itemsize == 2 else in_total(target, wide)
             result = "{a0}" if state == value else f"({value}){{a0}}"
-            return Scan(
-                ((state, first),), (_each(source, target, state),), f"{{a0}} = {{a0}} {sign} {{b0}};", (result,)
-            )
+            # The sum of nothing but -0 is -0.
+            start = "1" if sign == "*" else "-0.0f" if state == "f32" else "-0.0"
+            join = f"{{a0}} = {{a0}} {sign} {{b0}};"
+            return Scan(((state, start),), (_each(source, target, state),), join, (result,))
         if target.category == BOOL:
             sign_of = {"+": "|", "*": "&"}[sign]
             return Scan((("u32", first),), (_each(source, target, "u32"),), f"{{a0}} = {{a0}} {sign_of} {{b0}};")
