@@ -141,16 +141,16 @@ FUNCTION T zeta_sum_T(T s, T q, int count) {
 }
 
 FUNCTION T zeta_T(T s, T q) {
-    /* Far below 0 the terms of negative numbers, of which the signs are those of (-1)**s, are two more such sums. */
+    /* Far below 0 the terms of negative numbers, of which the signs are those of (-1)**s, are two more such sums. The loop
+       is there for the compiler, which makes three copies of the sum else. */
     const T whole = floor_T(q), f = q - whole;
-    const u32 parity = parity_T(size_T(s));
-    T value;
-    if (q > -64.0) {
-        value = zeta_sum_T(s, q, 9 - (q < 0.0 ? (int)whole : 0));
-    } else {
-        const T others = zeta_sum_T(s, 1.0 - f, 9) - zeta_sum_T(s, 1.0 - q, 9);
-        value = zeta_sum_T(s, f, 9) + (parity == 1u ? -others : others);
+    const u32 odd = parity_T(size_T(s)) == 1u, broken = parity_T(size_T(s)) > 1u, far = q <= -64.0;
+    T value = 0.0;
+    for (int part = 0; part < (far ? 3 : 1); ++part) {
+        const T first = !far ? q : part == 0 ? f : part == 1 ? 1.0 - f : 1.0 - q;
+        const T sum = zeta_sum_T(s, first, !far && q < 0.0 ? 9 - (int)whole : 9);
+        value += part > 0 && (part == 1) == odd ? -sum : sum;
     }
-    const T below = q == whole ? INFINITE_W : parity > 1u ? NAN_W : value;
+    const T below = q == whole ? INFINITE_W : broken ? NAN_W : value;
     return s != s || q != q ? s + q : s == 1.0 ? INFINITE_W : s < 1.0 ? NAN_W : q <= 0.0 ? below : value;
 }
