@@ -91,6 +91,6 @@ def test_bases_of_layers_say_what_a_subclass_owes() -> None:
 def test_targets_on_another_device_are_not_taken_for_wrong_classes() -> None:
     """The error is the one about devices, with the move that mends it."""
     logits = cd.ones(2, 3, device="lantern:0", requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"'index' on lantern:1\. Move them: index\.to\('lantern:0'\)"):
+    with pytest.raises(RuntimeError, match=r"'target' on lantern:1\. Move them: target\.to\('lantern:0'\)"):
         F.cross_entropy(logits, cd.tensor([0, 1], device="lantern:1"))
     assert logits.grad is None
