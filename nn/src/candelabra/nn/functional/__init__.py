@@ -38,6 +38,7 @@ from candelabra.nn.functional.activations import (
     threshold_,
 )
 from candelabra.nn.functional.affine import bilinear, linear
+from candelabra.nn.functional.attention import scaled_dot_product_attention
 from candelabra.nn.functional.classification import cross_entropy, nll_loss, one_hot
 from candelabra.nn.functional.convolution import (
     conv1d,
@@ -123,7 +124,7 @@ __all__ = [
     "margin_ranking_loss", "masked_dropout", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
     "max_unpool3d", "mish", "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
     "nll_loss", "normalize", "one_hot", "pad", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu",
-    "relu6", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss",
-    "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_",
-    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "relu6", "rms_norm", "rrelu", "rrelu_", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
+    "tanhshrink", "threshold", "threshold_", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip
