@@ -182,6 +182,25 @@ def test_a_kernel_may_be_chosen_by_dtype_once() -> None:
         undo()
 
 
+def test_an_in_place_kernel_may_serve_some_dtypes_only() -> None:
+    """``for_dtype`` is asked for in-place forms too; where it has none, the operator's result is written."""
+
+    def kernel(x: Any) -> Any:
+        raise AssertionError("the general function serves no call")
+
+    def fill(x: Any) -> Any:
+        x[...] = 7
+        return x
+
+    kernel.for_dtype = lambda dtype: fill if dtype is cd.float32 else None  # type: ignore[attr-defined]
+    undo = cd.register_kernel("cpu", "exp_", kernel)
+    try:
+        assert cd.zeros(2).exp_().tolist() == [7, 7]
+        assert cd.zeros(2, dtype=cd.float64).exp_().tolist() == [1, 1]
+    finally:
+        undo()
+
+
 def test_modes_are_counted_by_thread() -> None:
     """While no thread has a mode on, calls need not read their thread's state; nested modes count once."""
     from candelabra.keys import active, state

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
     """The in-place form for one key."""
+    from candelabra.dispatch.resolve import kernel_for
+
     result = op.results[0](compute)
     if op.results[0] is real_part and compute.is_complex:
         raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")
     if not can_cast(result, compute):
         raise RuntimeError(f"result type {title(result)} can't be cast to the desired output type {title(compute)}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
-    kernel = instance.kernels.get(op.name + "_")
+    kernel = kernel_for(instance, op.name + "_", compute)
     foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are written to in their mode only
     if (
         kernel is None

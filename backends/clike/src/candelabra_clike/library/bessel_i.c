@@ -152,9 +152,34 @@ FUNCTION T bessel_i1_within_T(T a) {
     return 0.5 * a * (1.0 + z * bessel_i1_near_T(z));
 }
 
+/* The scaled functions near 0, where derivatives divide their roundings by the argument: what is added to 1, or to half
+   of the argument, is so small that its own roundings do not count (Kummer's series, 10.39.5). */
+
+FUNCTION T bessel_i0e_least_T(T a) {
+    T q = -0.0053199404761904762;
+    q = q * a + 0.020052083333333333;
+    q = q * a - 0.065625;
+    q = q * a + 0.18229166666666667;
+    q = q * a - 0.41666666666666667;
+    q = q * a + 0.75;
+    return 1.0 + a * (q * a - 1.0);
+}
+
+FUNCTION T bessel_i1e_least_T(T a) {
+    T q = -0.0022166418650793651;
+    q = q * a + 0.0093098958333333333;
+    q = q * a - 0.034375;
+    q = q * a + 0.109375;
+    q = q * a - 0.29166666666666667;
+    q = q * a + 0.625;
+    const T half_way = 0.5 * a;
+    return half_way + half_way * (a * (q * a - 1.0));
+}
+
 FUNCTION T i0e_T(T x) {
     const T a = size_T(x);
-    return a > 8.0 ? bessel_i0_far_T(16.0 / a - 1.0) / SQRT_W(a) : bessel_i0_within_T(a) * exp_T(-a);
+    const T near = a < 0.015625 ? bessel_i0e_least_T(a) : bessel_i0_within_T(a) * exp_T(-a);
+    return a > 8.0 ? bessel_i0_far_T(16.0 / a - 1.0) / SQRT_W(a) : near;
 }
 
 FUNCTION T i0_T(T x) {
@@ -165,8 +190,8 @@ FUNCTION T i0_T(T x) {
 
 FUNCTION T i1e_T(T x) {
     const T a = size_T(x);
-    const T near = bessel_i1_within_T(a) * exp_T(-a), far = bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a);
-    return a != a ? a : with_sign_T(a > 8.0 ? far : near, x);
+    const T near = a < 0.015625 ? bessel_i1e_least_T(a) : bessel_i1_within_T(a) * exp_T(-a);
+    return a != a ? a : with_sign_T(a > 8.0 ? bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) : near, x);
 }
 
 FUNCTION T i1_T(T x) {
