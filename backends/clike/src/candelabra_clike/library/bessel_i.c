@@ -191,11 +191,13 @@ FUNCTION T i0_T(T x) {
 FUNCTION T i1e_T(T x) {
     const T a = size_T(x);
     const T near = a < 0.015625 ? bessel_i1e_least_T(a) : bessel_i1_within_T(a) * exp_T(-a);
-    return a != a ? a : with_sign_T(a > 8.0 ? bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) : near, x);
+    const T value = a > 8.0 ? bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) : near;
+    return a != a ? a : x < 0.0 ? -value : value;
 }
 
 FUNCTION T i1_T(T x) {
     const T a = size_T(x), half_way = exp_T(0.5 * a);
     const T far = bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) * half_way * half_way;
-    return a != a ? a : with_sign_T(a == INFINITE_W ? a : a > 8.0 ? far : bessel_i1_within_T(a), x);
+    const T value = a == INFINITE_W ? a : a > 8.0 ? far : bessel_i1_within_T(a);
+    return a != a ? a : x < 0.0 ? -value : value;
 }

@@ -273,7 +273,7 @@ FUNCTION T j0_T(T x) {
 
 FUNCTION T j1_T(T x) {
     const T value = bessel_order_1_T(size_T(x), 0u);
-    return x < 0.0 ? -value : value;
+    return x == 0.0 ? x : x < 0.0 ? -value : value;
 }
 
 FUNCTION T y0_T(T x) {
