@@ -171,6 +171,13 @@ def instance_of_key(key: int) -> Instance:
     return _by_bit[(bits & -bits) << DEVICE_SHIFT]
 
 
+def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
+    """A kernel of the device, the one for this dtype where it has several; None where it has none."""
+    kernel = instance.kernels.get(name)
+    choose: Callable[[dtype], Callable[..., Any]] | None = getattr(kernel, "for_dtype", None)
+    return kernel if choose is None else choose(compute)
+
+
 def instances_of_key(key: int) -> list[Instance]:
     """Every device whose bit stands in a key."""
     return [instance for bit, instance in _by_bit.items() if key & bit]

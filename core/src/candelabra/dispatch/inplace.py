@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.device import Instance
+from candelabra.device import Instance, kernel_for
 from candelabra.dispatch.failure import fail
 from candelabra.dispatch.key import redispatch
 from candelabra.dispatch.promote import check_inplace_shape, title
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
     """The in-place form for one key."""
-    from candelabra.dispatch.resolve import kernel_for
-
     result = op.results[0](compute)
     if op.results[0] is real_part and compute.is_complex:
         raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra.device import Instance, instance_of_key, instances_of_key
+from candelabra.device import Instance, instance_of_key, instances_of_key, kernel_for
 from candelabra.dispatch.crossing import cross_device
 from candelabra.dispatch.fallback import fallback_kernel, no_kernel
 from candelabra.dispatch.inplace import compile_inplace
@@ -123,13 +123,6 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         )
     # 7. Nobody serves it.
     raise no_kernel(op, instance, compute)
-
-
-def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
-    """A kernel of the device, the one for this dtype where it has several; None where it has none."""
-    kernel = instance.kernels.get(name)
-    choose: Callable[[dtype], Callable[..., Any]] | None = getattr(kernel, "for_dtype", None)
-    return kernel if choose is None else choose(compute)
 
 
 def output_keys(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:

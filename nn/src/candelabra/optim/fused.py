@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from candelabra.device import instance_of_key
+from candelabra.device import instance_of_key, kernel_for
 from candelabra.dispatch.failure import fail
-from candelabra.dispatch.resolve import kernel_for
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 from candelabra.keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, state
 from candelabra.operator.record import Operator
