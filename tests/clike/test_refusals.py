@@ -106,11 +106,11 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
         lambda t, a: t["pow"](a(3, d=cd.int64), -1), RuntimeError, "Integers to negative integer powers",
     ),
     "a step in integers": (
-        lambda t, a: t["sgd_step_"](a(3, d=cd.int64), a(3, d=cd.int64), 0.1, 0.0, False), TypeError,
+        lambda t, a: t["sgd_step_"]([a(3, d=cd.int64)], [a(3, d=cd.int64)], 0.1, 0.0, False), TypeError,
         "there is no fused step for",
     ),
     "a step with another's gradient": (
-        lambda t, a: t["sgd_step_"](a(3), a(4), 0.1, 0.0, False), RuntimeError, "shapes differ",
+        lambda t, a: t["sgd_step_"]([a(3), a(3)], [a(3), a(4)], 0.1, 0.0, False), RuntimeError, "shapes differ",
     ),
     "losses": (
         lambda t, a: t["class_losses"](a(2, 3), a(3, d=cd.int64), -100), RuntimeError,

@@ -1,4 +1,4 @@
-"""Training on an OpenCL device: steps of optimisers, a small network, and memory that stays."""
+"""Training on an OpenCL device: a small network, memory that stays, and threads at once."""
 
 import threading
 from collections.abc import Iterator
@@ -8,125 +8,10 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra.device import open_device
 from candelabra.plugins import registry
 from candelabra_opencl.backend import OpenCLBackend
 
 from benchmarks.opencl.leaks import network, watched
-
-OPTIMIZERS = {
-    "SGD": lambda ps, **o: optim.SGD(ps, lr=0.1, **o),
-    "SGD with decay, uphill": lambda ps, **o: optim.SGD(ps, lr=0.1, weight_decay=0.01, maximize=True, **o),
-    "momentum": lambda ps, **o: optim.SGD(ps, lr=0.1, momentum=0.9, dampening=0.25, **o),
-    "Nesterov's": lambda ps, **o: optim.SGD(ps, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True, **o),
-    "Adam": lambda ps, **o: optim.Adam(ps, lr=0.1, **o),
-    "Adam with decay, uphill": lambda ps, **o: optim.Adam(ps, lr=0.1, weight_decay=0.1, maximize=True, **o),
-    "Adam that forgets": lambda ps, **o: optim.Adam(ps, lr=0.1, betas=(0.25, 0.5), **o),
-    "AdamW": lambda ps, **o: optim.AdamW(ps, lr=0.1, **o),
-    "AMSGrad": lambda ps, **o: optim.AdamW(ps, lr=0.1, amsgrad=True, **o),
-}
-
-
-def walked(make: Any, where: cd.device, d: Any, **options: Any) -> list[Any]:
-    """What is left of the gradients 1, 2, 3 … of two parameters, one of them with its dims exchanged."""
-    cd.manual_seed(4)
-    start = cd.randn(37, 130, dtype=d), cd.randn(5, 3, dtype=d).t()
-    parameters = [nn.Parameter(x.to(where)) for x in start]
-    optimizer = make(parameters, **options)
-    for _ in range(3):
-        for p in parameters:
-            p.grad = cd.randn(*p.shape[::-1], dtype=d).t().to(where)
-        optimizer.step()
-    kept = [v for state in optimizer.state.values() for v in state.values() if isinstance(v, cd.Tensor)]
-    return [x.tolist() for x in (*parameters, *kept)]
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_fused_steps_have_the_bits_of_the_reference(device: cd.device, name: str) -> None:
-    """One kernel does the operations of a step in the order of the operators that it stands for."""
-    for d in (cd.float32, cd.float64) if name in ("Nesterov's", "AMSGrad") else (cd.float32,):
-        assert walked(OPTIMIZERS[name], device, d) == walked(OPTIMIZERS[name], registry.reference_device(), d)
-
-
-@pytest.mark.parametrize("name", ["Nesterov's", "AMSGrad"])
-def test_the_forms_for_gpus_have_the_same_bits(lanes: cd.device, name: str) -> None:
-    """A work-item for each element, not for many."""
-    assert walked(OPTIMIZERS[name], lanes, cd.float32) == walked(
-        OPTIMIZERS[name], registry.reference_device(), cd.float32
-    )
-
-
-def launched(device: cd.device, monkeypatch: pytest.MonkeyPatch, **options: Any) -> int:
-    """How many steps of a parameter the device's own kernel does."""
-    kernels = open_device(device).kernels
-    calls: list[int] = []
-    count = _Counting(kernels["adam_step_"], calls)
-    monkeypatch.setitem(kernels, "adam_step_", count)
-    walked(OPTIMIZERS["Adam"], device, cd.float32, **options)
-    return len(calls)
-
-
-class _Counting:
-    """A kernel that counts its calls."""
-
-    def __init__(self, kernel: Any, calls: list[int]) -> None:
-        self.kernel, self.calls = kernel, calls
-
-    def for_dtype(self, d: Any) -> Any:
-        """The kernel of a dtype, counting."""
-        chosen = self.kernel.for_dtype(d)
-
-        def counted(*args: Any) -> None:
-            self.calls.append(1)
-            chosen(*args)
-
-        return counted
-
-
-def test_a_step_is_one_launch_a_parameter(device: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fused kernel serves unless fused=False says otherwise."""
-    assert launched(device, monkeypatch) == 6
-    assert launched(device, monkeypatch, fused=False) == 0
-
-
-def test_a_fused_step_counts_as_a_write(device: cd.device) -> None:
-    """What was saved before a step is refused after it, as after any write in place."""
-    p = nn.Parameter(cd.ones(3, device=device))
-    optimizer = optim.Adam([p])
-    p.grad = cd.ones(3, device=device)
-    product = (p * p).sum()
-    optimizer.step()
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        product.backward()
-
-
-def test_a_fused_step_refuses_a_state_of_another_shape(device: cd.device) -> None:
-    """The words are those of the operator's rule."""
-    p = nn.Parameter(cd.ones(3, device=device))
-    optimizer = optim.SGD([p], momentum=0.9)
-    optimizer.state[p] = {"momentum_buffer": cd.ones(2, device=device)}
-    p.grad = cd.ones(3, device=device)
-    with pytest.raises(RuntimeError, match=r"expected the shape of the parameter, \[3\], of its gradient"):
-        optimizer.step()
-
-
-def test_half_types_are_left_to_operators(device: cd.device) -> None:
-    """Each operator of a step rounds, so there is no kernel for all of it; the step is the same within rounding."""
-    both = [walked(OPTIMIZERS["SGD"], where, cd.float16) for where in (device, registry.reference_device())]
-    for given, expected in zip(*both, strict=True):
-        assert cd.allclose(cd.tensor(given), cd.tensor(expected), rtol=4e-3, atol=4e-3)
-    instance = open_device(device)
-    half = instance.backend.empty(instance.index, (2,), cd.float16)
-    with pytest.raises(TypeError, match=r"there is no fused step for candelabra\.float16"):
-        instance.kernels["sgd_step_"](half, half, 0.1, 0.0, False)
-
-
-def test_a_kernel_of_a_step_refuses_other_shapes(device: cd.device) -> None:
-    """Nothing is written beyond an array that is smaller than the parameter."""
-    instance = open_device(device)
-    arrays = [instance.backend.empty(instance.index, (n,), cd.float32) for n in (3, 2)]
-    with pytest.raises(RuntimeError, match="sgd: shapes differ"):
-        instance.kernels["sgd_step_"](*arrays, 0.1, 0.0, False)
 
 
 def training(where: cd.device, steps: int) -> Iterator[tuple[float, list[Any]]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+from candelabra.dtypes import ALL
 from candelabra.fronts.creation import zeros_like
 from candelabra.nn.operators.steps import adam_step, amsgrad_step, descend_adaptively
-from candelabra.optim.fused import step_by_kernel
+from candelabra.optim.fused import Row, steps_by_kernel
 from candelabra.optim.optimizer import Optimizer, check_options
 
 __all__ = ["Adam", "AdamW"]
+
+COMPLEX: Final = sum(d.bit for d in ALL if d.is_complex)
+"""The bits of a tensor's key that say so: reading them takes a tenth of ``is_complex()``."""
 
 
 class Adam(Optimizer):
@@ -58,38 +62,47 @@ class Adam(Optimizer):
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """One step of one group."""
+        amsgrad = group["amsgrad"]
+        counted: dict[float, tuple[list[Row], list[dict[str, Any]]]] = {}
         for p in parameters:
-            if p.grad.is_complex():
+            grad = p.grad
+            if grad._keys & COMPLEX:
                 raise RuntimeError(
                     f"{type(self).__name__} does not take complex parameters: optimise their real and imaginary parts "
                     "with view_as_real"
                 )
-            self._step(group, p)
+            kept = self._state_of(p, amsgrad)
+            averages = p, grad, kept["exp_avg"], kept["exp_avg_sq"]
+            rows, states = counted.setdefault(float(kept["step"]) + 1, ([], []))
+            rows.append((*averages, kept["max_exp_avg_sq"]) if amsgrad else averages)
+            states.append(kept)
+        for step, (rows, states) in counted.items():
+            self._step(group, step, rows, states)
 
     def _state_of(self, p: Any, amsgrad: bool) -> dict[str, Any]:
-        kept = self.state.setdefault(p, {})
+        kept = self.state.get(p)
         if not kept:
-            kept["step"] = 0.0  # a number: PyTorch, which keeps a 0-d tensor, reads it as well
-            kept["exp_avg"] = zeros_like(p)
-            kept["exp_avg_sq"] = zeros_like(p)
+            kept = self.state[p] = {
+                "step": 0.0,  # a number: PyTorch, which keeps a 0-d tensor, reads it as well
+                "exp_avg": zeros_like(p),
+                "exp_avg_sq": zeros_like(p),
+            }
         if amsgrad and "max_exp_avg_sq" not in kept:
             kept["max_exp_avg_sq"] = kept["exp_avg_sq"].clone()
         return kept
 
-    def _step(self, group: dict[str, Any], p: Any) -> None:
-        kept = self._state_of(p, group["amsgrad"])
-        kept["step"] = step = float(kept["step"]) + 1
-        averages = p, p.grad, kept["exp_avg"], kept["exp_avg_sq"]
+    def _step(self, group: dict[str, Any], step: float, rows: Sequence[Row], states: list[dict[str, Any]]) -> None:
+        """The step of that number for the parameters that have come so far."""
         options = (
             step, group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
             group["maximize"],
         )  # fmt: skip
-        largest = kept["max_exp_avg_sq"] if group["amsgrad"] else None
         if self._fused:
-            op, tensors = (adam_step, averages) if largest is None else (amsgrad_step, (*averages, largest))
-            if step_by_kernel(op, tensors, *options):
-                return
-        descend_adaptively(*averages, largest, *options)
+            rows = steps_by_kernel(amsgrad_step if group["amsgrad"] else adam_step, rows, *options)
+        for kept in states:
+            kept["step"] = step
+        for param, grad, mean, square, *largest in rows:
+            descend_adaptively(param, grad, mean, square, largest[0] if largest else None, *options)
 
 
 class AdamW(Adam):

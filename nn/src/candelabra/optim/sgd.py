@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from candelabra.fronts.creation import zeros_like
 from candelabra.nn.operators.steps import descend, descend_with_momentum, momentum_step, sgd_step
-from candelabra.optim.fused import step_by_kernel
+from candelabra.operator.record import Operator
+from candelabra.optim.fused import Row, steps_by_kernel
 from candelabra.optim.optimizer import Optimizer, check_options
 
 __all__ = ["SGD"]
@@ -52,18 +53,23 @@ class SGD(Optimizer):
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """One step of one group."""
         lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
+        if not momentum:
+            rows = [(p, p.grad) for p in parameters]
+            self._step(sgd_step, descend, rows, lr, decay, uphill)
+            return
+        dampened: dict[float, list[Row]] = {}
         for p in parameters:
-            g = p.grad
-            if not momentum:
-                if not (self._fused and step_by_kernel(sgd_step, (p, g), lr, decay, uphill)):
-                    descend(p, g, lr, decay, uphill)
-                continue
             kept = self.state.setdefault(p, {})
-            buffer = kept.get("momentum_buffer")
-            options = (lr, momentum, group["dampening"], decay, group["nesterov"], uphill)
+            buffer, dampening = kept.get("momentum_buffer"), group["dampening"]
             if buffer is None:  # the first step: the buffer becomes the whole gradient, undampened
-                kept["momentum_buffer"] = zeros_like(p)
-                options = (lr, momentum, 0.0, *options[3:])
-                buffer = kept["momentum_buffer"]
-            if not (self._fused and step_by_kernel(momentum_step, (p, g, buffer), *options)):
-                descend_with_momentum(p, g, buffer, *options)
+                buffer = kept["momentum_buffer"] = zeros_like(p)
+                dampening = 0.0
+            dampened.setdefault(dampening, []).append((p, p.grad, buffer))
+        for dampening, some in dampened.items():
+            options = (lr, momentum, dampening, decay, group["nesterov"], uphill)
+            self._step(momentum_step, descend_with_momentum, some, *options)
+
+    def _step(self, op: Operator[..., Any], descent: Callable[..., None], rows: Sequence[Row], *options: float) -> None:
+        """By the device's kernel of ``op``, or where there is none by the function that it is made of."""
+        for row in steps_by_kernel(op, rows, *options) if self._fused else rows:
+            descent(*row, *options)

@@ -1,7 +1,8 @@
-"""Whole steps of optimisers: one launch for a parameter and all that is kept beside it.
+"""Whole steps of optimisers: one launch for many parameters and all that is kept beside them.
 
 The operations and their order are those of ``candelabra.nn.operators.steps``, so the numbers are the same to the last
-bit. A kernel whose name ends in ``_`` writes into its arguments; the one without works on copies.
+bit. A kernel whose name ends in ``_`` takes many parameters and writes into its arguments; the one without takes one
+and works on copies.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, Final, NamedTuple
 
 from candelabra.dtypes import dtype, float32, float64
@@ -18,58 +19,8 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copying import clone, copy_into, dense
 from candelabra_clike.numbers import converter
-from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.loops import CHUNK
-from candelabra_clike.types import CTYPES
-
-
-@dataclass(frozen=True)
-class Step:
-    """What happens to one element. In the text ``p``, ``g`` … are values of the arrays; ``{W}`` ends SQRT and DIVIDE.
-
-    ``written`` are the arrays that change, ``numbers`` further values.
-    """
-
-    name: str
-    arrays: tuple[str, ...]
-    written: tuple[str, ...]
-    numbers: tuple[str, ...]
-    text: str
-
-    def source(self, d: dtype, serial: bool) -> Source:
-        """The kernel over contiguous arrays of ``n`` elements."""
-        type = CTYPES[d].value
-        head = (
-            *[(writes if a in self.written else reads)(a, type) for a in self.arrays],
-            *[number(f"{a}_at") for a in self.arrays],
-            number("n"),
-            *[number(s, type) for s in self.numbers],
-        )
-        loads = "".join(f"{type} v{a} = q{a}[i];\n" for a in self.arrays)
-        stores = "".join(f"q{a}[i] = v{a};\n" for a in self.written)
-        start = "GLOBAL_ID" if not serial else f"GLOBAL_ID * {CHUNK}u"
-        pointers = "".join(
-            f"GLOBAL {'' if a in self.written else 'const '}{type}* q{a} = {a} + ({a}_at + first);\n"
-            for a in self.arrays
-        )
-        body = f"const INDEX first = {start};\nif (first >= n) return;\n{pointers}"
-        if serial:
-            body += (
-                f"const INDEX rest = n - first;\nconst int trips = rest < {CHUNK} ? (int)rest : {CHUNK};\n"
-                "INDEPENDENT\nfor (int i = 0; i < trips; ++i) {\n"
-            )
-        else:
-            body += "{ const u32 i = 0;\n"
-        text = self.text.format(T=type, W=type.upper())
-        return Source(
-            f"{self.name}_{d.name}", head, f"{body}{loads}{text}{stores}}}", group=1 if serial else None, wide=True
-        )
-
-
-@lru_cache(None)
-def compiled(engine: Engine, step: Step, d: dtype) -> Launch:
-    """The kernel of a step on one device."""
-    return engine.compile(step.source(d, engine.traits.serial))
+from candelabra_clike.templates.steps import Step
 
 
 class Chosen(NamedTuple):
@@ -154,10 +105,96 @@ choose_amsgrad = partial(choose_adam, largest=True)
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
+Row = tuple[StridedArray, ...]
+"""A parameter, its gradient, and what is kept beside it."""
+SHARING: Final = 1 << 16
+"""Elements up to which a parameter shares a launch where a work-item is one element: finding the parameter then costs
+less than the launch that is saved."""
+
+
+@lru_cache(None)
+def compiled(engine: Engine, step: Step, d: dtype, width: int) -> Launch:
+    """The kernel of a step on one device, for so many parameters."""
+    serial = engine.traits.serial
+    return engine.compile(step.single(d, serial) if width == 1 else step.several(d, serial, width))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One step with its numbers, as arguments, on one device: what a call of a kernel does to its parameters."""
+
+    engine: Engine
+    step: Step
+    dtype: dtype
+    values: Sequence[float]
+
+    def __call__(self, columns: Sequence[Sequence[StridedArray]]) -> None:
+        """Do the step of all parameters, in as few launches as there can be; ``columns`` are given array by array.
+
+        Raises ``RuntimeError``, and nothing is done, where a parameter's arrays differ in shape.
+        """
+        shapes = [a.shape for a in columns[0]]
+        if any([a.shape for a in column] != shapes for column in columns):
+            raise RuntimeError(f"{self.step.name}: shapes differ")
+        shared, lone = self._divided(columns)
+        widths = self.step.widths
+        for start in range(0, len(shared), widths[-1]):
+            part = shared[start : start + widths[-1]]
+            self._several(part, next(width for width in widths if width >= len(part)))
+        for row in lone:
+            self._one(row)
+
+    def _divided(self, columns: Sequence[Sequence[StridedArray]]) -> tuple[list[Row], list[Row]]:
+        """The rows that share launches, and those that have one of their own: what does not begin its buffer, is not
+        contiguous or large. Rows that write what others use are done in their order.
+        """
+        rows = list(zip(*columns, strict=True))
+        written, read = set(), set()
+        for name, column in zip(self.step.arrays, columns):
+            (written if name in self.step.written else read).update([id(a.buffer) for a in column])
+        if len(written) < len(self.step.written) * len(rows) or not written.isdisjoint(read):
+            return [], rows
+        limit = inf if self.engine.traits.serial else SHARING
+        shared, lone = [], []
+        for row in rows:
+            for a in row:
+                if a.offset or not a.contiguous or a.size > limit:
+                    lone.append(row)
+                    break
+            else:
+                shared.append(row)
+        return (shared, lone) if len(shared) > 1 else ([], rows)
+
+    def _several(self, rows: Sequence[Row], width: int) -> None:
+        """One launch for all; what they lack to its ``width`` are parameters of no elements."""
+        sizes = [row[0].size for row in rows]
+        missing = width - len(rows)
+        buffers: list[Any] = []
+        for column in zip(*rows):
+            buffers += [a.buffer for a in column]
+            buffers += buffers[-1:] * missing
+        items = sum([(n + CHUNK - 1) // CHUNK for n in sizes]) if self.engine.traits.serial else sum(sizes)
+        launch = compiled(self.engine, self.step, self.dtype, width)
+        launch(items, *buffers, *sizes, *[0] * missing, *self.values)
+
+    def _one(self, row: Row) -> None:
+        size = row[0].size
+        if not size:
+            return
+        whole = [dense(a) for a in row]
+        items = -(-size // CHUNK) if self.engine.traits.serial else size
+        launch = compiled(self.engine, self.step, self.dtype, 1)
+        launch(items, *[a.buffer for a in whole], *[a.offset for a in whole], size, *self.values)
+        for name, given, changed in zip(self.step.arrays, row, whole):
+            if changed is not given and name in self.step.written:
+                copy_into(given, changed)
+
+
 class Fused:
     """The kernel of an operator: ``arrays`` arrays, then options from which ``choose`` makes the step.
 
-    Half types are left to the operators that a step is made of, which round after each.
+    In place it is sequences of arrays instead, one array for each parameter. Half types are left to the operators that
+    a step is made of, which round after each.
     """
 
     def __init__(self, choose: Callable[..., Chosen], arrays: int, inplace: bool) -> None:
@@ -172,44 +209,28 @@ class Fused:
 
     def __call__(self, *args: Any) -> Any:
         """The function of whatever dtype the arrays have. ``TypeError`` for half types."""
-        kernel = self.for_dtype(args[0].dtype)
+        d = (args[0][0] if self.inplace else args[0]).dtype
+        kernel = self.for_dtype(d)
         if kernel is None:
-            raise TypeError(f"there is no fused step for {args[0].dtype}")
+            raise TypeError(f"there is no fused step for {d}")
         return kernel(*args)
 
     def _inplace(self, d: dtype) -> Callable[..., None]:
         count, choose, convert = self.arrays, self.choose, converter(d)
 
-        @lru_cache(64)  # the parameters of a group come one after the other with the same options
-        def launched(engine: Engine, *options: Any) -> tuple[Step, Launch, list[Any]]:
-            step, numbers = choose(*options)
-            return step, compiled(engine, step, d), [v for x in numbers for v in convert(x)]
+        def steps_in_place(*args: Any) -> None:
+            step, numbers = choose(*args[count:])
+            Steps(args[0][0].engine, step, d, [v for x in numbers for v in convert(x)])(args[:count])
 
-        def step_in_place(*args: Any) -> None:
-            arrays: tuple[StridedArray, ...] = args[:count]
-            first = arrays[0]
-            step, launch, values = launched(first.engine, *args[count:])
-            size = first.size
-            if len({a.shape for a in arrays}) != 1:
-                raise RuntimeError(f"{step.name}: shapes differ")
-            if not size:
-                return
-            whole = [a if a.contiguous else dense(a) for a in arrays]
-            items = -(-size // CHUNK) if first.engine.traits.serial else size
-            launch(items, *[a.buffer for a in whole], *[a.offset for a in whole], size, *values)
-            for name, given, changed in zip(step.arrays, arrays, whole):
-                if changed is not given and name in step.written:
-                    copy_into(given, changed)
-
-        return step_in_place
+        return steps_in_place
 
     def _on_copies(self, d: dtype) -> Callable[..., Any]:
-        count, step = self.arrays, self._inplace(d)
+        count, steps = self.arrays, self._inplace(d)
 
         def step_on_copies(*args: Any) -> Any:
             param, grad, *kept = args[:count]
             moved = (clone(param), *map(clone, kept))
-            step(moved[0], grad, *moved[1:], *args[count:])
+            steps(*[[a] for a in (moved[0], grad, *moved[1:])], *args[count:])
             return moved if kept else moved[0]
 
         return step_on_copies

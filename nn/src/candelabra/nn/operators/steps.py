@@ -2,8 +2,9 @@
 
 Each step's mathematics stands here once, as a function that works in place; the operator is that function applied to
 copies. An optimiser has no use for the copies: it calls the function, or the device's kernel that does all of it at
-once. That kernel has the operator's name with ``_`` at its end and writes the arguments that the outputs are named
-after; :mod:`candelabra.optim.fused` calls it.
+once, for many parameters. That kernel has the operator's name with ``_`` at its end. In the place of each tensor it
+takes a sequence of arrays, one for each parameter; it writes those that the outputs are named after.
+:mod:`candelabra.optim.fused` calls it.
 """
 
 from __future__ import annotations

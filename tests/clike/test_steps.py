@@ -1,0 +1,45 @@
+"""The kernels of optimisers' steps as text: what a launch for many parameters may take."""
+
+from itertools import product
+
+import pytest
+from candelabra.dtypes import float64
+from candelabra_clike.kernels import optimizers
+from candelabra_clike.templates.steps import Step
+
+STEPS = [
+    *[optimizers.sgd(decayed) for decayed in (False, True)],
+    *[optimizers.momentum(*options) for options in product((False, True), repeat=2)],
+    *[
+        optimizers.adam(decay, near, largest)
+        for decay, near, largest in product(("", "coupled", "decoupled"), (False, True), (False, True))
+    ],
+]
+SIZES = {"i32": 4, "u32": 4, "i64": 8, "u64": 8, "f32": 4, "f64": 8, "": 8}
+"""Bytes of an argument of a kernel; ``""`` is a buffer."""
+
+
+@pytest.mark.parametrize("step", STEPS, ids=[step.name for step in STEPS])
+def test_arguments_are_no_more_than_any_device_takes(step: Step) -> None:
+    """OpenCL's full profile promises 1024 bytes and so 128 arguments, the count that engines add among them."""
+    for serial in (True, False):
+        types = step.several(float64, serial, step.widths[-1]).types()
+        assert len(types) + 1 <= 128
+        assert sum(SIZES[type] for type in types) + 8 <= 1024
+        assert len(types) + 1 + len(step.arrays) + 1 > 128  # one parameter more would be too many
+
+
+def test_there_are_few_kernels_of_a_step() -> None:
+    """Each number of parameters would be a kernel to compile; powers of two are few."""
+    assert {step.name: step.widths for step in STEPS if "_" not in step.name} == {
+        "sgd": (2, 4, 8, 16, 32, 41),
+        "momentum": (2, 4, 8, 16, 30),
+        "adam": (2, 4, 8, 16, 23),
+    }
+
+
+def test_steps_of_other_texts_have_other_names() -> None:
+    """A name stands for one kernel in the cache of compiled ones and in errors."""
+    sources = [step.several(float64, True, width) for step in STEPS for width in step.widths]
+    sources += [step.single(float64, True) for step in STEPS]
+    assert len({source.name for source in sources}) == len(sources)

@@ -1,0 +1,139 @@
+"""What optimisers ask of a device's kernel for whole steps, shown by kernels written for the reference device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra import nn, optim
+from candelabra.device import open_device
+
+
+class Recorder:
+    """A kernel that does gradient descent on the reference's arrays, and remembers its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __call__(self, parameters: Any, gradients: Any, lr: float, *options: Any) -> None:
+        self.calls.append(([a.shape for a in parameters], [a.dtype.name for a in gradients], lr, *options))
+        for p, g in zip(parameters, gradients, strict=True):
+            p -= lr * g
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """The reference device's kernel for steps of gradient descent, as long as a test runs."""
+    made = Recorder()
+    monkeypatch.setitem(open_device().kernels, "sgd_step_", made)
+    return made
+
+
+def parameters(*shapes: tuple[int, ...], dtype: Any = cd.float32) -> list[Any]:
+    """Ones, whose gradients are ones."""
+    made = [nn.Parameter(cd.ones(shape, dtype=dtype)) for shape in shapes]
+    for p in made:
+        p.grad = cd.ones_like(p)
+    return made
+
+
+def test_all_parameters_of_a_dtype_are_one_call(kernel: Recorder) -> None:
+    """The kernel takes a sequence for each tensor of the record, then the record's options."""
+    moved = parameters((2,), (), (0, 3)) + parameters((4,), dtype=cd.float64)
+    optim.SGD(moved, lr=0.5, weight_decay=0.25).step()
+    assert kernel.calls == [
+        ([(2,), (), (0, 3)], ["float32"] * 3, 0.5, 0.25, False),
+        ([(4,)], ["float64"], 0.5, 0.25, False),
+    ]
+    assert [p.flatten().tolist() for p in moved] == [[0.5] * 2, [0.5], [], [0.5] * 4]
+    assert [p._version[0] for p in moved] == [1] * 4
+
+
+def test_groups_are_calls_of_their_own(kernel: Recorder) -> None:
+    """Options are those of a group."""
+    a, b = parameters((2,), (3,))
+    optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.5).step()
+    assert [(shapes, lr) for shapes, _, lr, *_ in kernel.calls] == [([(2,)], 0.5), ([(3,)], 1.0)]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda ps: optim.SGD(ps, lr=0.5, fused=False),
+        lambda ps: optim.SGD(ps, lr=cd.tensor(0.5)),
+        lambda ps: optim.SGD(ps, lr=0.5, momentum=0.9),
+    ],
+    ids=["fused=False", "a tensor", "no such kernel"],
+)
+def test_other_steps_are_done_by_operators(kernel: Recorder, step: Callable[[Any], Any]) -> None:
+    """Where the kernel is not wanted, does not take what is given, or does not exist."""
+    moved = parameters((2,), (3,))
+    step(moved).step()
+    assert kernel.calls == []
+    assert [p.tolist() for p in moved] == [[0.5] * 2, [0.5] * 3]
+
+
+def test_parameters_of_other_kinds_are_done_by_operators(kernel: Recorder) -> None:
+    """A gradient that is a view of something recorded is not for a kernel; its neighbours are."""
+    a, b, c = parameters((2,), (3,), (4,))
+    base = cd.ones(6, requires_grad=True) * 1
+    b.grad = base[3:]
+    optim.SGD([a, b, c], lr=0.5).step()
+    assert [shapes for shapes, *_ in kernel.calls] == [[(2,), (4,)]]
+    assert [p.tolist() for p in (a, b, c)] == [[0.5] * 2, [0.5] * 3, [0.5] * 4]
+
+
+def test_an_error_of_the_kernel_names_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the arguments of a parameter, and no version says that something was written."""
+
+    def broken(*_: Any) -> None:
+        raise OSError("no more")
+
+    monkeypatch.setitem(open_device().kernels, "sgd_step_", broken)
+    moved = parameters((2,), (3,))
+    with pytest.raises(OSError, match="no more") as caught:
+        optim.SGD(moved, lr=0.5).step()
+    (note,) = caught.value.__notes__
+    assert note.startswith("raised by the kernel of 'sgd_step' on (float32[2] on ")
+    assert [p._version[0] for p in moved] == [0, 0]
+
+
+def test_the_count_of_steps_stays_where_a_step_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adam's next step is then the one that was refused."""
+
+    def broken(*_: Any) -> None:
+        raise OSError("no more")
+
+    moved = parameters((2,), (3,))
+    optimizer = optim.Adam(moved)
+    optimizer.step()
+    monkeypatch.setitem(open_device().kernels, "adam_step_", broken)
+    with pytest.raises(OSError, match="no more"):
+        optimizer.step()
+    assert [optimizer.state[p]["step"] for p in moved] == [1, 1]
+
+
+def test_parameters_that_came_later_count_their_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adam's parameters of equal counts are one call; undampened first steps of momentum are another one."""
+    calls: list[tuple[int, float]] = []
+    kernels = open_device().kernels
+    monkeypatch.setitem(kernels, "adam_step_", lambda ps, gs, ms, ss, step, *_: calls.append((len(ps), step)))
+    monkeypatch.setitem(kernels, "momentum_step_", lambda ps, gs, bs, lr, keep, damp, *_: calls.append((len(ps), damp)))
+    for make in (optim.Adam, lambda ps: optim.SGD(ps, momentum=0.5, dampening=0.25)):
+        moved = parameters((2,), (3,), (4,))
+        optimizer = make(moved)
+        moved[1].grad = None
+        optimizer.step()
+        moved[1].grad = cd.ones(3)
+        optimizer.step()
+    assert calls == [(2, 1), (2, 2), (1, 1), (2, 0), (2, 0.25), (1, 0)]
+
+
+def test_adam_refuses_complex_parameters_before_it_moves_others() -> None:
+    """Nothing is done of a step that cannot be done."""
+    a, b = parameters((2,), (3,)), parameters((2,), dtype=cd.complex64)
+    with pytest.raises(RuntimeError, match="Adam does not take complex parameters"):
+        optim.Adam([*a, *b]).step()
+    assert [p.tolist() for p in a] == [[1.0] * 2, [1.0] * 3]
