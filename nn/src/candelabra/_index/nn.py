@@ -7,6 +7,7 @@ MODULES: dict[str, tuple[str, str, str, str]] = {
     "candelabra.nn.functional.pooling": ("", "adaptive_avg_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d", "", ""),
     "candelabra.nn.functional.shuffling": ("", "channel_shuffle pixel_shuffle pixel_unshuffle", "", ""),
     "candelabra.nn.operators.activations": ("elu gelu gelu_backward hardtanh leaky_relu log_sigmoid silu silu_backward softplus", "", "", ""),
+    "candelabra.nn.operators.attention": ("attention attention_backward", "", "", ""),
     "candelabra.nn.operators.classification": ("class_losses class_losses_backward", "", "", ""),
     "candelabra.nn.operators.convolution": ("conv conv_input conv_weight", "", "", ""),
     "candelabra.nn.operators.embedding": ("embedding", "", "", ""),

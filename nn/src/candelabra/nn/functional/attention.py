@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from candelabra.dtypes import bool_
-from candelabra.fronts.creation import ones
-from candelabra.fronts.softmax import softmax
+from candelabra.fronts.creation import zeros
 from candelabra.nn.functional.dropping import dropout
+from candelabra.nn.operators.attention import attention, weights_of
 
 if TYPE_CHECKING:
     from candelabra.tensor import Tensor
@@ -36,20 +36,14 @@ def scaled_dot_product_attention(
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         key, value = (_shared(t, query, name) for t, name in ((key, "key"), (value, "value")))
-    # Each factor takes half of the scale: the product of two in float16 overflows later.
-    half = math.sqrt(abs(scale)) if scale is not None else 1 / math.sqrt(math.sqrt(query.shape[-1] or 1))
-    scores = (query * half) @ (key * (half if scale is None or scale >= 0 else -half)).transpose(-2, -1)
-    if is_causal:
-        attn_mask = ones(*scores.shape[-2:], dtype=bool_, device=query.device).tril()
-    weights = softmax(scores, -1) if attn_mask is None else _masked_softmax(scores, attn_mask)
-    return dropout(weights, dropout_p) @ value if dropout_p else weights @ value
-
-
-def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Zeros in rows where every score is minus infinity: neither they nor their gradients are NaN."""
-    scores = scores.masked_fill(mask.logical_not(), -math.inf) if mask.dtype is bool_ else scores + mask
-    empty = (scores == -math.inf).all(-1, keepdim=True)
-    return softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
+    scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
+    if attn_mask is not None and attn_mask.dtype is bool_:
+        attn_mask = zeros(attn_mask.shape, dtype=query.dtype, device=query.device).masked_fill(
+            attn_mask.logical_not(), -math.inf
+        )
+    if dropout_p:
+        return dropout(weights_of(query, key, attn_mask, is_causal, scale), dropout_p) @ value
+    return attention(query, key, value, attn_mask, is_causal, scale)
 
 
 def _shared(t: Tensor, query: Tensor, name: str) -> Tensor:
