@@ -6,9 +6,12 @@ the kernels' sources have to offer on a GPU, and that can be given to a compiler
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
 
+import candelabra as cd
+from candelabra import nn, optim
 from candelabra.backend import Capabilities, DeviceInfo
 from candelabra.dispatch.fallback import fallback
 from candelabra.dtypes import ALL, dtype
@@ -93,6 +96,8 @@ def record(backend: RecordingBackend, names: Sequence[str], dtypes: frozenset[st
             for d in context.dtypes(OPERATORS[name]):
                 if d.name in dtypes:
                     record_dtype(context, OPERATORS[name], d)
+            if name in STEPS:
+                record_steps(backend, STEPS[name])
 
 
 def record_dtype(context: Context, op: Any, d: dtype) -> None:
@@ -106,3 +111,21 @@ def record_dtype(context: Context, op: Any, d: dtype) -> None:
                 return
             except Exception:
                 continue
+
+
+STEPS: Final[dict[str, Callable[..., optim.Optimizer]]] = {
+    "sgd_step": optim.SGD,
+    "momentum_step": partial(optim.SGD, momentum=0.9),
+    "adam_step": optim.Adam,
+    "amsgrad_step": partial(optim.Adam, amsgrad=True),
+}
+"""The optimisers whose steps have kernels for many parameters, which no operator's sample asks for."""
+
+
+def record_steps(backend: RecordingBackend, make: Callable[..., optim.Optimizer], parameters: int = 50) -> None:
+    """Do a step of more parameters than one launch takes: the launches are of different widths."""
+    with cd.device(backend.name):
+        moved = [nn.Parameter(cd.zeros(2)) for _ in range(parameters)]
+        for p in moved:
+            p.grad = cd.zeros(2)
+    make(moved).step()

@@ -49,6 +49,12 @@ def test_every_operator_with_kernels_is_among_them(recorder: Any) -> None:
     assert own - recorder.launched == set()
 
 
+def test_steps_of_many_parameters_are_among_them(recorder: Any) -> None:
+    """They are what optimisers launch, not operators."""
+    names = {source.name for source in recorder.sources}
+    assert {"sgd_41_float32", "momentum_30_float32", "adam_23_float32", "adam_largest_19_float32"} <= names
+
+
 def test_no_kernel_adds_in_an_order_of_chance(recorder: Any) -> None:
     """What one run computes, the next one does too: no result is added up by atomic operations."""
     assert [source.name for source in recorder.sources if "ATOMIC_ADD" in source.body] == []

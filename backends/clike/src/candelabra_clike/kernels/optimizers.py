@@ -149,7 +149,8 @@ class Steps:
         contiguous or large. Rows that write what others use are done in their order.
         """
         rows = list(zip(*columns, strict=True))
-        written, read = set(), set()
+        written: set[int] = set()
+        read: set[int] = set()
         for name, column in zip(self.step.arrays, columns):
             (written if name in self.step.written else read).update([id(a.buffer) for a in column])
         if len(written) < len(self.step.written) * len(rows) or not written.isdisjoint(read):
