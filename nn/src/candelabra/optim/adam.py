@@ -22,9 +22,9 @@ class Adam(Optimizer):
 
     ``betas``: how much of the averages each step keeps; ``eps``: added to the root; ``weight_decay``: added to the
     gradient, times the parameter; ``amsgrad``: divide by the largest mean square so far (Reddi et al., ICLR 2018);
-    ``maximize``: uphill. A device with a kernel for the whole step uses it, unless ``fused=False``; ``foreach``,
-    ``capturable`` and ``differentiable`` are accepted for PyTorch's programs and change nothing. Raises ``ValueError``
-    for options out of range.
+    ``maximize``: uphill. A device with a kernel for whole steps does many parameters at once, unless ``fused=False``;
+    ``foreach``, ``capturable`` and ``differentiable`` are accepted for PyTorch's programs and change nothing. Raises
+    ``ValueError`` for options out of range.
     """
 
     decoupled = False

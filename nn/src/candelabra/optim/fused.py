@@ -30,8 +30,9 @@ Row = tuple[Any, ...]
 def steps_by_kernel(op: Operator[..., Any], rows: Sequence[Row], *numbers: float) -> Sequence[Row]:
     """Do the step ``op`` of all rows in place by their devices' kernels; the rows for which there is none.
 
-    ``numbers`` are the arguments of ``op`` after its tensors. Parameters of one device and dtype are one call. Errors
-    are those of the operator's rule for the row at fault; no row of its call has changed then.
+    ``numbers`` are the arguments of ``op`` after its tensors. Parameters of one device and dtype are one call. Shapes
+    that do not fit are told in the words of the operator's rule, for the row at fault, before any row of the call
+    changes.
     """
     if not NUMBERS.issuperset(map(type, numbers)):
         return rows

@@ -18,8 +18,8 @@ class SGD(Optimizer):
     """``p -= lr * b``, where ``b = momentum * b + (1 - dampening) * g`` and g includes ``weight_decay * p``.
 
     ``nesterov``: step along ``g + momentum * b``. ``maximize``: uphill. Raises ``ValueError`` for options out of range.
-    A device with a kernel for the whole step uses it, unless ``fused=False``. ``foreach`` and ``differentiable`` are
-    accepted for PyTorch's programs and change nothing.
+    A device with a kernel for whole steps does many parameters at once, unless ``fused=False``. ``foreach`` and
+    ``differentiable`` are accepted for PyTorch's programs and change nothing.
     """
 
     def __init__(
