@@ -124,14 +124,15 @@ def test_large_parameters_go_alone_where_a_work_item_is_an_element(
 
 
 def test_parts_of_buffers_and_other_layouts_go_alone(device: cd.device, launches: list[int]) -> None:
-    """A parameter that begins inside its buffer, one whose dims are exchanged, and the usual ones."""
+    """A parameter that begins inside its buffer, one whose dims are exchanged, an empty one, and the usual ones."""
 
     def change(parameters: list[Any]) -> None:
         where = parameters[0].device
         parameters[1].data = cd.arange(10.0, device=where)[4:]
         parameters[2].data = cd.arange(6.0, device=where).reshape(2, 3).t()
+        parameters[5].data = cd.arange(3.0, device=where)[3:]
 
-    start = [cd.ones(4), cd.zeros(6), cd.zeros(3, 2), cd.ones(2, 2), cd.ones(())]
+    start = [cd.ones(4), cd.zeros(6), cd.zeros(3, 2), cd.ones(2, 2), cd.ones(()), cd.ones(0)]
     given = stepped(OPTIMIZERS["Adam"], start, device, change)
     assert launches == [4, 1, 1] * 2
     assert given == stepped(OPTIMIZERS["Adam"], start, registry.reference_device(), change)
