@@ -275,7 +275,14 @@ class Cublas:
             left = _matrix(a + i * stride_a * d.itemsize, (k, m) if transa else (m, k), lda, d)
             right = _matrix(b + i * stride_b * d.itemsize, (n, k) if transb else (k, n), ldb, d)
             out = _matrix(c + i * stride_c * d.itemsize, (m, n), ldc, d)
-            out[...] = (left.T if transa else left) @ (right.T if transb else right)
+            product = (left.T if transa else left) @ (right.T if transb else right)
+            out[...] = _scale(alpha, d) * product + (_scale(beta, d) * out if _scale(beta, d) else 0)
+
+
+def _scale(address: int, d: np.dtype[Any]) -> Any:
+    """alpha or beta: of the operands' dtype, but float32 for halves."""
+    wide = np.dtype(np.float32) if d.itemsize == 2 else d
+    return np.frombuffer((ctypes.c_char * wide.itemsize).from_address(address), wide)[0].astype(d)
 
 
 def _matrix(address: int, shape: tuple[int, int], leading: int, d: np.dtype[Any]) -> np.ndarray:

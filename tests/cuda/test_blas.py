@@ -59,6 +59,23 @@ def test_products_of_every_shape(engine: Any, cublas: Any, left: Any, right: Any
     np.testing.assert_array_equal(taken(got), a @ b)
 
 
+def test_products_are_added_to_a_part_of_an_array(engine: Any, cublas: Any) -> None:
+    """What is there stays below; without it nothing of it shows, not even NaN; nothing deep adds nothing."""
+    rng = np.random.default_rng(2)
+    a, b, c = (rng.integers(-4, 4, shape).astype("float32") for shape in ((2, 4, 5), (1, 5, 3), (3, 4, 3)))
+    whole = given(engine, c, float32)
+    part = whole.restrided((2, 4, 3), whole.strides, 12)
+    multiply = blas.multiplying(float32)
+    multiply(part, given(engine, a, float32), given(engine, b, float32), True)
+    np.testing.assert_array_equal(taken(whole), c + np.concatenate([np.zeros((1, 4, 3)), a @ b]))
+    none = given(engine, a[:, :, :0], float32), given(engine, b[:, :0], float32)
+    multiply(part, *none, True)
+    np.testing.assert_array_equal(taken(whole)[1:], c[1:] + a @ b)
+    multiply(part, *none, False)
+    assert not taken(whole)[1:].any()
+    np.testing.assert_array_equal(taken(whole)[0], c[0])
+
+
 @pytest.mark.parametrize("flips", list(itertools.product([False, True], repeat=2)))
 def test_transposed_operands_are_not_copied(engine: Any, cublas: Any, flips: Any) -> None:
     """A transposed view is given to cuBLAS as it is."""

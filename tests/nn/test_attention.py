@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from candelabra.autograd.gradcheck import gradcheck, gradgradcheck
 from candelabra.nn import functional as F
+from candelabra.nn.operators.attention import attention, attention_backward
 
 from tests.nn.network_samples import array, normal, tensor
 
@@ -114,6 +115,41 @@ def test_derivatives(options: dict[str, Any]) -> None:
     inputs = [cd.tensor(a[0, 0, :n, :2]).requires_grad_() for a, n in ((Q, 2), (K, 3), (V, 3))]
     assert gradcheck(lambda *a: F.scaled_dot_product_attention(*a, **options), inputs)
     assert gradgradcheck(lambda *a: F.scaled_dot_product_attention(*a, **options), inputs)
+
+
+def test_a_mask_that_is_learned_has_a_gradient() -> None:
+    """The scores' own, summed where the mask is broadcast; alone, or with all others."""
+    mask = cd.tensor(normal(1, 3, seed=7)).requires_grad_()
+    inputs = [cd.tensor(a[0, 0, :n, :2]) for a, n in ((Q, 2), (K, 3), (V, 3))]
+    assert gradcheck(lambda m: F.scaled_dot_product_attention(*inputs, m), [mask])
+    leaves = [t.clone().requires_grad_() for t in inputs]
+    assert gradcheck(F.scaled_dot_product_attention, [*leaves, mask])
+    assert gradgradcheck(F.scaled_dot_product_attention, [*leaves, mask])
+
+
+OPERATOR_ERRORS = [
+    (
+        ((4, 3), (5, 2), (5, 2)),
+        None,
+        r"attention takes queries \(\*, L, E\), keys .* got shapes \[4, 3\], \[5, 2\] and",
+    ),
+    (((3,), (5, 3), (5, 2)), None, r"attention takes queries .* got shapes \[3\], \[5, 3\] and \[5, 2\]"),
+    (((4, 3), (5, 3), (5, 2)), (4, 4), r"size of tensor a \(5\) must match the size of tensor b \(4\)"),
+    (((4, 3), (5, 3), (5, 2)), (2, 4, 5), r"a mask of shape \[2, 4, 5\] does not broadcast to the scores', \[4, 5\]"),
+]
+
+
+@pytest.mark.parametrize(("shapes", "mask", "text"), OPERATOR_ERRORS)
+def test_the_operator_says_which_shapes_do_not_fit(shapes: Any, mask: Any, text: str) -> None:
+    """Widths, vectors, masks of another shape or of more dims."""
+    with pytest.raises(RuntimeError, match=text):
+        attention(*[cd.zeros(*s) for s in shapes], None if mask is None else cd.zeros(*mask), False, 1.0)
+
+
+def test_the_operator_says_which_gradient_does_not_fit() -> None:
+    """Even one that would broadcast."""
+    with pytest.raises(RuntimeError, match=r"expected a gradient of shape \[4, 2\], got \[1, 2\]"):
+        attention_backward(*[cd.zeros(*s) for s in ((1, 2), (4, 3), (5, 3), (5, 2))], None, False, 1.0)
 
 
 ERRORS: list[tuple[dict[str, Any], str]] = [

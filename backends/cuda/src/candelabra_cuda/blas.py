@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from candelabra.dtypes import dtype
 from candelabra_clike import StridedArray
+from candelabra_clike.kernels.attention import Multiply
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.layouts import broadcast
 
@@ -72,13 +73,8 @@ def matmul(a: StridedArray, b: StridedArray, kind: Kind) -> StridedArray:
     if inner != inner2:
         raise RuntimeError(f"matmul: {a.shape} and {b.shape} do not fit")
     batch = broadcast([left.shape[:-2], right.shape[:-2]])
-    engine: Any = a.engine
-    out: StridedArray = engine.empty((*batch, rows, columns), a.dtype)
-    if out.size:
-        if inner:
-            _multiply(engine, stacked(left, batch), stacked(right, batch), out, kind)
-        else:
-            engine.runtime.memsetAsync(out.buffer, 0, out.size * out.dtype.itemsize, engine.enter())
+    out: StridedArray = a.engine.empty((*batch, rows, columns), a.dtype)
+    multiply(out, left, right, kind)
     shape = (*batch, *([rows] if len(a.shape) > 1 else []), *([columns] if len(b.shape) > 1 else []))
     return out if shape == out.shape else out.reshaped(shape)
 
@@ -138,17 +134,35 @@ def _distance(array: StridedArray, batch: tuple[int, ...]) -> int | None:
     return found or 0
 
 
-def _multiply(engine: Any, a: Operand, b: Operand, out: StridedArray, kind: Kind) -> None:
+def multiplying(d: dtype) -> Multiply:
+    """``multiply(out, a, b, added)`` of a dtype; ``out`` is contiguous."""
+    return lambda out, a, b, added: multiply(out, a, b, KINDS[d.name], added)
+
+
+def multiply(out: StridedArray, a: StridedArray, b: StridedArray, kind: Kind, added: bool = False) -> None:
+    """Write stacks of products, or with ``added`` add them to what is there; ``a`` and ``b`` broadcast to the stack."""
+    batch = out.shape[:-2]
+    if out.size and a.shape[-1]:
+        _multiply(out.engine, stacked(a, batch), stacked(b, batch), out, kind, added)
+    elif out.size and not added:
+        engine: Any = out.engine
+        size = out.dtype.itemsize
+        engine.runtime.memsetAsync(out.buffer + out.offset * size, 0, out.size * size, engine.enter())
+
+
+def _multiply(engine: Any, a: Operand, b: Operand, out: StridedArray, kind: Kind, added: bool) -> None:
     """cuBLAS is column-major: it is asked for the transpose, with the operands in the other order."""
+    assert out.contiguous
     cublas = engine.cublas
     rows, columns = out.shape[-2:]
     inner = a.array.shape[-1]
     compute = FAST_TF32 if allow_tf32 and kind.data == KINDS["float32"].data else kind.compute
     one: np.ndarray[Any, Any] = np.array(1, kind.scale)
-    zero: np.ndarray[Any, Any] = np.array(0, kind.scale)
+    kept: np.ndarray[Any, Any] = np.array(int(added), kind.scale)
     engine.enter()
     cublas.gemmStridedBatchedEx(
         engine.blas_handle(), int(b.transposed), int(a.transposed), columns, rows, inner, one.ctypes.data,
-        b.address, kind.data, b.leading, b.distance, a.address, kind.data, a.leading, a.distance, zero.ctypes.data,
-        out.buffer, kind.data, columns, rows * columns, prod(out.shape[:-2]), compute, DEFAULT_ALGORITHM,
+        b.address, kind.data, b.leading, b.distance, a.address, kind.data, a.leading, a.distance, kept.ctypes.data,
+        out.buffer + out.offset * out.dtype.itemsize, kind.data, columns, rows * columns, prod(out.shape[:-2]), compute,
+        DEFAULT_ALGORITHM,
     )  # fmt: skip

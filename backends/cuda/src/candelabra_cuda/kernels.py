@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import candelabra_arrayapi
+from candelabra_clike.kernels.attention import Attention, AttentionBackward
 
 from candelabra_cuda.arrays import TO_NUMPY, over_cupy
-from candelabra_cuda.blas import Matmul
+from candelabra_cuda.blas import Matmul, multiplying
 
 Kernel = Callable[..., Any]
 
@@ -26,7 +27,16 @@ def table(own: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Kernel]:
     }
     return {name: Preferred(kernel, breadth.get(name)) for name, kernel in own.items()} | {
         **{name: kernel for name, kernel in breadth.items() if name not in own},
-        **({"matmul": Matmul(own.get("matmul", breadth.get("matmul")))} if cublas else {}),
+        **(_by_cublas(own.get("matmul", breadth.get("matmul"))) if cublas else {}),
+    }
+
+
+def _by_cublas(other: Kernel | None) -> dict[str, Kernel]:
+    """What is made of products of matrices; ``other`` multiplies what cuBLAS has no type for."""
+    return {
+        "matmul": Matmul(other),
+        "attention": Attention(multiplying),
+        "attention_backward": AttentionBackward(multiplying),
     }
 
 

@@ -86,17 +86,24 @@ class AttentionGradients(NamedTuple):
     values: Tensor
 
 
-@by
-def _gradients(
-    grad: Tensor, query: Tensor, keys: Tensor, values: Tensor, mask: Any, *_: Any
+def differentiated(
+    grad: Tensor, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
 ) -> tuple[Ints, Ints, Ints]:
+    """The shapes of the gradients. Raises ``RuntimeError`` where shapes do not fit."""
     lead, q, k, v = attended(query, keys, values, mask)
     if shape_of(grad) != (*lead, q[0], v[1]):
         raise RuntimeError(f"expected a gradient of shape {[*lead, q[0], v[1]]}, got {list(shape_of(grad))}")
     return (*lead, *q), (*lead, *k), (*lead, *v)
 
 
-@operator(_gradients, result=(same, same, same), accepts="real floating", method=False, public=False, out=False)
+@operator(
+    by(lambda *args: differentiated(*args[:5])),
+    result=(same, same, same),
+    accepts="real floating",
+    method=False,
+    public=False,
+    out=False,
+)
 def attention_backward(
     grad: Tensor, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, is_causal: bool, scale: float
 ) -> AttentionGradients:
@@ -104,6 +111,7 @@ def attention_backward(
 
     Leading dims are the result's: where an input was broadcast, its gradient is still to be summed.
     """
+    differentiated(grad, query, keys, values, mask)
     weights = weights_of(query, keys, mask, is_causal, scale)
     slope = _slope(weights, grad, values)
     by_key = (slope.transpose(-2, -1) @ query) * scale

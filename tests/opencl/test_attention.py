@@ -1,0 +1,140 @@
+"""Attention on an OpenCL device: the past alone, masks, heads in turns; for processors and for GPUs."""
+
+from typing import Any
+
+import candelabra as cd
+import candelabra.nn.functional as F
+import numpy as np
+import pytest
+from candelabra.device import open_device
+from candelabra_clike.kernels import attention
+
+FORMS = ("device", "lanes")
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> cd.device:
+    """The device with its own forms of kernels, and with those for GPUs."""
+    device: cd.device = request.getfixturevalue(request.param)
+    return device
+
+
+def values(seed: int, *shape: int) -> Any:
+    """Numbers of both signs, the same every time."""
+    return np.random.default_rng(seed).standard_normal(shape).astype("f4")
+
+
+def trained(where: Any, d: Any, inputs: Any, weights: Any, **options: Any) -> list[Any]:
+    """The result and the gradients, on the host."""
+    leaves = [cd.tensor(x).to(where, d).requires_grad_() for x in inputs]
+    options = {k: v.to(where) if isinstance(v, cd.Tensor) else v for k, v in options.items()}
+    if (mask := options.get("attn_mask")) is not None and mask.dtype is not cd.bool:
+        options["attn_mask"] = mask.to(d)
+    found = F.scaled_dot_product_attention(*leaves, **options)
+    (found * cd.tensor(weights).to(where, d)).sum().backward()
+    return [t.detach().numpy(force=True) for t in (found, *[leaf.grad for leaf in leaves])]
+
+
+def close(form: cd.device, inputs: Any, **options: Any) -> None:
+    """Compare with the reference in float64."""
+    weights = values(9, *np.broadcast_shapes(*[x.shape[:-2] for x in inputs]), inputs[0].shape[-2], inputs[2].shape[-1])
+    got = trained(form, cd.float32, inputs, weights, **options)
+    want = trained(None, cd.float64, inputs, weights, **options)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-5)
+
+
+HEADS = values(1, 2, 3, 37, 24), values(2, 2, 3, 37, 24), values(3, 2, 3, 37, 16)
+MASK = np.where(values(4, 37, 37) > 0.5, -np.inf, values(5, 37, 37)).astype("f4")
+MASK[5] = -np.inf
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"is_causal": True}, {"attn_mask": cd.tensor(MASK)}, {"attn_mask": cd.tensor(MASK > 0), "scale": -0.3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["plain", "past", "added", "bool"])
+def test_attention_and_its_gradients(form: cd.device, options: dict[str, Any]) -> None:
+    """Heads of two images; a mask that leaves one query nothing."""
+    close(form, HEADS, **options)
+
+
+def test_keys_for_all_heads_and_other_lengths(form: cd.device) -> None:
+    """One set of keys and values serves three heads, whose gradients come together in it."""
+    close(form, (values(1, 3, 70, 5), values(2, 1, 9, 5), values(3, 9, 2)), is_causal=True)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["plain", "past", "added", "bool"])
+@pytest.mark.parametrize("most", [1, 800, 3000])
+def test_heads_and_queries_take_turns(
+    device: cd.device, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], most: int
+) -> None:
+    """Single queries, stretches of them, some heads: what is in memory is bounded, and the sums are the same."""
+    monkeypatch.setattr(attention, "AT_ONCE", most)
+    close(device, [x[:, :2, :11] for x in HEADS] if most == 1 else HEADS, **shortened(options, most))
+
+
+def shortened(options: dict[str, Any], most: int) -> dict[str, Any]:
+    """The options of a case that is shorter, where it is."""
+    return {k: v[:11, :11] if isinstance(v, cd.Tensor) and most == 1 else v for k, v in options.items()}
+
+
+def test_scores_are_never_all_in_memory(device: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest array that a product is written to has as many elements as are allowed at once."""
+    monkeypatch.setattr(attention, "AT_ONCE", 500)
+    sizes: list[int] = []
+
+    def counted(out: Any, a: Any, b: Any, added: bool) -> None:
+        sizes.append(out.size)
+        attention.multiply(out, a, b, added)
+
+    kernel = attention.Attention(lambda d: counted)
+    payloads = [cd.tensor(x).to(device)._payload for x in HEADS]
+    found = kernel(*payloads, None, True, 0.2)
+    assert found.shape == (2, 3, 37, 16)
+    assert max(sizes) <= 500
+    assert sum(sizes) > 6 * 37 * 37
+
+
+def test_a_mask_beside_the_past(device: cd.device) -> None:
+    """The operator takes both, which the function refuses."""
+    from candelabra.nn.operators.attention import attention as operator
+
+    inputs = [cd.tensor(x) for x in HEADS]
+    mask = cd.tensor(MASK)
+    want = operator(*[x.double() for x in inputs], mask.double(), True, 0.2)
+    got = operator(*[x.to(device) for x in inputs], mask.to(device), True, 0.2)
+    np.testing.assert_allclose(got.numpy(force=True), want.numpy(), rtol=2e-5, atol=1e-5)
+
+
+def test_halves_are_left_to_the_body(device: cd.device) -> None:
+    """Each of its operators rounds, so no kernel for all of it would give the same."""
+    kernels = open_device(device).kernels
+    assert kernels["attention"].for_dtype(cd.float16) is None
+    got = trained(device, cd.float16, [x[0] for x in HEADS], values(9, 3, 37, 16), is_causal=True)
+    want = trained(None, cd.float64, [x[0] for x in HEADS], values(9, 3, 37, 16), is_causal=True)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=2e-2, atol=2e-2)
+
+
+REFUSALS = [
+    (((4, 3), (5, 2), (5, 2)), None, r"attention: shapes .* do not fit"),
+    (((4, 3), (5, 3), (4, 2)), None, r"attention: shapes .* do not fit"),
+    (((3,), (5, 3), (5, 2)), None, r"attention: shapes .* do not fit"),
+    (((4, 3), (5, 3), (5, 2)), (2, 4, 5), r"attention: a mask of shape .* does not fit scores of"),
+]
+
+
+@pytest.mark.parametrize(("shapes", "mask", "text"), REFUSALS)
+def test_shapes_that_do_not_fit_are_refused(device: cd.device, shapes: Any, mask: Any, text: str) -> None:
+    """Before anything is allocated."""
+    payloads = [cd.zeros(s, device=device)._payload for s in shapes]
+    added = None if mask is None else cd.zeros(mask, device=device)._payload
+    with pytest.raises(RuntimeError, match=text):
+        attention.KERNELS["attention"](*payloads, added, False, 1.0)
+
+
+def test_a_gradient_of_another_shape_is_refused(device: cd.device) -> None:
+    """Even one that would broadcast."""
+    payloads = [cd.zeros(s, device=device)._payload for s in ((1, 2), (4, 3), (5, 3), (5, 2))]
+    with pytest.raises(RuntimeError, match=r"attention_backward: a gradient of shape .* does not fit"):
+        attention.KERNELS["attention_backward"](*payloads, None, False, 1.0)
