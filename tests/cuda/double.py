@@ -103,6 +103,7 @@ class Stream:
     """Remembers what was asked of it."""
 
     current: ClassVar[list[Stream]] = []
+    null: ClassVar[Stream]
     count = 0
 
     def __init__(self, non_blocking: bool = False) -> None:
@@ -322,7 +323,7 @@ def using_allocator(allocator: Any) -> Iterator[None]:
 
 def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
     """A module that can be taken for CuPy."""
-    default = Stream()
+    Stream.null = default = Stream()
     Stream.current[:] = [default]
     current: Callable[[], Stream] = lambda: Stream.current[-1]  # noqa: E731
     cuda = SimpleNamespace(

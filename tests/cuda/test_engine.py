@@ -63,6 +63,57 @@ def test_running_out_of_memory_is_a_typed_error_with_the_numbers(engine: Any) ->
     assert engine.allocate(10)
 
 
+def test_dropped_memory_waits_for_every_stream(engine: Any) -> None:
+    """Another stream may still read what its own stream would be given again; when both are past it, it is free."""
+    first, second = engine.another_stream(), engine.another_stream()
+    engine.allocate(512)  # dropped at once
+    engine.allocate(512)
+    assert engine.pool.statistics(release=False)["allocated"] == 1024
+    for stream in (engine.cupy.cuda.Stream.null, first):
+        stream.synchronize()
+        engine.pool.statistics(release=False)
+        assert engine.pool.statistics(release=False)["allocated"] == 1024
+    second.synchronize()
+    assert engine.pool.statistics(release=False)["allocated"] == 0
+
+
+def test_held_memory_is_waited_for_before_there_is_none(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What streams hold is let go when they are done, and the allocation is tried once more."""
+    engine.another_stream()
+    pool = engine.pool
+    malloc = pool._malloc
+    asked: list[int] = []
+
+    def scarce(nbytes: int) -> Any:
+        asked.append(nbytes)
+        if pool._pool.used + nbytes > 1024:
+            raise pool._exhausted("no more")
+        return malloc(nbytes)
+
+    monkeypatch.setattr(type(pool), "_malloc", property(lambda self: scarce), raising=False)
+    del pool.__dict__["_malloc"]
+    engine.allocate(1024)  # dropped at once
+    kept = engine.allocate(1024)
+    assert asked == [1024, 1024, 1024]
+    with pytest.raises(OutOfMemoryError, match="tried to allocate 512 bytes, 1024 are in use"):
+        engine.allocate(512)
+    assert kept
+
+
+def test_with_one_stream_dropped_memory_is_free_at_once(engine: Any) -> None:
+    """Nothing else can be working with it, and no event is recorded."""
+    engine.allocate(512)
+    assert engine.pool.statistics(release=False)["allocated"] == 0
+    assert engine.pool._held is None
+
+
+def test_streams_come_again_in_turn(engine: Any) -> None:
+    """There are 32 beside the default one, none of which is ever destroyed."""
+    made = [engine.another_stream() for _ in range(70)]
+    assert len({id(stream) for stream in made}) == 32
+    assert made[0] is made[32] is made[64]
+
+
 def test_the_peak_is_what_was_in_use_at_once(engine: Any) -> None:
     """Freed memory is kept for the next tensor and does not count, nor does it after its release."""
     for _ in range(10):

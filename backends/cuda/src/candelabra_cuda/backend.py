@@ -81,7 +81,8 @@ class CudaBackend(CLikeBackend):
         return made
 
     def stream(self, index: int) -> Stream:
-        return Stream(self.engine(index), self.cupy.cuda.Stream(non_blocking=True))
+        engine = self.engine(index)
+        return Stream(engine, engine.another_stream())
 
     def current_stream(self, index: int) -> Stream:
         """The calling thread's current stream."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,9 @@ from candelabra_cuda.memory import DeviceMemory, Pool, Staging
 
 if TYPE_CHECKING:
     from candelabra_cuda.compiling import Compiler
+
+STREAMS: Final = 32
+"""As many as PyTorch has of a priority. They are never destroyed: what works with dropped memory must be known."""
 
 
 class CudaEngine(Engine):
@@ -50,6 +54,7 @@ class CudaEngine(Engine):
         self._staging: Final = Staging(cupy)
         self._kernels: Final[dict[Source, Launch]] = {}
         self._lock: Final = threading.Lock()
+        self._streams: Final[deque[Any]] = deque()
 
     def __repr__(self) -> str:
         return f"{self.type}:{self.index}"
@@ -66,6 +71,18 @@ class CudaEngine(Engine):
         """CuPy's object of the thread's current stream on this device."""
         self.enter()
         return self._current_stream()
+
+    def another_stream(self) -> Any:
+        """A stream of CuPy's beside the default one. After :data:`STREAMS` new ones they come again, in turn."""
+        with self._lock:
+            if len(self._streams) < STREAMS:
+                self.runtime.setDevice(self.index)
+                made = self.cupy.cuda.Stream(non_blocking=True)
+                self.pool.share(made)
+            else:
+                made = self._streams.popleft()
+            self._streams.append(made)
+            return made
 
     def synchronize(self) -> None:
         self.enter()

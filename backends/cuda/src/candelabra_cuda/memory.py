@@ -29,18 +29,56 @@ class DeviceMemory(int):
 
 
 class Counted(DeviceMemory):
-    """Memory of our pool: where it is dropped, its size goes to ``freed``."""
+    """Memory of our pool: where it is dropped, its size goes to ``freed``, and itself to ``dropped``, if that is."""
 
     size: int
     freed: ClassVar[deque[int]]
+    dropped: ClassVar[deque[Any] | None] = None
 
     def __del__(self) -> None:
         self.freed.append(self.size)
+        if self.dropped is not None:
+            self.dropped.append(self.owner)
 
 
 _at: Final = int.__new__  # past our own, which takes an owner
 UNIT: Final = 512
 """CuPy gives memory in multiples of this."""
+
+
+class Held:
+    """Dropped memory that some stream may still work with: CuPy's pool would give it to the stream that it came from.
+
+    It is held until every stream has come past the point where it was found dropped.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self._event: Final = cupy.cuda.Event
+        self._streams: Final[list[Any]] = [cupy.cuda.Stream.null]
+        self._lock: Final = threading.Lock()
+        self._waiting: Final[deque[tuple[list[Any], list[Any]]]] = deque()
+        self.dropped: Final[deque[Any]] = deque()
+
+    def add(self, stream: Any) -> None:
+        """One more stream that works with the device's memory."""
+        self._streams.append(stream)
+
+    def settle(self, wait: bool = False) -> None:
+        """Let go of what all streams are done with; with ``wait`` of everything, when they are."""
+        with self._lock:
+            found = [self.dropped.popleft() for _ in range(len(self.dropped))]
+            if found:
+                events = [self._event(disable_timing=True) for _ in self._streams]
+                for event, stream in zip(events, self._streams, strict=True):
+                    event.record(stream)
+                self._waiting.append((events, found))
+            while self._waiting:
+                for event in self._waiting[0][0]:
+                    if wait:
+                        event.synchronize()
+                    elif not event.done:
+                        return
+                self._waiting.popleft()
 
 
 class Pool:
@@ -52,6 +90,9 @@ class Pool:
 
     def __init__(self, cupy: Any, place: str, enter: Callable[[], object]) -> None:
         self._enter: Final = enter
+        self._cupy: Final = cupy
+        self._held: Held | None = None
+        """From the second stream on."""
         self._lock: Final = threading.Lock()
         self._freed: Final[deque[int]] = deque()
         self._kind: Final[type[Counted]] = type("Block", (Counted,), {"freed": self._freed})
@@ -63,12 +104,23 @@ class Pool:
         self._place: Final = place
         self.peak = 0
 
+    def share(self, stream: Any) -> None:
+        """Let a stream of CuPy's work with this memory too."""
+        if self._held is None:
+            self._held = Held(self._cupy)
+            self._kind.dropped = self._held.dropped
+        self._held.add(stream)
+
     def allocate(self, nbytes: int) -> DeviceMemory:
         """Memory for work on the current stream. CuPy gives its unused memory back before it gives up."""
+        if self._held is not None:
+            self._held.settle()
         try:
             owner = self._malloc(nbytes)
         except self._exhausted as error:
-            raise self._failure(f"tried to allocate {nbytes} bytes") from error
+            owner = self._again(nbytes)
+            if owner is None:
+                raise self._failure(f"tried to allocate {nbytes} bytes") from error
         made = _at(self._kind, owner.ptr)
         made.owner = owner
         made.size = size = -(-nbytes // UNIT) * UNIT
@@ -81,6 +133,16 @@ class Pool:
             if used > self.peak:
                 self.peak = used
         return made
+
+    def _again(self, nbytes: int) -> Any:
+        """What there is when no stream holds anything any more; None if that is not enough."""
+        if self._held is None:
+            return None
+        self._held.settle(wait=True)
+        try:
+            return self._malloc(nbytes)
+        except self._exhausted:
+            return None
 
     @contextmanager
     def serving_cupy(self) -> Iterator[None]:
@@ -100,6 +162,8 @@ class Pool:
     def statistics(self, release: bool) -> dict[str, int]:
         """As the contract's ``memory``."""
         self._enter()
+        if self._held is not None:
+            self._held.settle(wait=release)
         if release:
             self._pool.free_all_blocks()
         used = self._pool.used_bytes()
