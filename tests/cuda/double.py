@@ -267,7 +267,9 @@ class Cublas:
         stride_c: int, count: int, compute: int, algorithm: int,
     ) -> None:  # fmt: skip
         d = np.dtype(DATA[atype])
-        assert atype == btype == ctype
+        result = np.dtype(DATA[ctype])
+        assert atype == btype
+        assert ctype == atype or (d.itemsize == 2 and result == np.float32)
         assert lda >= max(1, k if transa else m)
         assert ldb >= max(1, n if transb else k)
         assert ldc >= max(1, m)
@@ -275,8 +277,8 @@ class Cublas:
         for i in range(count):
             left = _matrix(a + i * stride_a * d.itemsize, (k, m) if transa else (m, k), lda, d)
             right = _matrix(b + i * stride_b * d.itemsize, (n, k) if transb else (k, n), ldb, d)
-            out = _matrix(c + i * stride_c * d.itemsize, (m, n), ldc, d)
-            product = (left.T if transa else left) @ (right.T if transb else right)
+            out = _matrix(c + i * stride_c * result.itemsize, (m, n), ldc, result)
+            product = (left.T if transa else left).astype(result) @ (right.T if transb else right).astype(result)
             out[...] = _scale(alpha, d) * product + (_scale(beta, d) * out if _scale(beta, d) else 0)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra.dtypes import complex64, float32, float64, int32
+from candelabra.dtypes import complex64, float16, float32, float64, int32
 from candelabra_cuda import blas
 from candelabra_cuda.arrays import TO_NUMPY
 from candelabra_cuda.blas import KINDS, Matmul, matmul
@@ -74,6 +74,14 @@ def test_products_are_added_to_a_part_of_an_array(engine: Any, cublas: Any) -> N
     multiply(part, *none, False)
     assert not taken(whole)[1:].any()
     np.testing.assert_array_equal(taken(whole)[0], c[0])
+
+
+def test_products_of_halves_may_stay_in_float32(engine: Any, cublas: Any) -> None:
+    """As they were summed: 2049 is no float16."""
+    a, b = np.array([[2048.0, 1.0]], "float16"), np.array([[1.0], [1.0]], "float16")
+    out = engine.empty((1, 1), float32)
+    blas.multiplying(float16)(out, given(engine, a, float16), given(engine, b, float16), False)
+    assert taken(out).tolist() == [[2049.0]]
 
 
 @pytest.mark.parametrize("flips", list(itertools.product([False, True], repeat=2)))

@@ -6,7 +6,6 @@ import candelabra as cd
 import candelabra.nn.functional as F
 import numpy as np
 import pytest
-from candelabra.device import open_device
 from candelabra_clike.kernels import attention
 
 FORMS = ("device", "lanes")
@@ -106,14 +105,21 @@ def test_a_mask_beside_the_past(device: cd.device) -> None:
     np.testing.assert_allclose(got.numpy(force=True), want.numpy(), rtol=2e-5, atol=1e-5)
 
 
-def test_halves_are_left_to_the_body(device: cd.device) -> None:
-    """Each of its operators rounds, so no kernel for all of it would give the same."""
-    kernels = open_device(device).kernels
-    assert kernels["attention"].for_dtype(cd.float16) is None
-    got = trained(device, cd.float16, [x[0] for x in HEADS], values(9, 3, 37, 16), is_causal=True)
-    want = trained(None, cd.float64, [x[0] for x in HEADS], values(9, 3, 37, 16), is_causal=True)
+@pytest.mark.parametrize("d", [cd.float16, cd.bfloat16], ids=lambda d: d.name)
+@pytest.mark.parametrize("most", [1 << 26, 700])
+def test_scores_of_halves_are_float32(
+    device: cd.device, monkeypatch: pytest.MonkeyPatch, d: cd.dtype, most: int
+) -> None:
+    """Rounded are the inputs, the weights, the slopes and the results; gradients of keys come together in the dtype."""
+    monkeypatch.setattr(attention, "AT_ONCE", most)
+    near = 2e-3 if d is cd.float16 else 1.6e-2
+    inputs = [cd.tensor(x[0]).to(d).double().numpy() for x in HEADS]
+    weights = cd.tensor(values(9, 3, 37, 16)).to(d).double().numpy()
+    mask = cd.tensor(MASK).to(d).double()
+    got = trained(device, d, inputs, weights, attn_mask=mask)
+    want = trained(None, cd.float64, inputs, weights, attn_mask=mask)
     for g, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(g, w, rtol=2e-2, atol=2e-2)
+        np.testing.assert_allclose(g.astype("f8"), w, rtol=near, atol=near * np.abs(w).max())
 
 
 REFUSALS = [

@@ -135,7 +135,7 @@ def _distance(array: StridedArray, batch: tuple[int, ...]) -> int | None:
 
 
 def multiplying(d: dtype) -> Multiply:
-    """``multiply(out, a, b, added)`` of a dtype; ``out`` is contiguous."""
+    """``multiply(out, a, b, added)`` of a dtype; ``out`` is contiguous, and may be float32 where that is half."""
     return lambda out, a, b, added: multiply(out, a, b, KINDS[d.name], added)
 
 
@@ -163,6 +163,6 @@ def _multiply(engine: Any, a: Operand, b: Operand, out: StridedArray, kind: Kind
     cublas.gemmStridedBatchedEx(
         engine.blas_handle(), int(b.transposed), int(a.transposed), columns, rows, inner, one.ctypes.data,
         b.address, kind.data, b.leading, b.distance, a.address, kind.data, a.leading, a.distance, kept.ctypes.data,
-        out.buffer + out.offset * out.dtype.itemsize, kind.data, columns, rows * columns, prod(out.shape[:-2]), compute,
-        DEFAULT_ALGORITHM,
+        out.buffer + out.offset * out.dtype.itemsize, KINDS[out.dtype.name].data, columns, rows * columns,
+        prod(out.shape[:-2]), compute, DEFAULT_ALGORITHM,
     )  # fmt: skip

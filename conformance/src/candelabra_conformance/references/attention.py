@@ -11,15 +11,15 @@ from candelabra_conformance.references.registry import reference
 Array = np.ndarray[Any, Any]
 
 
-def _turned(x: Array) -> Array:
+def _turned(x: Array) -> Any:
     return np.swapaxes(x, -2, -1)
 
 
-def _weights(query: Array, keys: Array, mask: Array | None, is_causal: bool, scale: float) -> Array:
+def _weights(query: Array, keys: Array, mask: Array | None, is_causal: bool, scale: float) -> Any:
     """The share of each key: exponentials of the scores over their sum, 0 where a mask leaves no key."""
     scores = np.matmul(query, _turned(keys)) * query.dtype.type(scale)
     if is_causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
     if mask is not None:
         scores = scores + mask
     if not scores.shape[-1]:

@@ -12,11 +12,11 @@ from functools import lru_cache, partial
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from candelabra.dtypes import dtype, float32, float64
+from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.kernels.matmul import expanded
+from candelabra_clike.kernels.matmul import expanded, narrow, widen
 from candelabra_clike.kernels.pointwise import KERNELS as POINTWISE
 from candelabra_clike.kernels.reductions import ByDtype
 from candelabra_clike.kernels.softmax import rows_of
@@ -28,7 +28,10 @@ from candelabra_clike.templates.rows_text import Pass, Program
 from candelabra_clike.types import CTYPES
 
 Multiply = Callable[[StridedArray, StridedArray, StridedArray, bool], None]
-"""``multiply(out, a, b, added)``: ``out = a @ b``, or ``out += a @ b``; the batch dims of all are the same."""
+"""``multiply(out, a, b, added)``: ``out = a @ b``, or ``out += a @ b``; the batch dims of all are the same.
+
+The result of half types may be wanted in float32, as it was summed.
+"""
 
 AT_ONCE = 1 << 26
 """Scores that are in memory at a time: 256 MiB of float32."""
@@ -51,6 +54,16 @@ MASKED: Final = _weights(
 """An infinite maximum is not taken off: where all keys have minus infinity all powers are 0, and so are the weights."""
 SLOPE: Final = Program("attention_slope", 2, (Pass("{a} * {b}", "sum"),), "{a} * ({b} - {r0}) * s0", numbers=1)
 """Of the weights and the gradient that came through the values."""
+
+
+def wider(d: dtype) -> dtype:
+    """The dtype of scores: halves hold too few digits of what exponentials are taken of."""
+    return float32 if d.itemsize == 2 else d
+
+
+def rounded(x: StridedArray, d: dtype) -> StridedArray:
+    """The array in the dtype of queries."""
+    return x if x.dtype is d else narrow(d)(x)
 
 
 @lru_cache(None)
@@ -126,11 +139,13 @@ class Attended(NamedTuple):
         return self._replace(query=query, keys=cut(self.keys), values=cut(self.values), mask=mask)
 
     def weights(self, multiply: Multiply) -> StridedArray:
-        """How much each query takes of each key."""
-        engine, d, shape = self.query.engine, self.query.dtype, self.scores
+        """How much each query takes of each key, in the dtype of scores."""
+        engine, d, shape = self.query.engine, wider(self.query.dtype), self.scores
         scores = engine.empty(shape, d)
         multiply(scores, self.query, turned(self.keys), False)
         added, program = self.mask, SCALED if self.mask is None else MASKED
+        if added is not None and added.dtype is not d:
+            added = widen(added.dtype)(added)
         if self.first is not None:
             past = expanded(future(engine, d, shape[-2], shape[-1], self.first), shape)
             added = past if added is None else POINTWISE["add"](added, past)
@@ -147,7 +162,7 @@ def attend(out: StridedArray, x: Attended, multiply: Multiply) -> None:
         whole = False
         attend(narrowed(out, dim, start, count), part, multiply)
     if whole and out.size:
-        multiply(out, x.weights(multiply), x.values, False)
+        multiply(out, rounded(x.weights(multiply), out.dtype), x.values, False)
 
 
 def attend_back(
@@ -162,10 +177,11 @@ def attend_back(
         attend_back(tuple(changed), narrowed(grad, dim, start, count), part, multiply, further)
     if not whole:
         return
-    weights = x.weights(multiply)
-    through = grad.engine.empty(x.scores, grad.dtype)
+    weights, d = x.weights(multiply), grad.dtype
+    through = grad.engine.empty(x.scores, weights.dtype)
     multiply(through, grad, turned(x.values), False)
-    slope = rows_of(SLOPE, grad.dtype)([weights, through], x.scores, (len(x.scores) - 1,), (x.scale,))[0]
+    slope = rows_of(SLOPE, weights.dtype)([weights, through], x.scores, (len(x.scores) - 1,), (x.scale,))[0]
+    slope, weights = rounded(slope, d), rounded(weights, d)
     multiply(outs[0], slope, x.keys, False)
     multiply(outs[1], turned(slope), x.query, added)
     multiply(outs[2], turned(weights), grad, added)
@@ -190,16 +206,25 @@ def fitted(
 
 
 def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -> None:
-    """The product of this package."""
-    if out.size:
-        product(out.dtype, added)(out, a, b, out if added else None, 1, 1)
+    """The product of this package, of half types in float32."""
+    if not out.size:
+        return
+    d = wider(a.dtype)
+    whole = out
+    if a.dtype is not d:
+        a, b = widen(a.dtype)(a), widen(b.dtype)(b)
+    if out.dtype is not d:
+        whole = widen(out.dtype)(out) if added else out.engine.empty(out.shape, d)
+    product(d, added)(whole, a, b, whole if added else None, 1, 1)
+    if whole is not out:
+        narrow(out.dtype)(whole, out=out)
 
 
 class Attention(ByDtype):
-    """The kernel of ``attention`` with the products of a device. Half types are left to the operator's body."""
+    """The kernel of ``attention`` with the products of a device."""
 
     def __init__(self, multiplying: Callable[[dtype], Multiply] = lambda d: multiply) -> None:
-        super().__init__(lambda d: partial(self._of, multiplying(d)) if d in (float32, float64) else None)
+        super().__init__(lambda d: partial(self._of, multiplying(d)) if d.category == FLOATING else None)
 
     @staticmethod
     def _of(multiply: Multiply, *arguments: Any) -> StridedArray:
@@ -213,7 +238,7 @@ class AttentionBackward(ByDtype):
     """The kernel of ``attention_backward``, likewise."""
 
     def __init__(self, multiplying: Callable[[dtype], Multiply] = lambda d: multiply) -> None:
-        super().__init__(lambda d: partial(self._of, multiplying(d)) if d in (float32, float64) else None)
+        super().__init__(lambda d: partial(self._of, multiplying(d)) if d.category == FLOATING else None)
 
     @staticmethod
     def _of(multiply: Multiply, grad: StridedArray, *arguments: Any) -> tuple[StridedArray, ...]:
