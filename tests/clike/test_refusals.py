@@ -12,7 +12,7 @@ import pytest
 from candelabra.device import open_device
 from candelabra_clike import StridedArray, expressions, kernels
 from candelabra_clike.layouts import broadcast
-from candelabra_clike.templates.elementwise import Elementwise
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_opencl.backend import OpenCLBackend
 
 Array = Callable[..., StridedArray]

@@ -10,7 +10,7 @@ import pytest
 from candelabra.device import open_device
 from candelabra_clike import Engine
 from candelabra_clike.kernels.matmul import matmul
-from candelabra_clike.templates.matmul import product
+from candelabra_clike.templates.products.product import product
 
 Array = np.ndarray
 

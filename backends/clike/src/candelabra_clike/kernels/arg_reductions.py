@@ -9,7 +9,7 @@ from candelabra.dtypes import COMPLEX, dtype
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.kernels.reductions import LARGEST, SMALLEST, ByDtype, extreme
-from candelabra_clike.templates.arg_reduction import ArgReduction
+from candelabra_clike.templates.reductions.arg_reduction import ArgReduction
 
 
 @lru_cache(None)

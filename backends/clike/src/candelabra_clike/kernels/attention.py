@@ -22,9 +22,9 @@ from candelabra_clike.kernels.reductions import ByDtype
 from candelabra_clike.kernels.softmax import rows_of
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.source import Source, number, writes
-from candelabra_clike.templates.loops import CHUNK
-from candelabra_clike.templates.matmul import product
-from candelabra_clike.templates.rows_text import Pass, Program
+from candelabra_clike.templates.elementwise.loops import CHUNK
+from candelabra_clike.templates.products.product import product
+from candelabra_clike.templates.rows.text import Pass, Program
 from candelabra_clike.types import CTYPES
 
 Multiply = Callable[[StridedArray, StridedArray, StridedArray, bool], None]

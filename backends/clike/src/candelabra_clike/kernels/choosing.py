@@ -10,8 +10,9 @@ from candelabra.dtypes import COMPLEX, bool_, dtype
 from candelabra_clike.array import StridedArray
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.layouts import aligned, broadcast
-from candelabra_clike.templates import compacting, turning
-from candelabra_clike.templates.elementwise import Elementwise
+from candelabra_clike.templates.copies import turning
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.indexing import compacting
 
 
 @lru_cache(None)

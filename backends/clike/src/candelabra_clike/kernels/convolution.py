@@ -13,10 +13,10 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.kernels.matmul import narrow, parts, widen
 from candelabra_clike.layouts import collapsed
-from candelabra_clike.templates.convolution import Patches, Results, convolution, convolution_in_weight
-from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.packing import as_bits, framed
-from candelabra_clike.templates.packing_strips import Rows
+from candelabra_clike.templates.convolutions.convolution import Patches, Results, convolution, convolution_in_weight
+from candelabra_clike.templates.copies.packing import as_bits, framed
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.products.packing import Rows
 
 
 class Geometry(NamedTuple):

@@ -14,7 +14,7 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.conversions import conversion
 from candelabra_clike.layouts import overlapping
 from candelabra_clike.numbers import converter, number_types, number_word
-from candelabra_clike.templates.elementwise import Elementwise, identity
+from candelabra_clike.templates.elementwise.elementwise import Elementwise, identity
 
 
 def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:

@@ -13,7 +13,7 @@ from candelabra_clike.conversions import conversion
 from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copying import filling
 from candelabra_clike.numbers import converter, number_types, number_word
-from candelabra_clike.templates.elementwise import Elementwise
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.types import CTYPES
 
 Engines = Callable[[int], Engine]

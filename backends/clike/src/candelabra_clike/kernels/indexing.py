@@ -9,8 +9,8 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.faults import OutOfBounds
 from candelabra_clike.kernels.copying import clone
 from candelabra_clike.layouts import aligned, broadcast
-from candelabra_clike.templates import gathering
-from candelabra_clike.templates.picking import Pick
+from candelabra_clike.templates.indexing import gathering
+from candelabra_clike.templates.indexing.picking import Pick
 
 OUT_OF_RANGE = "index out of range in self"
 OF_DIM = "index {index} is out of bounds for dimension {dim} with size {size}"

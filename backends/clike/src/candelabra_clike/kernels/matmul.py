@@ -13,9 +13,9 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32, float64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.layouts import aligned, broadcast
-from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.matmul import product
-from candelabra_clike.templates.packing import as_bits
+from candelabra_clike.templates.copies.packing import as_bits
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.products.product import product
 
 DIRECT = (float32, float64)
 """Dtypes of which a product is one launch: two matrices need no further thought."""

@@ -16,7 +16,7 @@ from candelabra_clike.kernels.random import exponential, words
 from candelabra_clike.kernels.sorting import keys
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.ranking import order
+from candelabra_clike.templates.indexing.ranking import order
 from candelabra_clike.types import CTYPES
 
 NAME: Final = "random_multinomial"

@@ -11,7 +11,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import ByDtype
 from candelabra_clike.kernels.softmax import rows_of
 from candelabra_clike.layouts import broadcast
-from candelabra_clike.templates.rows_text import Pass, Program
+from candelabra_clike.templates.rows.text import Pass, Program
 
 MEAN = Pass("{a}", "sum", "{t} / (W)count", written=True)
 RSTD = Pass("({a} - {r0}) * ({a} - {r0})", "sum", "1 / SQRT((T)({t} / (W)count) + s0)", written=True)

@@ -19,7 +19,7 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copying import clone, copy_into, dense
 from candelabra_clike.numbers import converter
-from candelabra_clike.templates.loops import CHUNK
+from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.steps import Step
 
 

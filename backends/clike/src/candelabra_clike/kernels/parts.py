@@ -7,7 +7,7 @@ from functools import lru_cache
 from candelabra.dtypes import dtype, int32
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.templates.elementwise import Elementwise
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.types import CTYPES
 
 

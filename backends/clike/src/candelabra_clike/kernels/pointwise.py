@@ -18,8 +18,8 @@ from candelabra.operator.schema import INDEX, MASK, OPERAND, PLAIN, TENSOR, Para
 from candelabra_clike.array import StridedArray
 from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for, typed
 from candelabra_clike.numbers import converter, number_types, number_word
-from candelabra_clike.templates.calls import Number, call, choosing
-from candelabra_clike.templates.elementwise import NAMES, Elementwise
+from candelabra_clike.templates.elementwise.calls import Number, call, choosing
+from candelabra_clike.templates.elementwise.elementwise import NAMES, Elementwise
 
 Kernel = Callable[..., Any]
 FIXED = {MASK: bool_, INDEX: int64}

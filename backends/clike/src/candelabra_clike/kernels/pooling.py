@@ -10,7 +10,7 @@ from candelabra.dtypes import BOOL, COMPLEX, dtype, int64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import ByDtype
-from candelabra_clike.templates.pooling import Geometry, largest, pool, total
+from candelabra_clike.templates.convolutions.pooling import Geometry, largest, pool, total
 
 largest = lru_cache(None)(largest)
 total = lru_cache(None)(total)

@@ -15,8 +15,8 @@ from candelabra_clike.faults import OutOfBounds
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.source import number, reads, writes
 from candelabra_clike.templates.drawing import Draw
-from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.ranking import order
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.indexing.ranking import order
 from candelabra_clike.types import CTYPES
 
 Engines = Callable[[int], Engine]

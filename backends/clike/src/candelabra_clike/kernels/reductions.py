@@ -9,8 +9,8 @@ from typing import Any
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.templates.fold import Fold
-from candelabra_clike.templates.reduction import Reduction
+from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.reduction import Reduction
 from candelabra_clike.types import CTYPES
 
 Dims = Shape | None

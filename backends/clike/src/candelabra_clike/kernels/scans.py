@@ -21,8 +21,8 @@ from candelabra_clike.kernels.reductions import (
     castable,
     in_total,
 )
-from candelabra_clike.templates.scan import Scanning
-from candelabra_clike.templates.scan_text import Scan
+from candelabra_clike.templates.reductions.scan import Scanning
+from candelabra_clike.templates.reductions.scan_text import Scan
 from candelabra_clike.types import CTYPES
 
 

@@ -16,11 +16,11 @@ from candelabra_clike.faults import OutOfBounds
 from candelabra_clike.kernels.copying import clone, dense
 from candelabra_clike.kernels.indexing import INDEX, OF_DIM, OUT_OF_RANGE, Places, check_corner, with_dim, without
 from candelabra_clike.layouts import aligned, broadcast, overlapping
-from candelabra_clike.templates import planes
-from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.gathering import bits
-from candelabra_clike.templates.picking import Pick
-from candelabra_clike.templates.scattering import Rule, Walk, scatter
+from candelabra_clike.templates.convolutions import planes
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.indexing.gathering import bits
+from candelabra_clike.templates.indexing.picking import Pick
+from candelabra_clike.templates.indexing.scattering import Rule, Walk, scatter
 from candelabra_clike.types import CTYPES
 
 SCATTER = {

@@ -10,8 +10,8 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.kernels.copying import clone, dense
 from candelabra_clike.kernels.scattering import zeros
 from candelabra_clike.kernels.sorting import back, key_dtype, keys, last, taken
-from candelabra_clike.templates import selecting
-from candelabra_clike.templates.ranking import order
+from candelabra_clike.templates.indexing import selecting
+from candelabra_clike.templates.indexing.ranking import order
 
 
 def topk(x: StridedArray, k: int, dim: int, largest: bool, sorted: bool) -> tuple[StridedArray, StridedArray]:

@@ -12,8 +12,8 @@ from candelabra.layout import contiguous_strides, reduced_shape
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import ByDtype
 from candelabra_clike.layouts import broadcast
-from candelabra_clike.templates.rows import Rows
-from candelabra_clike.templates.rows_text import Pass, Program
+from candelabra_clike.templates.rows.rows import Rows
+from candelabra_clike.templates.rows.text import Pass, Program
 
 TOP = Pass("{a}", "max")
 SOFTMAX = Program("softmax", 1, (TOP, Pass("EXP({a} - {r0})", "sum", "1 / {t}", keep=True)), "{o} * {r1}")

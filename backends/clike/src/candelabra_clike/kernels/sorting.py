@@ -16,10 +16,10 @@ from candelabra_clike.faults import OutOfBounds
 from candelabra_clike.kernels.copying import clone, dense
 from candelabra_clike.kernels.indexing import without
 from candelabra_clike.kernels.scattering import zeros
-from candelabra_clike.templates import gathering
-from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.picking import Pick
-from candelabra_clike.templates.ranking import order
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.indexing import gathering
+from candelabra_clike.templates.indexing.picking import Pick
+from candelabra_clike.templates.indexing.ranking import order
 from candelabra_clike.types import CTYPES
 
 ORDERED = OutOfBounds("sort", RuntimeError, "sort(): place {index} of {size} along dimension {dim}")

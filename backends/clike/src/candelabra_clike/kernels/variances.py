@@ -13,9 +13,9 @@ from candelabra.layout import contiguous_strides, reduced_shape
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import ByDtype, sum_of, summing
 from candelabra_clike.kernels.softmax import rows_of
-from candelabra_clike.templates.elementwise import Elementwise
-from candelabra_clike.templates.reduction import Reduction
-from candelabra_clike.templates.rows_text import Pass, Program
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.reductions.reduction import Reduction
+from candelabra_clike.templates.rows.text import Pass, Program
 from candelabra_clike.types import CTYPES
 
 LONG = 1 << 15

@@ -14,7 +14,7 @@ from typing import Final
 from candelabra.dtypes import dtype
 
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.loops import CHUNK
+from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.types import CTYPES
 
 ARGUMENTS: Final = 127

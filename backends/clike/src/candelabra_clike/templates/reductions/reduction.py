@@ -17,10 +17,10 @@ from candelabra.layout import reduced_shape
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.templates.fold import Fold
-from candelabra_clike.templates.reduction_cuts import cut
-from candelabra_clike.templates.reduction_groups import GroupText
-from candelabra_clike.templates.reduction_serial import SerialText
+from candelabra_clike.templates.reductions.cuts import cut
+from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.groups import GroupText
+from candelabra_clike.templates.reductions.serial import SerialText
 from candelabra_clike.templates.walks import Walk, reach, walk
 from candelabra_clike.types import CTYPES, CType
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from candelabra_clike.engine import Traits
 from candelabra_clike.source import Source
-from candelabra_clike.templates import reduction_groups as groups
-from candelabra_clike.templates import reduction_serial as serial
+from candelabra_clike.templates.reductions import groups, serial
 from candelabra_clike.templates.walks import Nest, Walk
 
 GRAIN = 1 << 14

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.fold import Fold
-from candelabra_clike.templates.reduction_serial import SerialText
-from candelabra_clike.templates.reduction_text import PART, unit_of
+from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.serial import SerialText
+from candelabra_clike.templates.reductions.text import PART, unit_of
 from candelabra_clike.templates.walks import Nest, dims_of, moved
 from candelabra_clike.types import CType
 
@@ -45,7 +45,7 @@ class ArgText:
         return Source(f"{self.name}_{mark}_{nest.mark}", parameters, body, wide=wide, group=group)
 
     def rows(self, nest: Nest, lanes: bool, wide: bool) -> Source:
-        """As the rows of :mod:`candelabra_clike.templates.reduction_serial`, in short stretches."""
+        """As the rows of :mod:`candelabra_clike.templates.reductions.serial`, in short stretches."""
         last, value = nest.reduced - 1, self.element.value
         step = "" if nest.adjacent else f" * r_s{last}"
         unit = f"{unit_of(nest, f'{self.piece}u')}const INDEX rest = r{last} - begin;\n"

@@ -16,9 +16,8 @@ from candelabra.layout import contiguous_strides
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE, aligned, collapsed
-from candelabra_clike.templates import rows_groups as groups
-from candelabra_clike.templates import rows_serial as serial
-from candelabra_clike.templates.rows_text import Layout, Program
+from candelabra_clike.templates.rows import groups, serial
+from candelabra_clike.templates.rows.text import Layout, Program
 from candelabra_clike.templates.walks import reach
 from candelabra_clike.types import CTYPES
 

@@ -10,8 +10,8 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.elementwise import CHUNK
-from candelabra_clike.templates.ranking import LONG
+from candelabra_clike.templates.elementwise.elementwise import CHUNK
+from candelabra_clike.templates.indexing.ranking import LONG
 from candelabra_clike.types import CTYPES
 
 FEW = 32

@@ -11,8 +11,8 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates import walking
-from candelabra_clike.templates.elementwise import CHUNK
-from candelabra_clike.templates.gathering import bits
+from candelabra_clike.templates.elementwise.elementwise import CHUNK
+from candelabra_clike.templates.indexing.gathering import bits
 from candelabra_clike.types import CTYPES
 
 ALL, LOWER, UPPER = "all", "lower", "upper"

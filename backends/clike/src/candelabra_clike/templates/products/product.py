@@ -12,9 +12,11 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Buffer, Engine, Launch, Traits
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates import matmul_dots, matmul_strips, matmul_tiles
-from candelabra_clike.templates.matmul_strips import Strip
-from candelabra_clike.templates.packing_strips import Rows, packed
+from candelabra_clike.templates.products import dots as matmul_dots
+from candelabra_clike.templates.products import strips as matmul_strips
+from candelabra_clike.templates.products import tiles as matmul_tiles
+from candelabra_clike.templates.products.packing import Rows, packed
+from candelabra_clike.templates.products.strips import Strip
 from candelabra_clike.types import CTYPES
 
 ROWS_OF_A_BLOCK = 384

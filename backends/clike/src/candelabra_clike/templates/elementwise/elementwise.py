@@ -27,7 +27,7 @@ from candelabra_clike.layouts import (
     overlapping,
 )
 from candelabra_clike.source import Source
-from candelabra_clike.templates.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, Nest
+from candelabra_clike.templates.elementwise.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, Nest
 
 __all__ = ["CHUNK", "Elementwise", "NAMES", "apart", "identity"]
 

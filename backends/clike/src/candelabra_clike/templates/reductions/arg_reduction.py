@@ -16,9 +16,9 @@ from candelabra.layout import reduced_shape
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.templates.arg_text import ArgText
-from candelabra_clike.templates.fold import Fold
-from candelabra_clike.templates.reduction_cuts import GRAIN, in_columns, parts_of
+from candelabra_clike.templates.reductions.arg_text import ArgText
+from candelabra_clike.templates.reductions.cuts import GRAIN, in_columns, parts_of
+from candelabra_clike.templates.reductions.fold import Fold
 from candelabra_clike.templates.walks import Nest, Walk, reach, walk
 from candelabra_clike.types import CTYPES
 

@@ -15,7 +15,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.gathering import bits
+from candelabra_clike.templates.indexing.gathering import bits
 from candelabra_clike.types import CTYPES
 
 LEAST = 256

@@ -16,7 +16,7 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.faults import Indexed, OutOfBounds
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.scattering import Rule
+from candelabra_clike.templates.indexing.scattering import Rule
 from candelabra_clike.types import CTYPES
 
 GRAIN = 4096

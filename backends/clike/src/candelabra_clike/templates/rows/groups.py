@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.rows_text import Pass, RowText
+from candelabra_clike.templates.rows.text import Pass, RowText
 
 GROUP = 256
 """Work-items of a group."""

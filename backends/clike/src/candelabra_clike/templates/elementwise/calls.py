@@ -13,7 +13,7 @@ from candelabra.operator.source import build, indent
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.numbers import LIMIT
-from candelabra_clike.templates.elementwise import Elementwise
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
 
 
 class Number(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra_clike.templates.matmul_tiles import TILE, Operand, tiles
+from candelabra_clike.templates.products.tiles import TILE, Operand, tiles
 from candelabra_clike.types import CType
 
 

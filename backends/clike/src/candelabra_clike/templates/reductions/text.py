@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.fold import Fold, eight, loads_eights
+from candelabra_clike.templates.reductions.fold import Fold, eight, loads_eights
 from candelabra_clike.templates.walks import Nest, dims_of, moved
 from candelabra_clike.types import CType
 

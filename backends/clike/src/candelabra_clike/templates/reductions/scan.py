@@ -19,7 +19,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE, collapsed
 from candelabra_clike.source import Source
-from candelabra_clike.templates.scan_text import BLOCK, EACH, GROUP, Scan, ScanText
+from candelabra_clike.templates.reductions.scan_text import BLOCK, EACH, GROUP, Scan, ScanText
 from candelabra_clike.templates.walks import reach
 from candelabra_clike.types import CTYPES, CType
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from candelabra_clike.templates.matmul_strips import DEPTH, Strip, multiply
+from candelabra_clike.templates.products.strips import DEPTH, Strip, multiply
 from candelabra_clike.types import CType
 
 

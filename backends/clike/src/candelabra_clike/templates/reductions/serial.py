@@ -11,8 +11,8 @@ of the input, where the totals are of float64.
 from __future__ import annotations
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.fold import eights_joined
-from candelabra_clike.templates.reduction_text import PART, ReductionText, unit_of
+from candelabra_clike.templates.reductions.fold import eights_joined
+from candelabra_clike.templates.reductions.text import PART, ReductionText, unit_of
 from candelabra_clike.templates.walks import Nest, moved
 
 CHUNK = 2048

@@ -7,8 +7,8 @@ they find is added up afterwards, always in the same order.
 
 from __future__ import annotations
 
-from candelabra_clike.templates.convolution_strips import taps
-from candelabra_clike.templates.matmul_strips import DEPTH, Strip, pack, store
+from candelabra_clike.templates.convolutions.strips import taps
+from candelabra_clike.templates.products.strips import DEPTH, Strip, pack, store
 from candelabra_clike.types import CType
 
 ROWS = 384

@@ -12,12 +12,15 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Parameter, Source, number, reads, writes
-from candelabra_clike.templates import convolution_strips, convolution_tiles, convolution_weight, matmul_tiles
-from candelabra_clike.templates.convolution_strips import Places
-from candelabra_clike.templates.matmul import WORTHWHILE, rounded, strip_for
-from candelabra_clike.templates.matmul_strips import Strip
-from candelabra_clike.templates.packing import arranged
-from candelabra_clike.templates.packing_strips import Rows, packed
+from candelabra_clike.templates.convolutions import strips as convolution_strips
+from candelabra_clike.templates.convolutions import tiles as convolution_tiles
+from candelabra_clike.templates.convolutions import weight as convolution_weight
+from candelabra_clike.templates.convolutions.strips import Places
+from candelabra_clike.templates.copies.packing import arranged
+from candelabra_clike.templates.products import tiles as matmul_tiles
+from candelabra_clike.templates.products.packing import Rows, packed
+from candelabra_clike.templates.products.product import WORTHWHILE, rounded, strip_for
+from candelabra_clike.templates.products.strips import Strip
 from candelabra_clike.types import CTYPES
 
 

@@ -20,8 +20,9 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.faults import OutOfBounds
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates import picking, walking
-from candelabra_clike.templates.picking import Pick
+from candelabra_clike.templates import walking
+from candelabra_clike.templates.indexing import picking
+from candelabra_clike.templates.indexing.picking import Pick
 from candelabra_clike.types import CTYPES
 
 SHORTEST = 64

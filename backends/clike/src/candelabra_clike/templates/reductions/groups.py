@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.reduction_text import PART, ReductionText, unit_of
+from candelabra_clike.templates.reductions.text import PART, ReductionText, unit_of
 from candelabra_clike.templates.walks import Nest, moved
 
 GROUP = 256

@@ -6,7 +6,7 @@ Sums are made in four vectors of eight lanes (a lane a column), which are joined
 from __future__ import annotations
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.rows_text import Pass, RowText
+from candelabra_clike.templates.rows.text import Pass, RowText
 
 CHUNK = 2048
 """Elements of a row between two looks at the total."""

@@ -15,7 +15,7 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.elementwise import CHUNK, Elementwise
+from candelabra_clike.templates.elementwise.elementwise import CHUNK, Elementwise
 from candelabra_clike.types import CTYPES
 
 SHORT = 32

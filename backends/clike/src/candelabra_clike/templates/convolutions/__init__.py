@@ -1,0 +1,1 @@
+"""Convolutions, pooling, and what becomes of their gradients."""

@@ -1,0 +1,1 @@
+"""Copies that put elements in another order."""

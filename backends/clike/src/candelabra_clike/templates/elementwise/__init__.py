@@ -1,0 +1,1 @@
+"""One expression for every element."""

@@ -1,0 +1,1 @@
+"""Elements at places that other arrays name, and orders of elements."""

@@ -1,0 +1,1 @@
+"""Elements joined to one: sums and their like, places of extremes, running totals."""

@@ -1,0 +1,1 @@
+"""Programs over rows: several reductions and a value for every element in one kernel."""
