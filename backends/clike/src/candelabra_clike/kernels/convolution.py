@@ -66,12 +66,12 @@ def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry:
 class Phase(NamedTuple):
     """The positions of one dim of the input, ``stride`` apart, that see the same taps, in the order of what they see.
 
-    ``first`` and ``count`` are those of the positions, ``taps`` that of the taps, the first of them ``tap``, then
-    ``tap_step`` backwards; ``seen`` is the place that the first position sees by the first of them, ``seen_step`` on.
+    There are ``places`` of them from ``first`` on, and ``taps`` taps, the first of them ``tap``, then ``tap_step``
+    backwards; ``seen`` is the place that the first position sees by the first of them, ``seen_step`` on.
     """
 
     first: int
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    places: int
     taps: int
     tap: int
     tap_step: int
@@ -100,7 +100,7 @@ def _conv_input(y: StridedArray, w: StridedArray, shape: Shape, geometry: Geomet
         return out
     each = [phases(*sizes) for sizes in zip(shape[2:], w.shape[2:], stride, padding, dilation, strict=True)]
     before = tuple([max(0, *[-p.seen for p in dim]) for dim in each])
-    last = [max(p.seen + p.count - 1 + (p.taps - 1) * p.seen_step for p in dim) for dim in each]
+    last = [max(p.seen + p.places - 1 + (p.taps - 1) * p.seen_step for p in dim) for dim in each]
     after = tuple([max(0, n - m + 1) for n, m in zip(last, y.shape[2:], strict=True)])
     slack = any(before) or any(after)
     if slack:
@@ -131,7 +131,7 @@ def _one_phase(
     )  # fmt: skip
     found = Patches(
         y.offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y.shape[0], groups, inner, taps,
-        tuple([p.count for p in chosen]), y.strides[0], y.strides[1],
+        tuple([p.places for p in chosen]), y.strides[0], y.strides[1],
         tuple([p.seen_step * s for p, s in zip(chosen, steps)]), steps,
     )  # fmt: skip
     first = sum(p.first * s for p, s in zip(chosen, o_steps))

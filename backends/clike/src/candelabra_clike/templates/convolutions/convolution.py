@@ -108,7 +108,7 @@ class Convolution:
         slack: bool,
     ) -> None:
         """``slack`` says that the elements behind ``x`` may be read."""
-        rows = filters.count
+        rows = filters.rows
         engine = out.engine
         serial = engine.traits.serial
         wide = serial or is_wide(out, w, x)

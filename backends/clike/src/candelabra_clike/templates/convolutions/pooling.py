@@ -85,7 +85,7 @@ class Planned(NamedTuple):
     """A kernel for arrays of certain shapes and strides, and what it is given after buffers and offset."""
 
     launch: Launch
-    count: int  # type: ignore[assignment] # hides the method of tuples
+    items: int
     numbers: tuple[int, ...]
 
 
@@ -128,7 +128,7 @@ def pool(x: StridedArray, geometry: Geometry, extents: Shape, fold: Fold, outs: 
     if not outs[0].size:
         return
     plan = planned(x.engine, x.shape, x.strides, x.dtype, geometry, extents, fold, x.offset >= WIDE // 2)
-    plan.launch(plan.count, *[out.buffer for out in outs], x.buffer, x.offset, *plan.numbers)
+    plan.launch(plan.items, *[out.buffer for out in outs], x.buffer, x.offset, *plan.numbers)
 
 
 @lru_cache(4096)

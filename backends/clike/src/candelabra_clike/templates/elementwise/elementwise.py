@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
     launch: Launch | None
     """None where there is nothing to do."""
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    items: int
     numbers: tuple[int, ...]
     """Sizes and strides, as the kernel wants them after the offsets."""
     shape: Shape
@@ -101,7 +101,7 @@ class Elementwise:
         if plan.launch is not None:
             complaints = (engine.faults.buffer(), engine.faults.number(by_zero)) if self.nest.refuses else ()
             plan.launch(
-                plan.count, out.buffer, *[a.buffer for a in arrays], out.offset, *[a.offset for a in arrays],
+                plan.items, out.buffer, *[a.buffer for a in arrays], out.offset, *[a.offset for a in arrays],
                 *plan.numbers, *numbers, *complaints,
             )  # fmt: skip
         return out

@@ -25,7 +25,7 @@ class Rows(NamedTuple):
     first: int
     matrices: int
     matrix_step: int
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    rows: int
     row_step: int
     sizes: Shape
     steps: Shape
@@ -45,13 +45,13 @@ class Strips:
         launch = self._launches.get(engine)
         if launch is None:
             launch = self._launches[engine] = engine.compile(self.source())
-        strips, depth = -(-found.count // self.rows), 1
+        strips, depth = -(-found.rows // self.rows), 1
         for size in found.sizes:
             depth *= size
         out = engine.allocate(max(1, found.matrices * strips * self.rows * depth * itemsize))
         if depth:
             launch(
-                found.matrices * strips, out, x, found.first, strips, depth, found.count, found.matrix_step % BITS,
+                found.matrices * strips, out, x, found.first, strips, depth, found.rows, found.matrix_step % BITS,
                 found.row_step % BITS, *found.sizes, *[step % BITS for step in found.steps],
             )  # fmt: skip
         return out

@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     """The launch for arrays of certain shapes and strides, its count, and the numbers after the offsets."""
 
     launch: Launch
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    items: int
     numbers: tuple[int, ...]
     layout: Layout
     strips: Strip | None
@@ -145,12 +145,12 @@ class Product:
             a, b = b, a
             arrays = (out, a, b, *arrays[3:])
         if start is None and plan.strips is None:
-            plan.launch(plan.count, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
+            plan.launch(plan.items, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
             return
         buffers, starts = [array.buffer for array in arrays], [array.offset for array in arrays]
         if plan.strips is not None:
             buffers[1], starts[1] = self._packed(a, plan.layout, plan.strips), 0
-        plan.launch(plan.count, *buffers, *starts, *plan.numbers, *((alpha, beta) if self.added else ()))
+        plan.launch(plan.items, *buffers, *starts, *plan.numbers, *((alpha, beta) if self.added else ()))
 
     def _planned(self, arrays: tuple[StridedArray, ...]) -> Plan:
         """The plan for arrays of these shapes and strides."""

@@ -21,12 +21,12 @@ FEW = 64
 
 
 class Cut(NamedTuple):
-    """``count`` work-items (or groups) reduce ``units`` of work an output in ``parts`` of ``per_part``.
+    """``items`` work-items (or groups) reduce ``units`` of work an output in ``parts`` of ``per_part``.
 
     ``pieces`` are the units of a row, ``own`` the numbers that only this form has, ``text`` makes its source.
     """
 
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    items: int
     units: int
     parts: int
     per_part: int

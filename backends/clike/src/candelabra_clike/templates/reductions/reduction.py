@@ -29,7 +29,7 @@ class Step(NamedTuple):
     """A launch: what it needs beside buffers, and into how many parts it divides each output."""
 
     launch: Launch
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    items: int
     numbers: tuple[int, ...]
     parts: int
 
@@ -69,11 +69,11 @@ class Reduction:
         if first is None:
             return out
         if second is None:
-            first.launch(first.count, out.buffer, x.buffer, x.offset, *first.numbers)
+            first.launch(first.items, out.buffer, x.buffer, x.offset, *first.numbers)
         else:
             between = engine.allocate(plan.partial)
-            first.launch(first.count, between, x.buffer, x.offset, *first.numbers)
-            second.launch(second.count, out.buffer, between, 0, *second.numbers)
+            first.launch(first.items, between, x.buffer, x.offset, *first.numbers)
+            second.launch(second.items, out.buffer, between, 0, *second.numbers)
         return out
 
     def _planned(
@@ -109,4 +109,4 @@ def _step(
     text = kind(name, fold, element, CTYPES[output] if work.parts == 1 else None)
     places = (*way.kept, *way.kept_steps, *way.reduced, *way.reduced_steps)
     launch = engine.compile(work.text(text, wide))
-    return Step(launch, work.count, (way.outputs, count, *work.numbers, *places), work.parts)
+    return Step(launch, work.items, (way.outputs, count, *work.numbers, *places), work.parts)

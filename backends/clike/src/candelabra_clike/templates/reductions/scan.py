@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
     launch: Launch | None
     before: Launch | None
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    items: int
     numbers: tuple[int, ...]
     between: tuple[int, ...]
     reach: int
@@ -67,9 +67,9 @@ class Scanning:
         buffers = [out.buffer for out in outs]
         if plan.before is not None:
             totals = [engine.allocate(size) for size in plan.between]
-            plan.before(plan.count, *totals, x.buffer, x.offset, *plan.numbers)
+            plan.before(plan.items, *totals, x.buffer, x.offset, *plan.numbers)
             buffers += totals
-        plan.launch(plan.count, *buffers, x.buffer, x.offset, *plan.numbers)
+        plan.launch(plan.items, *buffers, x.buffer, x.offset, *plan.numbers)
         return outs
 
     def _planned(self, engine: Engine, shape: Shape, strides: Shape, dim: int, wide: bool) -> Plan:

@@ -39,7 +39,7 @@ class Planned(NamedTuple):
     """A launch, its count and numbers, what is written, and how far operands reach."""
 
     launch: Launch | None
-    count: int  # type: ignore[assignment] # a field hides the method of tuples
+    items: int
     numbers: tuple[int, ...]
     outs: tuple[Written, ...]
     reach: tuple[int, ...]
@@ -71,7 +71,7 @@ class Rows:
             outs.append(StridedArray(engine, buffer, like.shape, like.strides, 0, self.dtype, like.size, True))
         if plan.launch is not None:
             plan.launch(
-                plan.count, *[x.buffer for x in outs], *[x.buffer for x in operands], *[x.offset for x in operands],
+                plan.items, *[x.buffer for x in outs], *[x.buffer for x in operands], *[x.offset for x in operands],
                 *plan.numbers, *numbers,
             )  # fmt: skip
         return outs
