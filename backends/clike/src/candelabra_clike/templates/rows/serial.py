@@ -22,7 +22,9 @@ class SerialRows(RowText):
     @property
     def eights(self) -> bool:
         """Whether the innermost loop can go by eights: everything of value type f32, lying side by side or repeated."""
-        return all(e.value == "f32" for e in self.elements) and 2 not in self.layout.inner and self.layout.inner[0] == 1
+        if self.program.scalar or 2 in self.layout.inner or self.layout.inner[0] != 1:
+            return False
+        return all(e.value == "f32" for e in self.elements)
 
     def eight_loads(self, expression: str, i: str) -> str:
         """As :meth:`loads`, of vectors."""

@@ -38,7 +38,8 @@ class Pass(NamedTuple):
 class Program:
     """Passes, and the ``last`` expression: the output's element; without one there is only what passes write.
 
-    ``EXP`` and ``LOG`` in expressions are the functions of the type; ``T`` is the type of values.
+    ``EXP``, ``LOG``, ``SQRT`` and ``POWER`` in expressions are the functions of the type; ``T`` is the type of values.
+    ``scalar``: expressions do not hold for vectors of eight as they stand.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Program:
     passes: tuple[Pass, ...]
     last: str = ""
     numbers: int = 0
+    scalar: bool = False
 
 
 class Layout(NamedTuple):
@@ -77,6 +79,7 @@ class RowText:
             "EXP": f"exp_{self.value}",
             "LOG": f"log_{self.value}",
             "SQRT": f"SQRT_{self.value.upper()}",
+            "POWER": f"power_{self.value}",
         }
 
     def parameters(self, *own: str) -> tuple[Parameter, ...]:
