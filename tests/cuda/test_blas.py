@@ -110,16 +110,27 @@ def test_a_repeated_matrix_is_not_copied(engine: Any, cublas: Any) -> None:
     assert engine.pool.statistics(False)["allocated"] - before == 1024 + 512  # the other operand, the result
 
 
-def test_a_stack_that_repeats_unevenly_is_copied_by_a_kernel(engine: Any, cupy: Any) -> None:
+def test_a_stack_that_repeats_unevenly_is_copied_by_a_kernel(engine: Any, cublas: Any, cupy: Any) -> None:
     """Matrices at no common distance are laid out at one, each operand by one launch."""
     left, right = (
         given(engine, np.ones((2, 1, 4, 5), "f4"), float32),
         given(engine, np.ones((1, 3, 5, 2), "f4"), float32),
     )
-    for array, size in ((left, 20), (right, 10)):
-        operand = blas.stacked(array, (2, 3))
-        assert (operand.distance, operand.transposed, operand.array.shape[:2]) == (size, False, (2, 3))
+    plan = blas.planned(left.shape, left.strides, right.shape, right.strides)
+    for operand, size in ((plan.a, 20), (plan.b, 10)):
+        assert (operand.distance, operand.transposed) == (size, False)
+        assert operand.copied
+        assert operand.copied[0][:2] == (2, 3)
+    matmul(left, right, KINDS["float32"])
     assert len(cupy.cuda.driver.launches) == 2
+
+
+def test_a_stack_over_one_matrix_is_one_product(engine: Any, cublas: Any) -> None:
+    """Its rows lie one after the other, as those of one matrix do; with gaps between matrices it stays a stack."""
+    plan = blas.planned((6, 4, 5), (20, 5, 1), (5, 3), (3, 1))
+    assert (plan.items, plan.rows) == (1, 24)
+    assert blas.planned((6, 4, 5), (40, 5, 1), (5, 3), (3, 1)).items == 6
+    assert blas.planned((6, 4, 5), (20, 1, 4), (5, 3), (3, 1)).items == 6
 
 
 def test_tf32_is_off_unless_asked_for(engine: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,17 +6,20 @@ Half types are multiplied by the tensor cores and accumulated in float32. TF32 i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from candelabra.dtypes import dtype
+from candelabra.layout import contiguous_strides
 from candelabra_clike import StridedArray
 from candelabra_clike.kernels.attention import Multiply
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.layouts import broadcast
 
 Kernel = Callable[..., Any]
+Shape = tuple[int, ...]
 
 
 class Kind(NamedTuple):
@@ -67,63 +70,107 @@ class Matmul:
 
 def matmul(a: StridedArray, b: StridedArray, kind: Kind) -> StridedArray:
     """NumPy's ``matmul``: vectors, matrices, and stacks of them that broadcast."""
-    left = a.restrided((1, *a.shape), (0, *a.strides), a.offset) if len(a.shape) == 1 else a
-    right = b.restrided((*b.shape, 1), (*b.strides, 0), b.offset) if len(b.shape) == 1 else b
-    (rows, inner), (inner2, columns) = left.shape[-2:], right.shape[-2:]
-    if inner != inner2:
-        raise RuntimeError(f"matmul: {a.shape} and {b.shape} do not fit")
-    batch = broadcast([left.shape[:-2], right.shape[:-2]])
-    out: StridedArray = a.engine.empty((*batch, rows, columns), a.dtype)
-    multiply(out, left, right, kind)
-    shape = (*batch, *([rows] if len(a.shape) > 1 else []), *([columns] if len(b.shape) > 1 else []))
-    return out if shape == out.shape else out.reshaped(shape)
+    plan = planned(a.shape, a.strides, b.shape, b.strides)
+    engine = a.engine
+    out = StridedArray(
+        engine,
+        engine.allocate(plan.size * a.dtype.itemsize or 1),
+        plan.shape,
+        plan.strides,
+        0,
+        a.dtype,
+        plan.size,
+        True,
+    )
+    run(plan, out, a, b, kind, False)
+    return out
 
 
+def multiplying(d: dtype) -> Multiply:
+    """``multiply(out, a, b, added)`` of a dtype: stacks of matrices, ``out`` contiguous, maybe float32 of halves.
+
+    With ``added`` the products are added to what is there.
+    """
+
+    def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -> None:
+        plan = planned(a.shape, a.strides, b.shape, b.strides)
+        assert out.contiguous
+        assert out.shape == plan.shape
+        run(plan, out, a, b, KINDS[d.name], added)
+
+    return multiply
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
 class Operand(NamedTuple):
     """A stack of matrices at one distance from each other, each with a stride of 1 along one of its dims."""
 
-    array: StridedArray
     transposed: bool
     """Whether the stride of 1 is along the rows' dim."""
     leading: int
     distance: int
-
-    @property
-    def address(self) -> int:
-        return int(self.array.buffer + self.array.offset * self.array.dtype.itemsize)
+    copied: tuple[Shape, Shape] | None = None
+    """The shape and strides in which the array is copied first, where its own strides fit no such stack."""
 
 
-def stacked(array: StridedArray, batch: tuple[int, ...]) -> Operand:
-    """An array as cuBLAS takes it, copied only where its strides fit no such stack."""
-    rows, columns = array.shape[-2:]
-    by_row, by_column = array.strides[-2:]
-    distance = _distance(array, batch)
+class Plan(NamedTuple):
+    """A product of arrays of certain shapes and strides: ``items`` products of (rows, inner) and (inner, columns)."""
+
+    shape: Shape
+    strides: Shape
+    size: int
+    a: Operand
+    b: Operand
+    items: int
+    rows: int
+    inner: int
+    columns: int
+
+
+@lru_cache(4096)
+def planned(a: Shape, a_strides: Shape, b: Shape, b_strides: Shape) -> Plan:
+    """The plan of a call. ``RuntimeError`` where the shapes do not fit."""
+    left, left_strides = ((1, *a), (0, *a_strides)) if len(a) == 1 else (a, a_strides)
+    right, right_strides = ((*b, 1), (*b_strides, 0)) if len(b) == 1 else (b, b_strides)
+    (rows, inner), (inner2, columns) = left[-2:], right[-2:]
+    if inner != inner2:
+        raise RuntimeError(f"matmul: {a} and {b} do not fit")
+    batch = broadcast([left[:-2], right[:-2]])
+    shape = (*batch, *([rows] if len(a) > 1 else []), *([columns] if len(b) > 1 else []))
+    first, second, items = stacked(left, left_strides, batch), stacked(right, right_strides, batch), prod(batch)
+    if not second.distance and not first.transposed and first.distance == rows * first.leading:
+        rows, items = rows * items, 1  # many matrices over one are one
+    return Plan(shape, contiguous_strides(shape), prod(shape), first, second, items, rows, inner, columns)
+
+
+def stacked(shape: Shape, strides: Shape, batch: Shape) -> Operand:
+    """An array as cuBLAS takes it."""
+    rows, columns = shape[-2:]
+    by_row, by_column = strides[-2:]
+    steps = _repeated(shape, strides, batch)
+    distance = _distance(steps, batch)
     if distance is not None:
         if (by_column == 1 or columns == 1) and (by_row >= max(columns, 1) or rows == 1):
-            return Operand(array, False, by_row if rows > 1 else max(columns, 1), distance)
+            return Operand(False, by_row if rows > 1 else max(columns, 1), distance)
         if (by_row == 1 or rows == 1) and (by_column >= max(rows, 1) or columns == 1):
-            return Operand(array, True, by_column if columns > 1 else max(rows, 1), distance)
+            return Operand(True, by_column if columns > 1 else max(rows, 1), distance)
         if not distance:  # one matrix for all
-            one = array.restrided((rows, columns), (by_row, by_column), array.offset)
-            return Operand(dense(one), False, max(columns, 1), 0)
-    whole = dense(array.restrided((*batch, rows, columns), _repeated(array, batch), array.offset))
-    return Operand(whole, False, max(columns, 1), rows * columns)
+            return Operand(False, max(columns, 1), 0, ((rows, columns), (by_row, by_column)))
+    return Operand(False, max(columns, 1), rows * columns, ((*batch, rows, columns), (*steps, by_row, by_column)))
 
 
-def _repeated(array: StridedArray, batch: tuple[int, ...]) -> tuple[int, ...]:
-    missing = len(batch) + 2 - len(array.shape)
-    steps = [
-        0 if size == 1 != wanted else step
-        for size, step, wanted in zip(array.shape[:-2], array.strides[:-2], batch[missing:])
-    ]
-    return (0,) * missing + tuple(steps) + array.strides[-2:]
+def _repeated(shape: Shape, strides: Shape, batch: Shape) -> Shape:
+    """The steps of the stack's dims, 0 along those in which the array repeats."""
+    missing = len(batch) + 2 - len(shape)
+    pairs = zip(shape[:-2], strides[:-2], batch[missing:], strict=True)
+    return (0,) * missing + tuple([0 if size == 1 != wanted else step for size, step, wanted in pairs])
 
 
-def _distance(array: StridedArray, batch: tuple[int, ...]) -> int | None:
+def _distance(steps: Shape, batch: Shape) -> int | None:
     """The one distance between consecutive matrices of the stack, None where there is no such."""
     found: int | None = None
     inside = 1
-    for size, step in zip(reversed(batch), reversed(_repeated(array, batch)[:-2])):
+    for size, step in zip(reversed(batch), reversed(steps), strict=True):
         if size == 1:
             continue
         if found is None:
@@ -134,35 +181,36 @@ def _distance(array: StridedArray, batch: tuple[int, ...]) -> int | None:
     return found or 0
 
 
-def multiplying(d: dtype) -> Multiply:
-    """``multiply(out, a, b, added)`` of a dtype; ``out`` is contiguous, and may be float32 where that is half."""
-    return lambda out, a, b, added: multiply(out, a, b, KINDS[d.name], added)
-
-
-def multiply(out: StridedArray, a: StridedArray, b: StridedArray, kind: Kind, added: bool = False) -> None:
-    """Write stacks of products, or with ``added`` add them to what is there; ``a`` and ``b`` broadcast to the stack."""
-    batch = out.shape[:-2]
-    if out.size and a.shape[-1]:
-        _multiply(out.engine, stacked(a, batch), stacked(b, batch), out, kind, added)
-    elif out.size and not added:
-        engine: Any = out.engine
-        size = out.dtype.itemsize
-        engine.runtime.memsetAsync(out.buffer + out.offset * size, 0, out.size * size, engine.enter())
-
-
-def _multiply(engine: Any, a: Operand, b: Operand, out: StridedArray, kind: Kind, added: bool) -> None:
+# -- calls ------------------------------------------------------------------------------------------------------------
+def run(plan: Plan, out: StridedArray, a: StridedArray, b: StridedArray, kind: Kind, added: bool) -> None:
     """cuBLAS is column-major: it is asked for the transpose, with the operands in the other order."""
-    assert out.contiguous
-    cublas = engine.cublas
-    rows, columns = out.shape[-2:]
-    inner = a.array.shape[-1]
+    engine: Any = out.engine
+    to = out.buffer + out.offset * out.dtype.itemsize
+    if not plan.inner or not plan.size:
+        if plan.size and not added:
+            engine.runtime.memsetAsync(to, 0, out.size * out.dtype.itemsize, engine.enter())
+        return
+    first, second = plan.a, plan.b
+    if first.copied:
+        a = dense(a.restrided(*first.copied, a.offset))
+    if second.copied:
+        b = dense(b.restrided(*second.copied, b.offset))
+    itemsize = a.dtype.itemsize
     compute = FAST_TF32 if allow_tf32 and kind.data == KINDS["float32"].data else kind.compute
-    one: np.ndarray[Any, Any] = np.array(1, kind.scale)
-    kept: np.ndarray[Any, Any] = np.array(int(added), kind.scale)
     engine.enter()
-    cublas.gemmStridedBatchedEx(
-        engine.blas_handle(), int(b.transposed), int(a.transposed), columns, rows, inner, one.ctypes.data,
-        b.address, kind.data, b.leading, b.distance, a.address, kind.data, a.leading, a.distance, kept.ctypes.data,
-        out.buffer + out.offset * out.dtype.itemsize, KINDS[out.dtype.name].data, columns, rows * columns,
-        prod(out.shape[:-2]), compute, DEFAULT_ALGORITHM,
+    engine.cublas.gemmStridedBatchedEx(
+        engine.blas_handle(), int(second.transposed), int(first.transposed), plan.columns, plan.rows, plan.inner,
+        scalar(kind.scale, 1), b.buffer + b.offset * itemsize, kind.data, second.leading, second.distance,
+        a.buffer + a.offset * itemsize, kind.data, first.leading, first.distance, scalar(kind.scale, added),
+        to, KINDS[out.dtype.name].data, plan.columns, plan.rows * plan.columns, plan.items, compute, DEFAULT_ALGORITHM,
     )  # fmt: skip
+
+
+_numbers: Final[list[np.ndarray[Any, Any]]] = []
+
+
+@lru_cache(None)
+def scalar(type: type, value: int) -> int:
+    """The address of a number in the host's memory: cuBLAS reads alpha and beta there."""
+    _numbers.append(np.array(value, type))
+    return _numbers[-1].ctypes.data
