@@ -1,0 +1,238 @@
+"""Statistics, manipulation, searching, sorting and sets of candelabra.array_api against NumPy's of the same names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra.array_api as xp
+import numpy as np
+import pytest
+
+from tests.operators.array_api_samples import DTYPES, NUMERIC, REAL_NUMERIC, check, sample
+
+# -- statistics -------------------------------------------------------------------------------------------------------
+AXES: list[Any] = [None, 0, -1, (0, 2), (1,), ()]
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("keepdims", [True, False])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "std", "var", "all", "any", "count_nonzero"])
+def test_reductions_are_numpys(name: str, axis: Any, keepdims: bool) -> None:
+    """Over one axis, several, all or none, which stay with size 1 on demand."""
+    x = sample("float64", 2, 3, 4)
+    check(
+        getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims),
+        getattr(np, name)(x, axis=axis, keepdims=keepdims),
+    )
+
+
+@pytest.mark.parametrize("dtype", NUMERIC)
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+def test_accumulations_have_the_standards_dtypes(name: str, dtype: str) -> None:
+    """64 bits for integers, with or without a sign as theirs; the floating dtype itself; another on demand."""
+    x = sample(dtype, 4)
+    want = {"i": "int64", "u": "uint64"}.get(np.dtype(dtype).kind, dtype)
+    check(getattr(xp, name)(xp.asarray(x)), getattr(np, name)(x, dtype=want))
+    if np.dtype(dtype).kind in "iuf":
+        check(getattr(xp, name)(xp.asarray(x), dtype=xp.float64), getattr(np, name)(x, dtype="float64"))
+
+
+@pytest.mark.parametrize("correction", [0, 1, 0.5])
+def test_corrections_of_moments(correction: float) -> None:
+    """std and var divide by n - correction, which is 0 unless given."""
+    x = sample("float64", 5, 4)
+    check(xp.var(xp.asarray(x), axis=0, correction=correction), np.var(x, axis=0, correction=correction))
+    check(xp.std(xp.asarray(x), correction=correction), np.std(x, correction=correction))
+
+
+@pytest.mark.parametrize("initial", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_cumulative_along_an_axis(axis: int, initial: bool) -> None:
+    """Running sums and products, with the neutral element first on demand."""
+    x = sample("float64", 3, 4)
+    for name in ("cumulative_sum", "cumulative_prod"):
+        got = getattr(xp, name)(xp.asarray(x), axis=axis, include_initial=initial)
+        check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
+    with pytest.raises(ValueError, match=r"cumulative_sum\(\): name the axis"):
+        xp.cumulative_sum(xp.asarray(x))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_diff_is_numpys(n: int, axis: int) -> None:
+    """Differences of any order along an axis, with edges put on, of bools by exclusive or."""
+    x, edge = sample("int32", 3, 3), sample("int32", 3, 3)
+    check(xp.diff(xp.asarray(x), axis=axis, n=n), np.diff(x, axis=axis, n=n))
+    got = xp.diff(xp.asarray(x), axis=axis, n=n, prepend=xp.asarray(edge), append=xp.asarray(edge))
+    check(got, np.diff(x, axis=axis, n=n, prepend=edge, append=edge))
+    check(xp.diff(xp.asarray(x > 2), axis=axis), np.diff(x > 2, axis=axis))
+    with pytest.raises(ValueError, match="may not be negative, got -1"):
+        xp.diff(xp.asarray(x), n=-1)
+
+
+# -- manipulation -----------------------------------------------------------------------------------------------------
+CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "broadcast_to": [(((5, 2, 3, 4),), {})],
+    "expand_dims": [((0,), {}), ((-1,), {}), (((0, -1),), {})],
+    "flip": [((), {}), ((), {"axis": 1}), ((), {"axis": (0, -1)})],
+    "moveaxis": [((0, 2), {}), (((0, 1), (-1, 0)), {})],
+    "permute_dims": [(((2, 0, 1),), {}), (((-1, 0, 1),), {})],
+    "repeat": [((2,), {}), ((2,), {"axis": 1}), ((np.array([1, 0, 2]),), {"axis": 1}), (([1, 2],), {"axis": 0})],
+    "reshape": [(((4, 6),), {}), (((-1,),), {}), (((3, -1),), {"copy": True})],
+    "roll": [((2,), {}), (((3,),), {}), ((-1,), {"axis": 1}), (((1, 2),), {"axis": (0, 2)}), ((1,), {"axis": (0, 1)})],
+    "tile": [(((2,),), {}), (((2, 1, 3),), {}), (((2, 1, 1, 2),), {})],
+    "matrix_transpose": [((), {})],
+    "unstack": [((), {}), ((), {"axis": -1})],
+    "squeeze": [],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_manipulations_are_numpys(name: str) -> None:
+    """Elements are moved, repeated and reshaped as NumPy does it, for the standard's names and arguments."""
+    x = sample("float64", 2, 3, 4)
+    for arguments, keywords in CALLS[name]:
+        given = [xp.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        got, want = getattr(xp, name)(xp.asarray(x), *given, **keywords), getattr(np, name)(x, *arguments, **keywords)
+        for one, expected in zip(got, want, strict=True) if isinstance(got, tuple) else ((got, want),):
+            check(one, expected)
+
+
+def test_squeeze_takes_axes_of_size_one() -> None:
+    """One or several axes go; those of another size are refused."""
+    x = sample("int8", 1, 3, 1)
+    check(xp.squeeze(xp.asarray(x), 0), x[0])
+    check(xp.squeeze(xp.asarray(x), (0, -1)), x[0, :, 0])
+    with pytest.raises(ValueError, match="axis 1 has size 3, not 1"):
+        xp.squeeze(xp.asarray(x), 1)
+    with pytest.raises(ValueError, match="an axis is named twice"):
+        xp.expand_dims(xp.asarray(x), (1, 1))
+    with pytest.raises(ValueError, match="at least 2 dims, not 1"):
+        xp.matrix_transpose(xp.ones(2))
+
+
+def test_reshape_copies_as_told() -> None:
+    """A view unless a copy is asked for; a refusal where the layout takes a copy that is forbidden."""
+    x = xp.reshape(xp.arange(6), (2, 3))
+    xp.reshape(x, (6,), copy=False)[0] = 7
+    xp.reshape(x, (6,), copy=True)[1] = 8
+    assert x.tolist() == [[7, 1, 2], [3, 4, 5]]
+    with pytest.raises(ValueError, match=r"reshape\(\): copy=False, but the shape takes one"):
+        xp.reshape(x.mT, (6,), copy=False)
+
+
+def test_joining_promotes_and_flattens() -> None:
+    """concat and stack promote whatever the ranks; concat flattens on demand."""
+    a, b = sample("int8", 2, 3), sample("float32", 1, 3)
+    check(xp.concat([xp.asarray(a), xp.asarray(b)]), np.concatenate([a, b], dtype="float32"))
+    check(xp.concat((xp.asarray(a), xp.asarray(b)), axis=None), np.concatenate([a, b], axis=None, dtype="float32"))
+    check(xp.stack([xp.asarray(b), xp.asarray(a[:1])], axis=-1), np.stack([b, a[:1].astype("float32")], axis=-1))
+
+
+def test_broadcasting_shapes_and_arrays() -> None:
+    """Shapes broadcast without arrays, arrays to the shape of all, and what does not fit is a ValueError."""
+    assert xp.broadcast_shapes() == ()
+    assert xp.broadcast_shapes((3, 1), (4,), ()) == (3, 4)
+    one, other = pair = xp.broadcast_arrays(xp.ones((2, 1)), xp.zeros(3))
+    assert type(pair) is tuple
+    assert one.shape == other.shape == (2, 3)
+    with pytest.raises(ValueError, match=r"size of tensor a \(2\) must match the size of tensor b \(3\)"):
+        xp.broadcast_shapes((2,), (3,))
+
+
+# -- searching, sorting, sets -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_extremes_have_places(name: str) -> None:
+    """The first place of the extreme, along an axis or of all, with the axes kept on demand."""
+    x = sample("int32", 3, 4)
+    for axis in (None, 0, -1):
+        for keepdims in (True, False):
+            got = getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims)
+            check(got, getattr(np, name)(x, axis=axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("dtype", REAL_NUMERIC)
+@pytest.mark.parametrize("descending", [True, False])
+def test_sorting_is_stable(dtype: str, descending: bool) -> None:
+    """Equal elements keep their order in either direction."""
+    x = sample(dtype, 40, high=3)
+    got = xp.argsort(xp.asarray(x), descending=descending)
+    key = -x.astype("float64") if descending else x
+    check(got, np.argsort(key, kind="stable"))
+    check(xp.sort(xp.asarray(x), descending=descending), x[np.argsort(key, kind="stable")])
+    y = sample(dtype, 3, 4)
+    check(xp.sort(xp.asarray(y), axis=0), np.sort(y, axis=0))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searchsorted_promotes_and_takes_numbers(side: Any) -> None:
+    """Values of another dtype, numbers, and an order of the vector given by indices."""
+    x, values = sample("int32", 9), sample("float64", 3, 2)
+    order = np.argsort(x)
+    got = xp.searchsorted(xp.asarray(x), xp.asarray(values), side=side, sorter=xp.asarray(order))
+    check(got, np.searchsorted(x, values, side=side, sorter=order))
+    check(xp.searchsorted(xp.sort(xp.asarray(x)), 2, side=side), np.searchsorted(np.sort(x), 2, side=side))
+    with pytest.raises(ValueError, match="side is 'left' or 'right', not 'middle'"):
+        xp.searchsorted(xp.arange(2), 1, side="middle")
+
+
+def test_where_and_nonzero() -> None:
+    """where promotes its arrays and takes a number; nonzero gives a vector per dim and wants dims."""
+    mask, x = sample("bool", 3, 4), sample("float32", 4)
+    check(xp.where(xp.asarray(mask), xp.asarray(x), xp.asarray(np.float64(2.5))), np.where(mask, x, np.float64(2.5)))
+    check(xp.where(xp.asarray(mask), xp.asarray(x), 1), np.where(mask, x, np.float32(1)))
+    for got, want in zip(xp.nonzero(xp.asarray(mask)), np.nonzero(mask), strict=True):
+        check(got, want)
+    with pytest.raises(ValueError, match="takes an array with dims"):
+        xp.nonzero(xp.asarray(1))
+
+
+def test_isin_is_numpys() -> None:
+    """Membership of arrays and numbers, negated on demand; NaN is in nothing."""
+    x, y = sample("int16", 3, 4), sample("int16", 3)
+    check(xp.isin(xp.asarray(x), xp.asarray(y)), np.isin(x, y))
+    check(xp.isin(xp.asarray(x), xp.asarray(y), invert=True), np.isin(x, y, invert=True))
+    check(xp.isin(xp.asarray(x), 2), np.isin(x, 2))
+    check(xp.isin(2, xp.asarray(x)), np.isin(2, x))
+    nan = xp.asarray([math.nan])
+    assert not bool(xp.isin(nan, nan)[0])
+
+
+def test_taking() -> None:
+    """take follows indices of any integer dtype, from the end too; take_along_axis broadcasts."""
+    x = sample("float64", 3, 4)
+    for dtype in ("int8", "uint16", "int64"):
+        indices = np.array([2, 0, 1, 2], dtype)
+        check(xp.take(xp.asarray(x), xp.asarray(indices), axis=1), np.take(x, indices, axis=1))
+    check(xp.take(xp.asarray(x), xp.asarray([-1, 0]), axis=0), np.take(x, [-1, 0], axis=0))
+    check(xp.take(xp.asarray(x[0]), xp.asarray([1, 1])), np.take(x[0], [1, 1]))
+    check(xp.take(xp.asarray(x), xp.asarray([[1, 0], [2, 2]]), axis=0), np.take(x, [[1, 0], [2, 2]], axis=0))
+    order = np.argsort(x, axis=0)
+    check(xp.take_along_axis(xp.asarray(x), xp.asarray(order), axis=0), np.take_along_axis(x, order, axis=0))
+    with pytest.raises(ValueError, match=r"take\(\): name the axis"):
+        xp.take(xp.asarray(x), xp.asarray([0]))
+    with pytest.raises(IndexError, match="indices are of an integer dtype, not float32"):
+        xp.take(xp.asarray(x), xp.ones(2), axis=0)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES["bool"], *NUMERIC])
+def test_unique_is_numpys(dtype: str) -> None:
+    """Values in order, first places, inverse in the array's shape, counts; named tuples with the standard's fields."""
+    for shape in ((3, 5), (), (0,), (2, 0)):
+        x = sample(dtype, *shape, high=3).round()
+        found, want = xp.unique_all(xp.asarray(x)), np.unique_all(x)
+        assert found._fields == ("values", "indices", "inverse_indices", "counts")
+        for got, expected in zip(found, want, strict=True):
+            check(got, expected)
+        check(xp.unique_values(xp.asarray(x)), np.sort(np.unique_values(x)))
+        assert xp.unique_counts(xp.asarray(x))._fields == ("values", "counts")
+        values, inverse = xp.unique_inverse(xp.asarray(x))
+        check(xp.reshape(xp.take(values, inverse, axis=0), x.shape), x)
+
+
+def test_every_nan_is_unique() -> None:
+    """NaN equals nothing, itself neither; the two zeros are equal."""
+    found = xp.unique_all(xp.asarray([math.nan, 0.0, math.nan, -0.0]))
+    assert found.counts.tolist() == [2, 1, 1]
+    assert found.indices.tolist() == [1, 0, 2]
