@@ -172,3 +172,15 @@ def test_mantissa_and_exponent(device: cd.device) -> None:
     assert np.array_equal(mantissa.cpu().numpy(), want, equal_nan=True)
     assert exponent.cpu().numpy()[:6].tolist() == power[:6].tolist()
     assert exponent.dtype is cd.int32
+
+
+@pytest.mark.parametrize("t", [np.float32, np.float64])
+def test_gelu_is_exact_where_there_is_something_left(device: cd.device, t: Any) -> None:
+    """Both tails and the middle; float32 is 0 below -6, where the truth is nearer to 0 than 1e-8."""
+    x = np.concatenate([np.linspace(-37, 37, 200_001), np.linspace(-1, 1, 40_001), [1e30, -1e30]]).astype(t)
+    got = cd.nn.functional.gelu(cd.tensor(x).to(device)).numpy(force=True)
+    gelu: Function = lambda v: v * special.ndtr(v)  # noqa: E731
+    here = x >= -6 if t is np.float32 else np.full(len(x), True)
+    assert ratio(got[here], gelu, x[here]).max() <= 1
+    np.testing.assert_allclose(got[~here], 0, atol=1e-8)
+    assert np.isnan(cd.nn.functional.gelu(cd.tensor(t(np.nan)).to(device)).item())
