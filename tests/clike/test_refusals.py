@@ -92,6 +92,12 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
     "argmax": (
         lambda t, a: t["argmax"](a(0), None, False), IndexError, "argmax_float32: of no elements there is no extreme",
     ),
+    "amax": (
+        lambda t, a: t["amax"](a(3, 0), (1,), False), IndexError, "amax_float32: of no elements there is no extreme",
+    ),
+    "amin of nothing for no result": (
+        lambda t, a: t["amin"](a(0, 0), (1,), False), IndexError, "amin_float32: of no elements there is no extreme",
+    ),
     "view_as_complex": (
         lambda t, a: t["view_as_complex"](a(3)), ValueError, "view_as_complex: expected pairs of float32",
     ),

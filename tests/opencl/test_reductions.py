@@ -146,6 +146,13 @@ def test_nothing_has_a_sum_and_no_extreme(device: cd.device) -> None:
     assert (t.sum().item(), t.prod().item(), t.all().item(), t.any().item()) == (0.0, 1.0, True, False)
     with pytest.raises(IndexError, match="argmax\\(\\): Expected reduction dim 0 to have non-zero size"):
         t.argmax(0)
+    for name in ("amax", "amin"):
+        for shape in ((3, 0), (0, 0)):
+            with pytest.raises(IndexError, match=f"{name}\\(\\): Expected reduction dim 1 to have non-zero size"):
+                getattr(cd, name)(cd.empty(*shape).to(device), 1)
+        assert getattr(cd, name)(cd.empty(0, 3).to(device), 1).shape == (0,)
+    with pytest.raises(RuntimeError, match=r"Expected reduction dim to be specified for input\.numel\(\) == 0"):
+        cd.empty(3, 0).to(device).max()
 
 
 def test_kernels_refuse_what_they_have_no_words_for(engine: Engine) -> None:

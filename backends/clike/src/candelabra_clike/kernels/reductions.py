@@ -190,7 +190,7 @@ def extreme(operation: str, sign: str, ends: dict[str, str], d: dtype) -> Reduct
     # The second condition keeps a NaN; one that comes is taken, because it compares with nothing.
     kept = f"({{a}} {sign} {{b}}) | ({{a}} != {{a}})" if d.category == FLOATING else f"{{a}} {sign} {{b}}"
     fold = Fold("{x}", f"({kept}) ? {{a}} : {{b}}", f"({value})({ends[value]})", value, value)
-    return Reduction(f"{operation}_{d.name}", lambda wide: fold, CTYPES[d], d)
+    return Reduction(f"{operation}_{d.name}", lambda wide: fold, CTYPES[d], d, of_some=True)
 
 
 def truth(operation: str, join: str, first: str, d: dtype) -> Reduction:

@@ -62,6 +62,12 @@ def walk(shape: Shape, strides: Shape, dims: Shape | None, ordered: bool = False
     return Walk(kept, kept_steps, reduced, steps)
 
 
+def need_elements(name: str, shape: Shape, dims: Shape | None) -> None:
+    """Raise IndexError where a reduced dim (None: any) has no elements: of none there is no extreme."""
+    if any(not size for d, size in enumerate(shape) if dims is None or d in dims):
+        raise IndexError(f"{name}: of no elements there is no extreme")
+
+
 def reach(shape: Shape, strides: Shape) -> int:
     """The place of the last element, counted from the first."""
     return sum((size - 1) * step for size, step in zip(shape, strides, strict=True) if size)

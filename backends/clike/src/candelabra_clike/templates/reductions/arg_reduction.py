@@ -19,7 +19,7 @@ from candelabra_clike.layouts import WIDE
 from candelabra_clike.templates.reductions.arg_text import ArgText
 from candelabra_clike.templates.reductions.cuts import GRAIN, in_columns, parts_of
 from candelabra_clike.templates.reductions.fold import Fold
-from candelabra_clike.templates.walks import Nest, Walk, reach, walk
+from candelabra_clike.templates.walks import Nest, Walk, need_elements, reach, walk
 from candelabra_clike.types import CTYPES
 
 Call = tuple[Launch, int, tuple[int, ...]]
@@ -60,8 +60,7 @@ class ArgReduction:
         self, engine: Engine, shape: Shape, strides: Shape, dims: Shape | None, keepdim: bool, wide: bool
     ) -> tuple[Shape, int, int, Call | None, Call | None]:
         result, last = reduced_shape(shape, dims, keepdim), reach(shape, strides)
-        if any(not size for d, size in enumerate(shape) if dims is None or d in dims):
-            raise IndexError(f"{self.name}: of no elements there is no extreme")
+        need_elements(self.name, shape, dims)
         if not prod(result):
             return result, last, 1, None, None
         way = walk(shape, strides, dims, ordered=True)

@@ -21,7 +21,7 @@ from candelabra_clike.templates.reductions.cuts import cut
 from candelabra_clike.templates.reductions.fold import Fold
 from candelabra_clike.templates.reductions.groups import GroupText
 from candelabra_clike.templates.reductions.serial import SerialText
-from candelabra_clike.templates.walks import Walk, reach, walk
+from candelabra_clike.templates.walks import Walk, need_elements, reach, walk
 from candelabra_clike.types import CTYPES, CType
 
 
@@ -48,18 +48,22 @@ class Plan(NamedTuple):
 class Reduction:
     """One fold over one type of element.
 
-    ``fold`` gives it for devices with or without float64. The result is of ``output`` in memory.
+    ``fold`` gives it for devices with or without float64. The result is of ``output`` in memory. ``of_some`` says that
+    of no elements there is none: the fold's first value is not its result.
     """
 
-    def __init__(self, name: str, fold: Callable[[bool], Fold], element: CType, output: dtype) -> None:
+    def __init__(
+        self, name: str, fold: Callable[[bool], Fold], element: CType, output: dtype, of_some: bool = False
+    ) -> None:
         self.name = name
+        self.of_some = of_some
         self.fold = lru_cache(2)(fold)
         self.element = element
         self.output = output
         self._plan = lru_cache(4096)(self._planned)
 
     def __call__(self, x: StridedArray, dims: Shape | None, keepdim: bool) -> StridedArray:
-        """A new array with the ``dims`` (None: all) reduced."""
+        """A new array with the ``dims`` (None: all) reduced. IndexError where of no elements there is no result."""
         engine = x.engine
         plan = self._plan(engine, x.shape, x.strides, dims, keepdim, False)
         if x.offset + plan.reach >= WIDE:
@@ -80,6 +84,8 @@ class Reduction:
         self, engine: Engine, shape: Shape, strides: Shape, dims: Shape | None, keepdim: bool, wide: bool
     ) -> Plan:
         result = reduced_shape(shape, dims, keepdim)
+        if self.of_some:
+            need_elements(self.name, shape, dims)
         way = walk(shape, strides, dims)
         outputs, last = prod(result), reach(shape, strides)
         if not outputs:
