@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from candelabra.linalg import LinAlgError
+from candelabra.operator.record import OPERATORS
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 RNG = np.random.default_rng(5)
@@ -107,6 +108,10 @@ def test_systems_that_do_not_fit_are_refused() -> None:
         cd.linalg.solve_triangular(a, cd.ones(2), upper=True)
     with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: Expected a floating point or complex"):
         cd.linalg.solve_triangular(a.long(), cd.ones(2, 2), upper=True)
+    body = OPERATORS["triangular_solution"].body  # what devices without the routine run; it solves a general system
+    assert body is not None
+    with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: A must be batches of square matrices, but they"):
+        body(cd.ones(2, 3), a, True, False)
     with pytest.raises(
         RuntimeError, match=r"torch.triangular_solve: Expected b to have at least 2 dimensions, but it has 1"
     ):

@@ -32,6 +32,7 @@ def triangular_solution(A: Tensor, B: Tensor, upper: bool, unitriangular: bool) 
 
     The body is for devices without the routine: a general solver gets the triangle alone.
     """
+    check_fit("linalg.solve_triangular", shape_of(A), shape_of(B), True)  # or the general solver would complain
     triangle = A.triu(int(unitriangular)) if upper else A.tril(-int(unitriangular))
     if unitriangular:
         triangle = triangle + identity(A.shape[-1], A)
