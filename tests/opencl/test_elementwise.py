@@ -140,3 +140,15 @@ def test_shapes_that_do_not_broadcast_are_refused(place: cd.device) -> None:
         x + x[:, :3]
     with pytest.raises(RuntimeError, match="broadcast shape"):
         x[:1].add_(x)
+    bits = x > 0
+    with pytest.raises(RuntimeError, match=r"tensor a \(3\) must match the size of tensor b \(4\) .* dimension 1"):
+        cd.addcmul(bits[:, :3], bits, bits[:2])
+
+
+def test_products_of_bools_are_added_as_bools(place: cd.device) -> None:
+    """Any factor but 0 is true; the result is a bool, as on the reference device."""
+    x, a, b = (cd.tensor([bool(i >> n & 1) for i in range(8)]).to(place) for n in range(3))
+    for value in (1, 2, -1, 0.5, 0):
+        out = cd.addcmul(x, a, b, value=value)
+        assert out.dtype is cd.bool
+        assert out.tolist() == [bool(i & 1 or (value and i & 2 and i & 4)) for i in range(8)]

@@ -93,6 +93,16 @@ def test_products_and_quotients_are_added_with_one_rounding_of_halves() -> None:
     assert cd.addcmul(cd.tensor([1, 2]), cd.tensor([2]), cd.tensor([3]), value=2).tolist() == [13, 14]
 
 
+def test_a_factor_beside_integers_and_bools_is_of_their_dtype() -> None:
+    """``addcmul`` cuts 1.5 to 1 beside integers, as PyTorch does, and takes any number but 0 as true beside bools."""
+    whole = cd.tensor([5, -7], dtype=cd.int32)
+    assert cd.addcmul(whole, whole, whole, value=1.5).tolist() == [30, 42]
+    assert cd.addcmul(whole, whole, whole, value=-1.5).tolist() == [-20, -56]
+    x, a, b = (cd.tensor(v) for v in ([True, False, False], [True, True, False], [True, True, True]))
+    for value, want in ((-1, [True, True, False]), (1.5, [True, True, False]), (0, [True, False, False])):
+        assert cd.addcmul(x, a, b, value=value).tolist() == want
+
+
 # -- in place ---------------------------------------------------------------------------------------------------------
 def test_a_composite_in_place_is_recorded() -> None:
     """Its operators are seen by autograd, and may save what is overwritten."""

@@ -23,6 +23,8 @@ Kernel = Callable[..., Any]
 
 
 def _addcmul(x: Any, first: Any, second: Any, value: Any) -> Any:
+    if x.dtype.kind in "iub":  # the number is of the tensors' dtype: cut before it is multiplied by
+        value = bool(value) if x.dtype.kind == "b" else int(value)
     product = np.multiply(first, second)
     return np.add(product if value == 1 else np.multiply(product, value), x)
 

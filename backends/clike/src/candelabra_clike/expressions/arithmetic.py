@@ -51,6 +51,7 @@ EXPRESSIONS = {
     "addcmul": {
         "float": "{a} + {value} * {b} * {c}",
         "integer": "({T})(({U}){a} + 1u * ({U}){value} * ({U}){b} * ({U}){c})",
+        "bool": "{a} | ({value} & {b} & {c})",
         "complex": "{a} + product_{T}(scaled_{T}({b}, {value}), {c})",
     },
     "addcdiv": {
