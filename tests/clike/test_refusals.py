@@ -38,6 +38,7 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
     "cat": (lambda t, a: t["cat"]([a(2, 3), a(2, 4)], 0), ValueError, "the tensors do not fit together"),
     "mean": (lambda t, a: t["mean"](a(3), None, False, cd.int64), ValueError, "means have floating dtypes"),
     "nansum": (lambda t, a: t["nansum"](a(3), None, False, cd.complex64), TypeError, "nansum: no sums in"),
+    "nanmean": (lambda t, a: t["nanmean"](a(3), None, False, cd.int64), TypeError, "nanmean: no means in"),
     "softmax": (lambda t, a: t["softmax"](a(3, d=cd.int64), 0), TypeError, r"no kernel for candelabra\.int64"),
     "topk": (lambda t, a: t["topk"](a(3), 4, 0, True, True), ValueError, "there are not so many elements"),
     "searchsorted": (

@@ -191,11 +191,42 @@ def _extremes_of_columns(extreme: Any, source: Any, values: Any, places: Any, di
         places[i][hit] = i
 
 
+TOGETHER = 1024
+"""Exponentials that are summed between two looks at how large they get."""
+
+
 def logcumsumexp(x: Any, dim: int) -> Any:
-    """Running log-sum-exps by NumPy's ``logaddexp``; complex ones are the body's."""
+    """Running log-sum-exps, of all but float64 by ``logaddexp`` in a wider dtype; complex ones are the body's."""
     if x.dtype.kind == "c":
         return _complex_logcumsumexp(x, dim)
-    return _accumulated(np.logaddexp, x, dim) if x.ndim and x.size else x.copy()
+    if not x.ndim or not x.size:
+        return x.copy()
+    return _sums_of_powers(x, dim) if x.dtype == np.float64 else _accumulated(np.logaddexp, x, dim)
+
+
+def _sums_of_powers(x: Any, dim: int) -> Any:
+    """Block by block: sums of exponentials over that of the largest finite element so far, and their logarithms.
+
+    A logarithm for every term, as ``logaddexp`` takes it, would round once more each: 60 units after 20,000 terms.
+    """
+    out = np.empty(x.shape, x.dtype)
+    source, into = np.moveaxis(x, dim, -1), np.moveaxis(out, dim, -1)
+    high, total = np.full(source.shape[:-1], -np.inf), np.zeros(source.shape[:-1])
+    for start in range(0, source.shape[-1], TOGETHER):
+        part, to = source[..., start : start + TOGETHER], into[..., start : start + TOGETHER]
+        top = np.fmax(high, np.where(np.isfinite(part), part, -np.inf).max(-1))
+        shift = np.where(np.isfinite(top), top, 0.0)
+        carried = total * np.exp(high - shift)
+        sums = np.cumsum(np.exp(part - shift[..., None]), -1)
+        sums += carried[..., None]
+        np.log(sums, out=to)
+        to += shift[..., None]
+        lost = (sums < 1e-280).any(-1)  # so far below the block's largest element that little or nothing is left
+        if lost.any():
+            before = np.log(total[lost]) + high[lost]
+            to[lost] = np.logaddexp.accumulate(np.concatenate([before[..., None], part[lost]], -1), -1)[..., 1:]
+        high, total = top, sums[..., -1]
+    return out
 
 
 def _complex_logcumsumexp(x: Any, dim: int) -> Any:

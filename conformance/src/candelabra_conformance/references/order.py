@@ -148,7 +148,7 @@ def _log_sums(row: Array) -> Any:
     return np.logaddexp.accumulate(row) if row.size else row
 
 
-@reference("logcumsumexp")
+@reference("logcumsumexp", extended=True)
 def logcumsumexp(input: Array, dim: int) -> Array:
     """Running sums of the exponentials."""
     whole = input.astype(np.result_type(input.dtype, np.float32)) if input.dtype.kind in "biu" else input

@@ -9,6 +9,7 @@ from typing import Any
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.reductions.fold import Fold
 from candelabra_clike.templates.reductions.reduction import Reduction
 from candelabra_clike.types import CTYPES
@@ -52,7 +53,8 @@ def _sum_of(source: dtype, target: dtype) -> Reduction:
     if target.category == BOOL:
         fold = Fold(each, "{a} | {b}", "0", value, value, eights=False)
     else:
-        fold = Fold(each, "{a} + {b}", "0", "u64", "u64", "({T}){t}".replace("{T}", value))
+        result = "({T}){t}".replace("{T}", value)
+        fold = Fold(each, "{a} + {b}", "0", "u64", "u64", result, eights=each == "{x}")
     return Reduction(name, lambda wide: fold, CTYPES[source], target)
 
 
@@ -211,13 +213,17 @@ def counting_for(d: dtype) -> Callable[..., StridedArray]:
     return lambda x, dim: count(x, dim, False)
 
 
+PRESENT = "({x} == {x} ? {x} : 0)"
+"""An element, 0 for a NaN."""
+
+
 def nansum_for(d: dtype) -> Callable[..., StridedArray] | None:
     """The kernel of ``nansum`` for a dtype; integers have no NaN."""
     if d.category == COMPLEX:
         return None
     if d.category < FLOATING:
         return sum_for(d)
-    own = Reduction(f"nansum_{d.name}", summing(d, "(({x} != {x}) ? 0 : {x})", eights=False), CTYPES[d], d)
+    own = Reduction(f"nansum_{d.name}", summing(d, PRESENT), CTYPES[d], d)
 
     def nansum(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
         if dtype is None or dtype is d:
@@ -228,6 +234,28 @@ def nansum_for(d: dtype) -> Callable[..., StridedArray] | None:
         return kernel(cast_first(x, dtype), dim, keepdim, dtype)
 
     return nansum
+
+
+def nanmean_for(d: dtype) -> Callable[..., StridedArray] | None:
+    """The kernel of ``nanmean`` for a real dtype; the sum of half types may be beyond them where the mean is not."""
+    if d.category != FLOATING:
+        return None
+    wide = float32 if d.itemsize == 2 else d
+    total = Reduction(f"nansum_{d.name}_wide", summing(d, PRESENT), CTYPES[d], wide)
+    counted = Fold("({x} == {x})", "{a} + {b}", "0", "u32", "u64", f"({CTYPES[wide].value}){{t}}", eights=False)
+    count = Reduction(f"present_{d.name}", lambda has_float64: counted, CTYPES[d], wide)
+    divided = Elementwise(f"nanmean_{d.name}", "{a} / {b}", (wide, wide), d)
+
+    def nanmean(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
+        if dtype is None or dtype is d:
+            found: StridedArray = divided(total(x, dim, keepdim), count(x, dim, keepdim))
+            return found
+        kernel = nanmean_for(dtype)
+        if kernel is None:
+            raise TypeError(f"nanmean: no means in {dtype}")
+        return kernel(cast_first(x, dtype), dim, keepdim, dtype)
+
+    return nanmean
 
 
 class ByDtype:
@@ -253,4 +281,5 @@ KERNELS: dict[str, Any] = {
     "any": ByDtype(lambda d: truth("any", "{a} | {b}", "0", d)),
     "count_nonzero": ByDtype(counting_for),
     "nansum": ByDtype(nansum_for),
+    "nanmean": ByDtype(nanmean_for),
 }

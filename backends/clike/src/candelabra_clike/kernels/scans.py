@@ -106,7 +106,9 @@ def running_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedArray
 def logcumsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
     """The kernel of ``logcumsumexp`` for a real dtype: the largest so far, and the sum of what is divided by its power.
 
-    Two such are put together by scaling the smaller one's sum; of two infinities none has to be scaled.
+    Two such are put together by scaling the smaller one's sum; of two infinities none has to be scaled. A sum no wider
+    than the result keeps what its roundings lost beside it (D. Knuth, The Art of Computer Programming, vol. 2, 4.2.2:
+    the error of a sum is a number).
     """
     if d.category != FLOATING:
         return None
@@ -119,10 +121,19 @@ def logcumsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
             f"{{{{ const u32 less = ({{a0}} < {{b0}}) | ({{b0}} != {{b0}});\n"
             f"const {t} low = less ? {{a0}} : {{b0}}, high = less ? {{b0}} : {{a0}};\n"
             f"const {t} scale = exp_{t}(low == high ? 0 : low - high);\n"
-            "{a1} = less ? {a1} * scale + {b1} : {a1} + {b1} * scale; {a0} = high; }}"
+            f"const {t} of_a = less ? scale : 1, of_b = less ? 1 : scale;\n"
         )
-        result = f"({value})({{a0}} + log_{t}({{a1}}))"
-        return Scan(((t, first), (t, "0")), (f"({t}){{x}}", "1"), join, (result,), quick=False, contract=True)
+        each, start = (f"({t}){{x}}", "1", "0"), ((t, first), (t, "0"), (t, "0"))
+        if t != value:
+            join += "{a1} = {a1} * of_a + {b1} * of_b; {a0} = high; }}"
+            return Scan(
+                start[:2], each[:2], join, (f"({value})({{a0}} + log_{t}({{a1}}))",), quick=False, contract=True
+            )
+        join += (
+            f"const {t} x = {{a1}} * of_a, y = {{b1}} * of_b, s = x + y, z = s - x;\n"
+            "{a2} = {a2} * of_a + ({b2} * of_b + ((x - (s - z)) + (y - z))); {a1} = s; {a0} = high; }}"
+        )
+        return Scan(start, each, join, (f"({value})({{a0}} + log_{t}({{a1}} + {{a2}}))",), quick=False)
 
     scanning = Scanning(f"logcumsumexp_{d.name}", scan, CTYPES[d], [d])
     return lambda x, dim: scanning(x, dim)[0]

@@ -17,6 +17,8 @@ from candelabra_clike.templates.walks import Nest, moved
 
 CHUNK = 2048
 """Elements of a row between two looks at the total."""
+SHORT = 512
+"""Elements that lanes of the type of the total take before they are joined."""
 ROWS = 128
 """Rows of columns between two looks at the totals."""
 BLOCK = 256
@@ -56,13 +58,14 @@ class SerialText(ReductionText):
     def stretch(self, nest: Nest, lanes: bool) -> str:
         """Join ``n`` elements from ``at`` on to ``total``."""
         fold, step = self.fold, "" if nest.adjacent else f" * r_s{nest.reduced - 1}"
+        block = CHUNK if fold.lane != fold.total else SHORT  # a wider total forgives longer chains
         text = f"{fold.lane} lane = {fold.first};\nINDEX i = 0;\n"
         if lanes and nest.adjacent and self.eights:
             vector = f"{fold.lane}x8"
             text += (
-                f"if (n >= 32u) {{\n{vector} v[4];\n"
+                f"while (n - i >= 32u) {{\nconst INDEX stop = n - i < {block}u ? n : i + {block}u;\n{vector} v[4];\n"
                 f"UNROLL for (u32 j = 0; j < 4u; ++j) v[j] = ({vector})({fold.first});\n"
-                "for (; i + 32u <= n; i += 32u) UNROLL for (u32 j = 0; j < 4u; ++j)\n"
+                "for (; i + 32u <= stop; i += 32u) UNROLL for (u32 j = 0; j < 4u; ++j)\n"
                 f"{self.eight_taken('v[j]', 'at + i + 8u * j')}"
                 f"v[0] = {fold.joined('v[0]', 'v[1]')}; v[2] = {fold.joined('v[2]', 'v[3]')};\n"
                 f"const {vector} e = {fold.joined('v[0]', 'v[2]')};\n{eights_joined(fold, 'e', 'lane')}}}\n"

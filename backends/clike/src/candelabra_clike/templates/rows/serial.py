@@ -1,6 +1,7 @@
 """Programs over rows as long loops: a work-item has some rows, or a block of columns side by side.
 
-Sums are made in four vectors of eight lanes (a lane a column), which are joined to a total every so many elements.
+Sums are made in lanes, four vectors of eight where there are such (or a lane a column), which are joined to a total
+every so many elements.
 """
 
 from __future__ import annotations
@@ -76,20 +77,7 @@ class SerialRows(RowText):
         value, total = self.value, self.total if p.join == "sum" else self.value
         one = f"{self.loads(p.each, 'i')}const {value} e = {self.words(p.each)};\n"
         one += self.stored("i", "e") if p.keep else ""
-        vectors = ""
-        if self.eights:
-            eight = f"{self.eight_loads(p.each, 'j')}const f32x8 e = {self.eight_words(p.each)};\n"
-            eight += self.eight_stored("j", "e") if p.keep else ""
-            quarter = f"{{ const INDEX j = i + 8u * q;\n{eight}v[q] = {p.joined('v[q]', 'e')}; }}\n"
-            halves = "".join(f"v[{x}] = {p.joined(f'v[{x}]', f'v[{y}]')};\n" for x, y in ((0, 1), (2, 3), (0, 2)))
-            eight_lanes = ", ".join(f"h{k} = {p.joined(f'v[0].s{k}', f'v[0].s{k + 4}')}" for k in range(4))
-            joins = "".join(f"h{x} = {p.joined(f'h{x}', f'h{y}')};\n" for x, y in ((0, 2), (1, 3), (0, 1)))
-            vectors = (
-                "if (stop - i >= 32u) {\nf32x8 v[4];\n"
-                f"UNROLL for (u32 q = 0; q < 4u; ++q) v[q] = (f32x8)({self.first(p)});\n"
-                f"for (; i + 32u <= stop; i += 32u) UNROLL for (u32 q = 0; q < 4u; ++q) {quarter}"
-                f"{halves}f32 {eight_lanes};\n{joins}lane = {p.joined('lane', 'h0')};\n}}\n"
-            )
+        vectors = self._eights(p) if self.eights else self._lanes(p)
         stretch = (
             f"for (INDEX i = 0; i < n;) {{\nconst INDEX stop = n - i < {CHUNK}u ? n : i + {CHUNK}u;\n"
             f"{value} lane = {self.first(p)};\n{vectors}"
@@ -101,6 +89,34 @@ class SerialRows(RowText):
             f"total{index} = total; }}\n"
             f"const {value} r{index} = ({value})({self.words(p.result).replace('total', f'total{index}')});\n"
             f"{self.written(index, 'o', f'r{index}')}"
+        )
+
+    def _eights(self, p: Pass) -> str:
+        """Join elements by 32 to ``lane``, in four vectors."""
+        eight = f"{self.eight_loads(p.each, 'j')}const f32x8 e = {self.eight_words(p.each)};\n"
+        eight += self.eight_stored("j", "e") if p.keep else ""
+        quarter = f"{{ const INDEX j = i + 8u * q;\n{eight}v[q] = {p.joined('v[q]', 'e')}; }}\n"
+        halves = "".join(f"v[{x}] = {p.joined(f'v[{x}]', f'v[{y}]')};\n" for x, y in ((0, 1), (2, 3), (0, 2)))
+        lanes = ", ".join(f"h{k} = {p.joined(f'v[0].s{k}', f'v[0].s{k + 4}')}" for k in range(4))
+        joins = "".join(f"h{x} = {p.joined(f'h{x}', f'h{y}')};\n" for x, y in ((0, 2), (1, 3), (0, 1)))
+        return (
+            "if (stop - i >= 32u) {\nf32x8 v[4];\n"
+            f"UNROLL for (u32 q = 0; q < 4u; ++q) v[q] = (f32x8)({self.first(p)});\n"
+            f"for (; i + 32u <= stop; i += 32u) UNROLL for (u32 q = 0; q < 4u; ++q) {quarter}"
+            f"{halves}f32 {lanes};\n{joins}lane = {p.joined('lane', 'h0')};\n}}\n"
+        )
+
+    def _lanes(self, p: Pass) -> str:
+        """Join elements by eight to ``lane``, each to a lane of its own: shorter chains round less."""
+        one = f"{self.loads(p.each, 'j')}const {self.value} e = {self.words(p.each)};\n"
+        one += self.stored("j", "e") if p.keep else ""
+        pairs = ((0, 4), (1, 5), (2, 6), (3, 7), (0, 2), (1, 3), (0, 1))
+        joins = "".join(f"v[{x}] = {p.joined(f'v[{x}]', f'v[{y}]')};\n" for x, y in pairs)
+        return (
+            f"if (stop - i >= 64u) {{\n{self.value} v[8];\n"
+            f"UNROLL for (u32 q = 0; q < 8u; ++q) v[q] = {self.first(p)};\n"
+            "for (; i + 8u <= stop; i += 8u) UNROLL for (u32 q = 0; q < 8u; ++q) {\nconst INDEX j = i + q;\n"
+            f"{one}v[q] = {p.joined('v[q]', 'e')};\n}}\n{joins}lane = {p.joined('lane', 'v[0]')};\n}}\n"
         )
 
     def _last(self) -> str:
