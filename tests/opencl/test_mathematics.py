@@ -184,3 +184,17 @@ def test_gelu_is_exact_where_there_is_something_left(device: cd.device, t: Any) 
     assert ratio(got[here], gelu, x[here]).max() <= 1
     np.testing.assert_allclose(got[~here], 0, atol=1e-8)
     assert np.isnan(cd.nn.functional.gelu(cd.tensor(t(np.nan)).to(device)).item())
+
+
+@pytest.mark.parametrize("d", [cd.float16, cd.float32], ids=str)
+def test_special_values_are_those_of_the_reference(device: cd.device, d: dtype) -> None:
+    """Limits at the infinities, zeros with their signs: an odd function's, a neighbour's, a sum's of two halves."""
+    x = cd.tensor([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0], dtype=d)
+    moved = x.to(device)
+    for function in (cd.i0, cd.special.i1, cd.special.i1e, cd.special.bessel_j1, cd.special.bessel_y0):
+        got, want = function(moved).tolist()[:5], function(x).tolist()[:5]
+        assert list(map(str, got)) == list(map(str, want))
+    for binary in (cd.nextafter, cd.logaddexp2):
+        got, want = binary(moved, moved.flip(0)), binary(x, x.flip(0))
+        assert list(map(str, got.tolist())) == list(map(str, want.tolist()))
+    assert list(map(str, cd.logaddexp2(moved, moved).tolist())) == list(map(str, cd.logaddexp2(x, x).tolist()))

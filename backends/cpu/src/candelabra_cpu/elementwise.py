@@ -99,6 +99,12 @@ def _logaddexp2(x: Any, y: Any) -> Any:
     return _log_of_sum(x, y, np.exp2, lambda e: _log1p(e) * (1 / math.log(2)))
 
 
+def _nextafter(x: Any, y: Any) -> Any:
+    """NumPy's, but of equal numbers the second: in float16 NumPy gives the first, which may be the other zero."""
+    out = np.nextafter(x, y)
+    return np.where(x == y, np.asarray(y, out.dtype), out) if out.dtype == np.float16 else out
+
+
 SLOW: dict[str, tuple[np.ufunc, Kernel]] = {
     "acos": (np.arccos, np.arccos), "acosh": (np.arccosh, np.arccosh), "asin": (np.arcsin, np.arcsin),
     "asinh": (np.arcsinh, np.arcsinh), "atan": (np.arctan, np.arctan), "atan2": (np.arctan2, np.arctan2),
@@ -158,7 +164,7 @@ KERNELS: dict[str, Any] = {
     "frac": in_passes("frac", quiet1(lambda x: np.subtract(x, np.trunc(x)))),
     "logaddexp": in_passes("logaddexp", blockwise(_logaddexp)),
     "logaddexp2": blockwise(_logaddexp2),
-    "nextafter": vectored(quiet2(np.nextafter), FUNCTIONS["nextafter"], dtypes="f"),
+    "nextafter": vectored(quiet2(_nextafter), FUNCTIONS["nextafter"], dtypes="f"),
     "rsqrt": in_passes("rsqrt", quiet1(widened(lambda x: np.divide(x.dtype.type(1), np.sqrt(x))))),
     "sigmoid": in_passes("sigmoid", quiet1(widened(_sigmoid))),
     "nan_to_num": quiet(_nan_to_num),

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from candelabra_cpu.bessel import EULER
+from candelabra_cpu.bessel import FUNCTIONS as BESSEL
 from candelabra_cpu.blocks import blockwise
 from candelabra_cpu.float32 import FUNCTIONS
 from candelabra_cpu.pointwise import choose
@@ -39,8 +41,14 @@ def scipys(name: str) -> Kernel:
 
 
 # -- where SciPy's functions are not what is wanted -------------------------------------------------------------------
+POWERS: Final = 24
+"""In the series of lgamma around 2, up to 3/8 from it: each term is a fifth of the one before."""
+
+
 def _lgamma() -> Kernel:
-    gammaln = import_module("scipy.special").gammaln
+    special = import_module("scipy.special")
+    gammaln = special.gammaln
+    series = [(-1) ** k * special.zetac(k) / k for k in range(POWERS, 1, -1)] + [1 - EULER, 0]
 
     def function(x: Any) -> Any:
         # C's lgamma is infinity at both infinities, SciPy's at one, and at subnormal numbers too.
@@ -48,6 +56,13 @@ def _lgamma() -> Kernel:
         tiny = np.abs(x) < 1e-30
         if tiny.any():
             out[tiny] = -np.log(np.abs(x[tiny]))
+        if x.dtype == np.float64:  # around its zeros SciPy subtracts logarithms of 2
+            for zero in (1, 2):
+                near = np.abs(x - zero) < 0.375
+                if near.any():
+                    t = x[near] - zero
+                    around_two = np.polyval(series, t)  # DLMF 5.7.3
+                    out[near] = around_two - np.log1p(t) if zero == 1 else around_two
         return out
 
     return function
@@ -192,14 +207,12 @@ def _polygamma_of() -> Kernel:
 
 
 KERNELS: dict[str, Any] = {
-    **{name: scipys(name) for name in ("erfc", "erfinv", "i0")},
+    **{name: scipys(name) for name in ("erfc", "erfinv")},
     "erf": vectored(scipys("erf"), FUNCTIONS["erf"]),
     **{f"special_{name}": scipys(name) for name in (
-        "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "ndtri",
+        "entr", "erfcx", "i0e", "log_ndtr", "ndtr", "ndtri",
     )},
-    **{f"special_bessel_{name}": scipys(name) for name in ("j0", "j1", "y0", "y1")},
-    **{f"special_modified_bessel_{name}": scipys(name) for name in ("k0", "k1")},
-    **{f"special_scaled_modified_bessel_{name}": scipys(f"{name}e") for name in ("k0", "k1")},
+    **{name: late(find) for name, find in BESSEL.items()},
     "digamma": scipys("psi"),
     "igamma": late(_incomplete("gammainc", 1.0)),
     "igammac": late(_incomplete("gammaincc", 0.0)),

@@ -45,7 +45,12 @@ references(
         "bitwise_xor": np.bitwise_xor, "gcd": np.gcd, "lcm": np.lcm,
     }
 )  # fmt: skip
-references({"nextafter": np.nextafter}, as_given=True)
+
+
+@reference("nextafter", as_given=True)
+def nextafter(x: Array, y: Array) -> Any:
+    """NumPy's, but of zeros the second as in C, whose sign is lost in NumPy's float16."""
+    return np.where(x == y, y, np.nextafter(x, y))
 
 
 @reference("heaviside", extended=True)

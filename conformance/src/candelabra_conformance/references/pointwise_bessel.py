@@ -2,7 +2,8 @@
 
 The integrands are periodic, or fall off double-exponentially: the rule converges exponentially (Trefethen and
 Weideman, The Exponentially Convergent Trapezoidal Rule, SIAM Review 56, 2014). Source of the integrals: NIST Digital
-Library of Mathematical Functions, 10.9.2, 10.32.3 and 10.32.9. Far out SciPy answers.
+Library of Mathematical Functions, 10.9.2, 10.32.3 and 10.32.9. Y is summed as its power series, 10.8.1. Far out
+SciPy answers, but not at the ends, where its formulas give NaN of what has a limit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from candelabra_conformance.references.pointwise_error import PI, in_long_double
+from candelabra_conformance.references.pointwise_gamma import EULER
 from candelabra_conformance.references.promoted import unless_many
 from candelabra_conformance.references.registry import references
 
@@ -21,7 +23,12 @@ Array = np.ndarray[Any, Any]
 Integral = Callable[[Array, int], Array]
 sp: Final[Any] = import_module("scipy.special")  # which has no types
 FAR: Final = 30.0
-"""From here on SciPy answers, and from the inverse down, where 64 bits of a sum are none of a small result."""
+"""From here on SciPy answers; of K from the inverse down too."""
+LEAST: Final = 1e-30
+"""Below it K0 is ``log(2 / x) - gamma`` and K1 is ``1 / x`` to 80 bits. SciPy halves x, which may be 0 then."""
+SUMMED: Final = 8.0
+"""Up to here Y is summed: the largest term is a few hundred, and of 64 bits 53 are wanted."""
+LOG_2: Final = np.log(np.longdouble(2))
 STEP: Final = 0.125
 """Of K's rule: its error is about exp(-pi**2 / step)."""
 
@@ -35,15 +42,26 @@ def _mean(x: Array, function: Callable[[Any], Array]) -> Array:
     return total / points
 
 
+def _near_zero(x: Array, n: int, sign: int) -> Array:
+    """J (sign -1) or I (sign 1) of numbers up to 1, by 10.2.2 and 10.25.2: of small ones all digits are wanted."""
+    z = sign * x * x / 4
+    more = np.zeros_like(x)
+    for k in range(12, 0, -1):
+        more = z / (k * (k + n)) * (1 + more)
+    return (x / 2 if n else 1) * (1 + more)
+
+
 def _j(x: Array, n: int) -> Array:
-    return _mean(x, lambda t: np.cos(n * t - x * np.sin(t)))
+    mean = _mean(x, lambda t: np.cos(n * t - x * np.sin(t)))
+    return np.where(np.abs(x) < 1, _near_zero(x, n, -1), mean)
 
 
 def _ie(x: Array, n: int) -> Array:
     """``exp(-abs(x)) I(x)``."""
     size = np.abs(x)
     mean = _mean(x, lambda t: np.exp(size * (np.cos(t) - 1)) * np.cos(n * t))
-    return mean * np.sign(x) if n else mean
+    far = mean * np.sign(x) if n else mean
+    return np.where(size < 1, _near_zero(x, n, 1) * np.exp(-size), far)
 
 
 def _ke(x: Array, n: int) -> Array:
@@ -55,11 +73,33 @@ def _ke(x: Array, n: int) -> Array:
     return total * STEP
 
 
+def _least_k(x: Array, n: int) -> Array:
+    """K of numbers up to ``LEAST``, and so ``exp(x) K``: DLMF 10.31.1 and 10.31.2 up to their first terms."""
+    with np.errstate(divide="ignore", over="ignore"):
+        out: Array = 1 / x if n else LOG_2 - np.log(x) - EULER
+    return out
+
+
+def _y(x: Array, n: int) -> Array:
+    """Y of numbers from 0 to 8, of order 0 or 1."""
+    quarter = -x * x / 4
+    term = np.ones_like(x) if n == 0 else x / 2  # (-x**2 / 4)**k (x / 2)**n / (k! (n + k)!)
+    first, digammas = np.zeros_like(x), np.zeros_like(x)
+    harmonic = n - 2 * EULER  # digamma(k + 1) + digamma(n + k + 1)
+    for k in range(1, 40):
+        first, digammas = first + term, digammas + harmonic * term
+        term = term * quarter / (k * (n + k))
+        harmonic = harmonic + np.longdouble(1) / k + np.longdouble(1) / (n + k)
+    pole = 2 / x if n else 0
+    out: Array = (2 * np.log(x / 2) * first - digammas - pole) / PI
+    return out
+
+
 def _near(integral: Integral, n: int, scipys: Any, scale: int = 0, positive: bool = False) -> Callable[[Any], Any]:
     """The integral where it is quick, times ``exp(scale * abs(x))``, and SciPy's function elsewhere."""
 
     def function(x: Array) -> Any:
-        near = (np.abs(x) > 1 / FAR) & (np.abs(x) < FAR) & ((x > 0) | (not positive))
+        near = ((x > 1 / FAR) | (not positive)) & (np.abs(x) < FAR)
         at = np.where(near, x, 1)
         value = integral(at, n) * (np.exp(scale * np.abs(at)) if scale else 1)
         return np.where(near, value, scipys(x.astype(np.float64)))
@@ -67,18 +107,47 @@ def _near(integral: Integral, n: int, scipys: Any, scale: int = 0, positive: boo
     return unless_many(scipys)(in_long_double(function))
 
 
+def _summed(n: int, scipys: Any) -> Callable[[Any], Any]:
+    """Y by its series where that has the digits, and SciPy's function elsewhere."""
+
+    def function(x: Array) -> Any:
+        near = (x > 0) & (x < SUMMED)
+        with np.errstate(over="ignore"):
+            value = _y(np.where(near, x, 1), n)
+        return np.where(near, value, scipys(x.astype(np.float64)))
+
+    return in_long_double(function)
+
+
+def _ending(scipys: Any, lower: float, upper: float) -> Callable[[Any], Any]:
+    """SciPy's function of float64, with its limits at the infinities."""
+    return lambda x: np.where(x == np.inf, upper, np.where(x == -np.inf, lower, scipys(x)))
+
+
+def _starting(scipys: Any, n: int) -> Callable[[Any], Any]:
+    """SciPy's function of float64, with what K is of the smallest numbers."""
+
+    def function(x: Array) -> Any:
+        least = (x > 0) & (x < LEAST)
+        return np.where(least, _least_k(np.where(least, x, 1), n), scipys(x))
+
+    return function
+
+
 references(
     {
-        "special_bessel_j0": _near(_j, 0, sp.j0),
-        "special_bessel_j1": _near(_j, 1, sp.j1),
-        "i0": _near(_ie, 0, sp.i0, 1),
-        "special_i1": _near(_ie, 1, sp.i1, 1),
+        "special_bessel_j0": _near(_j, 0, _ending(sp.j0, 0, 0)),
+        "special_bessel_j1": _near(_j, 1, _ending(sp.j1, -0.0, 0)),
+        "special_bessel_y0": _summed(0, _ending(sp.y0, np.nan, 0)),
+        "special_bessel_y1": _summed(1, _ending(sp.y1, np.nan, 0)),
+        "i0": _near(_ie, 0, _ending(sp.i0, np.inf, np.inf), 1),
+        "special_i1": _near(_ie, 1, _ending(sp.i1, -np.inf, np.inf), 1),
         "special_i0e": _near(_ie, 0, sp.i0e),
         "special_i1e": _near(_ie, 1, sp.i1e),
-        "special_modified_bessel_k0": _near(_ke, 0, sp.k0, -1, positive=True),
-        "special_modified_bessel_k1": _near(_ke, 1, sp.k1, -1, positive=True),
-        "special_scaled_modified_bessel_k0": _near(_ke, 0, sp.k0e, positive=True),
-        "special_scaled_modified_bessel_k1": _near(_ke, 1, sp.k1e, positive=True),
+        "special_modified_bessel_k0": _near(_ke, 0, _starting(sp.k0, 0), -1, positive=True),
+        "special_modified_bessel_k1": _near(_ke, 1, _starting(sp.k1, 1), -1, positive=True),
+        "special_scaled_modified_bessel_k0": _near(_ke, 0, _starting(sp.k0e, 0), positive=True),
+        "special_scaled_modified_bessel_k1": _near(_ke, 1, _starting(sp.k1e, 1), positive=True),
     },
     extended=True,
 )

@@ -26,6 +26,9 @@ BERNOULLI: Final = tuple(
     for b in map(Fraction, ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798"))
 )
 """The even Bernoulli numbers from the second."""
+EULER: Final = np.longdouble("0.57721566490153286060651209")
+TAIL: Final = 36
+"""Powers in the series around 2, of which each term is at most a quarter of the one before."""
 
 
 def _from_nearest(x: Array) -> Array:
@@ -46,8 +49,30 @@ def _right_lgamma(x: Array) -> Array:
     return out
 
 
+def _around_two(t: Array) -> Array:
+    """The logarithm of ``gamma(2 + t)`` for t between -1/2 and 1/2, in digits of its own: it is 0 at 0 (5.7.3)."""
+    out = np.zeros_like(t)
+    above_one = zeta(np.arange(TAIL, dtype=np.longdouble), np.longdouble(2))  # zeta(k) - 1
+    for k in range(TAIL - 1, 1, -1):
+        out = ((-1) ** k * above_one[k] / k + out) * t
+    return t * (1 - EULER + out)
+
+
+def _near_its_zeros(x: Array, elsewhere: Array) -> Array:
+    """The values given, but of numbers around 1 and 2 by the series there, where others subtract what is left."""
+    one, two = np.abs(x - 1) < 0.5, np.abs(x - 2) <= 0.5
+    t = np.where(one, x - 1, np.where(two, x - 2, 0))
+    series = _around_two(t)
+    return np.where(one, series - np.log1p(t), np.where(two, series, elsewhere))
+
+
+def _many_lgammas(x: Array) -> Array:
+    """SciPy's, which around 1 and 2 has only the digits of log(2)."""
+    return _near_its_zeros(x.astype(np.longdouble), sp.gammaln(x))
+
+
 @reference("lgamma", extended=True)
-@unless_many(sp.gammaln)
+@unless_many(_many_lgammas)
 @in_long_double
 def lgamma(x: Array) -> Any:
     """The logarithm of ``|gamma(x)|``; left of 1/2 by the reflection ``gamma(x) gamma(1 - x) = pi / sin(pi x)``."""
@@ -55,7 +80,8 @@ def lgamma(x: Array) -> Any:
     at = _right_lgamma(np.where(np.isfinite(right), right, 1))
     mirrored = np.log(PI / np.abs(np.sin(PI * _from_nearest(x)))) - at
     pole = (x <= 0) & (_from_nearest(x) == 0)
-    return np.where(np.isinf(x) | pole, np.inf, np.where(x != x, x, np.where(x < 0.5, mirrored, at)))
+    value = _near_its_zeros(x, np.where(x < 0.5, mirrored, at))
+    return np.where(np.isinf(x) | pole, np.inf, np.where(x != x, x, value))
 
 
 @reference("digamma", extended=True)

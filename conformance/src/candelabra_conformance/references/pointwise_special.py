@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from candelabra_conformance.references.promoted import of_floats
-from candelabra_conformance.references.registry import reference, references
+from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
 sp: Final[Any] = import_module("scipy.special")  # which has no types
@@ -22,9 +22,6 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*[np.asarray(a, np.float64) for a in args])
 
     return of_floats(double)
-
-
-references({"special_bessel_y0": in_double(sp.y0), "special_bessel_y1": in_double(sp.y1)})
 
 
 @reference("special_airy_ai")

@@ -148,8 +148,9 @@ FUNCTION T bessel_i0_within_T(T a) {
 }
 
 FUNCTION T bessel_i1_within_T(T a) {
-    const T z = 0.25 * a * a;
-    return 0.5 * a * (1.0 + z * bessel_i1_near_T(z));
+    /* What is added is small where derivatives divide by the argument: one rounding less. */
+    const T z = 0.25 * a * a, half_way = 0.5 * a;
+    return half_way + half_way * (z * bessel_i1_near_T(z));
 }
 
 /* The scaled functions near 0, where derivatives divide their roundings by the argument: what is added to 1, or to half
@@ -192,12 +193,12 @@ FUNCTION T i1e_T(T x) {
     const T a = size_T(x);
     const T near = a < 0.015625 ? bessel_i1e_least_T(a) : bessel_i1_within_T(a) * exp_T(-a);
     const T value = a > 8.0 ? bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) : near;
-    return a != a ? a : x < 0.0 ? -value : value;
+    return a != a ? a : x == 0.0 ? x : x < 0.0 ? -value : value;
 }
 
 FUNCTION T i1_T(T x) {
     const T a = size_T(x), half_way = exp_T(0.5 * a);
     const T far = bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) * half_way * half_way;
     const T value = a == INFINITE_W ? a : a > 8.0 ? far : bessel_i1_within_T(a);
-    return a != a ? a : x < 0.0 ? -value : value;
+    return a != a ? a : x == 0.0 ? x : x < 0.0 ? -value : value;
 }

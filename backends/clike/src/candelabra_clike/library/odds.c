@@ -9,7 +9,8 @@ FUNCTION T logit_T(T x) {
     return log_T(x / (1.0 - x));
 }
 
-/* The larger term is taken out. Equal infinities have no difference, and nothing to add. */
+/* The larger term is taken out. Equal infinities have no difference, and nothing to add. Equal
+   numbers are exactly doubled, lest what a product with the logarithm of 2 lacks of 1 makes -0 of -1 and -1. */
 
 FUNCTION T log_of_sum_T(T x, T y) {
     const T high = (x > y) | (x != x) ? x : y, gap = x == y ? 0.0 : -size_T(x - y);
@@ -18,7 +19,7 @@ FUNCTION T log_of_sum_T(T x, T y) {
 
 FUNCTION T log2_of_sum_T(T x, T y) {
     const T high = (x > y) | (x != x) ? x : y, gap = x == y ? 0.0 : -size_T(x - y);
-    return high + 1.4426950408889634 * log1p_T(exp2_T(gap));
+    return high + (gap == 0.0 ? 1.0 : 1.4426950408889634 * log1p_T(exp2_T(gap)));
 }
 
 FUNCTION Z log_of_sum_Z(Z x, Z y) {
