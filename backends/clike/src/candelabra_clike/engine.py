@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar, Protocol
 
@@ -96,7 +97,11 @@ class Engine(ABC):
     # -- arrays -------------------------------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: dtype) -> StridedArray:
         """A contiguous array of unspecified content."""
-        size = prod(shape)
-        return StridedArray(
-            self, self.allocate(size * dtype.itemsize or 1), shape, contiguous_strides(shape), 0, dtype, size, True
-        )
+        size, strides = contiguous(shape)
+        return StridedArray(self, self.allocate(size * dtype.itemsize or 1), shape, strides, 0, dtype, size, True)
+
+
+@lru_cache(4096)
+def contiguous(shape: Shape) -> tuple[int, Shape]:
+    """The size and the strides of a contiguous array: on the path of every call."""
+    return prod(shape), contiguous_strides(shape)
