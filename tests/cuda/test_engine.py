@@ -100,6 +100,20 @@ def test_held_memory_is_waited_for_before_there_is_none(engine: Any, monkeypatch
     assert kept
 
 
+def test_results_of_cupy_are_held_too(engine: Any) -> None:
+    """They are memory of the same pool, which another stream may be working with."""
+    stream = engine.another_stream()
+    with engine.pool.serving_cupy():
+        owner = engine.pool._malloc(512)
+    adopted = engine.pool.adopt(owner)
+    assert adopted == owner.ptr
+    del adopted, owner
+    assert engine.pool.statistics(release=False)["allocated"] == 512
+    for each in (engine.cupy.cuda.Stream.null, stream):
+        each.synchronize()
+    assert engine.pool.statistics(release=False)["allocated"] == 0
+
+
 def test_with_one_stream_dropped_memory_is_free_at_once(engine: Any) -> None:
     """Nothing else can be working with it, and no event is recorded."""
     engine.allocate(512)

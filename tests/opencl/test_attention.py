@@ -86,7 +86,7 @@ def test_scores_are_never_all_in_memory(device: cd.device, monkeypatch: pytest.M
         sizes.append(out.size)
         attention.multiply(out, a, b, added)
 
-    kernel = attention.Attention(lambda d: counted)
+    kernel = attention.kernels(lambda d: counted)["attention"]
     payloads = [cd.tensor(x).to(device)._payload for x in HEADS]
     found = kernel(*payloads, None, True, 0.2)
     assert found.shape == (2, 3, 37, 16)

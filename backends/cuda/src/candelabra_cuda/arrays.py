@@ -11,8 +11,6 @@ import numpy as np
 from candelabra.dtypes import ALL, dtype
 from candelabra_clike import StridedArray
 
-from candelabra_cuda.memory import DeviceMemory
-
 if TYPE_CHECKING:
     from candelabra_cuda.engine import CudaEngine
 
@@ -38,7 +36,7 @@ def from_cupy(array: Any, engine: CudaEngine) -> StridedArray:
         array = array.copy()
     strides = tuple(step // array.itemsize for step in array.strides)
     whole = StridedArray(
-        engine, DeviceMemory(array.data), array.shape, strides, 0, FROM_NUMPY[array.dtype], array.size, False
+        engine, engine.pool.adopt(array.data), array.shape, strides, 0, FROM_NUMPY[array.dtype], array.size, False
     )
     return whole.restrided(array.shape, strides, 0)
 

@@ -101,7 +101,7 @@ class CudaEngine(Engine):
             raise RuntimeError(f"{self}: {blame}: {error}") from error
 
     # -- libraries ----------------------------------------------------------------------------------------------------
-    @property
+    @cached_property
     def cublas(self) -> Any:
         """CuPy's binding of cuBLAS, loaded at the first product of matrices."""
         from cupy_backends.cuda.libs import cublas

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import candelabra_arrayapi
-from candelabra_clike.kernels.attention import Attention, AttentionBackward
+from candelabra_clike.kernels import attention
 
 from candelabra_cuda.arrays import TO_NUMPY, over_cupy
 from candelabra_cuda.blas import Matmul, multiplying
@@ -33,11 +33,7 @@ def table(own: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Kernel]:
 
 def _by_cublas(other: Kernel | None) -> dict[str, Kernel]:
     """What is made of products of matrices; ``other`` multiplies what cuBLAS has no type for."""
-    return {
-        "matmul": Matmul(other),
-        "attention": Attention(multiplying),
-        "attention_backward": AttentionBackward(multiplying),
-    }
+    return {"matmul": Matmul(other), **attention.kernels(multiplying)}
 
 
 class Preferred:

@@ -61,7 +61,8 @@ class Held:
 
     def add(self, stream: Any) -> None:
         """One more stream that works with the device's memory."""
-        self._streams.append(stream)
+        with self._lock:
+            self._streams.append(stream)
 
     def settle(self, wait: bool = False) -> None:
         """Let go of what all streams are done with; with ``wait`` of everything, when they are."""
@@ -132,6 +133,12 @@ class Pool:
             self._used = used
             if used > self.peak:
                 self.peak = used
+        return made
+
+    def adopt(self, owner: Any) -> DeviceMemory:
+        """What CuPy has allocated for a result of its own: not counted here, but held for other streams as ours is."""
+        made = _at(self._kind, owner.ptr)
+        made.owner, made.size = owner, 0
         return made
 
     def _again(self, nbytes: int) -> Any:

@@ -7,7 +7,7 @@ Self-attention does not need O(n²) memory, 2021).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -117,17 +117,17 @@ class Attended(NamedTuple):
         """The shape of the scores."""
         return (*self.query.shape[:-1], self.keys.shape[-2])
 
-    def parts(self) -> Iterator[tuple[int, int, int, Attended]]:
-        """(dim, start, count, that part): halves along the first dim that has any, none where scores are few."""
+    def parts(self) -> list[tuple[int, int, int, Attended]]:
+        """(dim, start, count, that part): halves along the first dim that has any; none where scores are few."""
         if prod(self.scores) <= AT_ONCE:
-            return
+            return []
         dims = (*range(len(self.scores) - 2), QUERIES)
         dim = next((d for d in dims if self.scores[d] > 1), None)
         if dim is None:
-            return
+            return []
         size = self.scores[dim]
-        for start, count in ((0, size // 2), (size // 2, size - size // 2)):
-            yield dim, start, count, self.part(dim, start, count)
+        halves = ((0, size // 2), (size // 2, size - size // 2))
+        return [(dim, start, count, self.part(dim, start, count)) for start, count in halves]
 
     def part(self, dim: int, start: int, count: int) -> Attended:
         """Some heads, or some queries."""
@@ -157,11 +157,10 @@ class Attended(NamedTuple):
 
 def attend(out: StridedArray, x: Attended, multiply: Multiply) -> None:
     """Write the values that queries take."""
-    whole = True
-    for dim, start, count, part in x.parts():
-        whole = False
+    parts = x.parts()
+    for dim, start, count, part in parts:
         attend(narrowed(out, dim, start, count), part, multiply)
-    if whole and out.size:
+    if not parts and out.size:
         multiply(out, rounded(x.weights(multiply), out.dtype), x.values, False)
 
 
@@ -169,13 +168,12 @@ def attend_back(
     outs: tuple[StridedArray, ...], grad: StridedArray, x: Attended, multiply: Multiply, added: bool = False
 ) -> None:
     """Write the gradients of query, keys and values; with ``added`` those of keys and values come on top."""
-    whole = True
-    for dim, start, count, part in x.parts():
-        whole = False
+    parts = x.parts()
+    for dim, start, count, part in parts:
         changed = [narrowed(o, dim, start, count) if dim != QUERIES or o is outs[0] else o for o in outs]
         further = added or (dim == QUERIES and start > 0)
         attend_back(tuple(changed), narrowed(grad, dim, start, count), part, multiply, further)
-    if not whole:
+    if parts:
         return
     weights, d = x.weights(multiply), grad.dtype
     through = grad.engine.empty(x.scores, weights.dtype)
@@ -220,34 +218,31 @@ def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -
         narrow(out.dtype)(whole, out=out)
 
 
-class Attention(ByDtype):
+def attention(multiply: Multiply, *arguments: Any) -> StridedArray:
     """The kernel of ``attention`` with the products of a device."""
-
-    def __init__(self, multiplying: Callable[[dtype], Multiply] = lambda d: multiply) -> None:
-        super().__init__(lambda d: partial(self._of, multiplying(d)) if d.category == FLOATING else None)
-
-    @staticmethod
-    def _of(multiply: Multiply, *arguments: Any) -> StridedArray:
-        x = fitted(*arguments)
-        out = x.query.engine.empty((*x.query.shape[:-1], x.values.shape[-1]), x.query.dtype)
-        attend(out, x, multiply)
-        return out
+    x = fitted(*arguments)
+    out = x.query.engine.empty((*x.query.shape[:-1], x.values.shape[-1]), x.query.dtype)
+    attend(out, x, multiply)
+    return out
 
 
-class AttentionBackward(ByDtype):
+def attention_backward(multiply: Multiply, grad: StridedArray, *arguments: Any) -> tuple[StridedArray, ...]:
     """The kernel of ``attention_backward``, likewise."""
-
-    def __init__(self, multiplying: Callable[[dtype], Multiply] = lambda d: multiply) -> None:
-        super().__init__(lambda d: partial(self._of, multiplying(d)) if d.category == FLOATING else None)
-
-    @staticmethod
-    def _of(multiply: Multiply, grad: StridedArray, *arguments: Any) -> tuple[StridedArray, ...]:
-        x = fitted(*arguments)
-        if grad.shape != (*x.query.shape[:-1], x.values.shape[-1]):
-            raise RuntimeError(f"attention_backward: a gradient of shape {grad.shape} does not fit")
-        outs = tuple([grad.engine.empty(of.shape, of.dtype) for of in (x.query, x.keys, x.values)])
-        attend_back(outs, grad, x, multiply)
-        return outs
+    x = fitted(*arguments)
+    if grad.shape != (*x.query.shape[:-1], x.values.shape[-1]):
+        raise RuntimeError(f"attention_backward: a gradient of shape {grad.shape} does not fit")
+    outs = tuple([grad.engine.empty(of.shape, of.dtype) for of in (x.query, x.keys, x.values)])
+    attend_back(outs, grad, x, multiply)
+    return outs
 
 
-KERNELS: Final[dict[str, Any]] = {"attention": Attention(), "attention_backward": AttentionBackward()}
+def kernels(multiplying: Callable[[dtype], Multiply]) -> dict[str, Any]:
+    """Both kernels, in floating dtypes, over what multiplies arrays of a dtype."""
+
+    def made(kernel: Callable[..., Any]) -> ByDtype:
+        return ByDtype(lambda d: partial(kernel, multiplying(d)) if d.category == FLOATING else None)
+
+    return {"attention": made(attention), "attention_backward": made(attention_backward)}
+
+
+KERNELS: Final = kernels(lambda d: multiply)

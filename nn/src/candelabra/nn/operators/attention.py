@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra.dtypes import bool_
 from candelabra.layout import broadcast_shapes
 from candelabra.operator.promotion import same
 from candelabra.operator.record import operator
@@ -72,7 +73,6 @@ def weights_of(query: Tensor, keys: Tensor, mask: Tensor | None, is_causal: bool
 
 def _future(scores: Tensor) -> Tensor:
     """The keys that come after each query."""
-    from candelabra.dtypes import bool_
     from candelabra.fronts.creation import ones
 
     return ones(*scores.shape[-2:], dtype=bool_, device=scores.device).triu(1)
