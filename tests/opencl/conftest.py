@@ -36,6 +36,12 @@ def single() -> Iterator[cd.device]:
     yield from _installed(OpenCLBackend("single", float64=False))
 
 
+@pytest.fixture(scope="module")
+def cacheless() -> Iterator[cd.device]:
+    """The same device under another name, as if nothing stayed in its caches."""
+    yield from _installed(OpenCLBackend("cacheless", cache=0))
+
+
 def _installed(backend: OpenCLBackend) -> Iterator[cd.device]:
     remove = registry.add_backend(backend)
     yield cd.device(backend.name, 0)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra_clike.kernels.copying import SHARED
 
 Array = np.ndarray
 LAYOUTS: dict[str, Callable[[cd.Tensor], cd.Tensor]] = {
@@ -131,6 +132,38 @@ def test_empty_arrays_stay_empty(place: cd.device) -> None:
     assert (x[:0] + 1).shape == (0, 4)
     assert (x[:, :0] + x[:, :1]).shape == (3, 0)
     assert x[:0].mul_(2).shape == (0, 4)
+
+
+@pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 63, 64, 65, 255, 257, 1024, 4095, 4096, 4097, 9001])
+@pytest.mark.parametrize("dtype", [cd.bool, cd.uint8, cd.float16, cd.int32, cd.float32, cd.float64, cd.complex128])
+def test_results_that_no_cache_holds_are_the_same(cacheless: cd.device, dtype: cd.dtype, size: int) -> None:
+    """Lines that go past the caches and what is left of the last one: every element is there, of every width."""
+    host = (cd.arange(size + 3) % 119).to(dtype)
+    x = host.to(cacheless)
+    for a, b in ((x, host), (x[3:], host[3:])):
+        assert cd.equal((a * a).cpu(), b * b)
+        assert cd.equal((a + 1).cpu(), b + 1)
+        assert cd.equal((a == a[0]).cpu(), b == b[0])
+        assert cd.equal(a.to(cd.complex64).cpu(), b.to(cd.complex64))
+
+
+def test_results_that_no_cache_holds_are_refused_as_others(cacheless: cd.device) -> None:
+    """An integer division by zero is found wherever it stands."""
+    x = cd.ones(5000, dtype=cd.int32).to(cacheless)
+    divisor = x.clone()
+    divisor[4999] = 0
+    assert cd.equal((x // x).cpu(), cd.ones(5000, dtype=cd.int32))
+    with pytest.raises(ZeroDivisionError, match="integer division or modulo by zero"):
+        (x // divisor).cpu()
+
+
+@pytest.mark.parametrize("size", [SHARED // 4 - 1, SHARED // 4, SHARED // 4 + 5])
+def test_large_copies_are_whole(place: cd.device, size: int) -> None:
+    """A copy by the driver or by a kernel, whichever is quicker for the size: all elements, in memory of their own."""
+    x = cd.arange(size, dtype=cd.int32).to(place)
+    copy = x.clone()
+    x.zero_()
+    assert cd.equal(copy.cpu(), cd.arange(size, dtype=cd.int32))
 
 
 def test_shapes_that_do_not_broadcast_are_refused(place: cd.device) -> None:

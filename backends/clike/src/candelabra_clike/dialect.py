@@ -28,6 +28,8 @@ is one more :class:`Dialect`.
 ``PUT_EIGHT(f32, p, v)``                  eight written there
 ``OWN_EIGHT(f32, p)``                     eight of an array of the work-item's own, to read and write
 ``AS_F32X8(v)``, ``BITS_F32X8(v)``        eight converted to another type, the bits of eight as another type
+``LINE``                                  64 bytes
+``PUT_PAST_CACHES(address, line)``        one written where it is aligned as such; not into a cache, if that can be said
 ========================================  ==============================================================
 """
 
@@ -92,6 +94,12 @@ VECTOR(u8, uchar) VECTOR(u16, ushort) VECTOR(u32, uint) VECTOR(u64, ulong) VECTO
 #define BITS_F32X8(v) as_float8(v)
 #define BITS_U32X8(v) as_uint8(v)
 #define BITS_I32X8(v) as_int8(v)
+typedef uint16 LINE;
+#if defined(__clang__) && defined(PROCESSOR)
+#define PUT_PAST_CACHES(address, line) __builtin_nontemporal_store(line, address)
+#else
+#define PUT_PAST_CACHES(address, line) (*(address) = (line))
+#endif
 """
 
 OPENCL = Dialect(

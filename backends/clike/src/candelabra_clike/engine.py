@@ -46,6 +46,8 @@ class Traits:
     """Bytes of the device's memory."""
     largest: int = 0
     """Bytes of its largest possible buffer."""
+    cache: int = 0
+    """Bytes of the last cache before its memory. Only for ``serial`` devices."""
 
 
 class Launch(Protocol):

@@ -24,6 +24,8 @@ BLOCKING: Final = "CANDELABRA_BLOCKING"
 """The environment variable that makes every launch wait, so that an error has the operator's name."""
 SMALL: Final = 1 << 16
 """Bytes up to which data from the host is copied aside, rather than waited for until the device has it."""
+CACHE: Final = 32 << 20
+"""Bytes that the last cache of a processor has, if a driver says less: some know of an inner one only."""
 
 
 def traits_of(device: Any) -> Traits:
@@ -37,6 +39,7 @@ def traits_of(device: Any) -> Traits:
         exact_division=bool(device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
         memory=device.global_mem_size,
         largest=device.max_mem_alloc_size,
+        cache=max(device.global_mem_cache_size, CACHE),
     )
 
 

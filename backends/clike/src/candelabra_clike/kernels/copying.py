@@ -16,6 +16,9 @@ from candelabra_clike.layouts import overlapping
 from candelabra_clike.numbers import converter, number_types, number_word
 from candelabra_clike.templates.elementwise.elementwise import Elementwise, identity
 
+SHARED = 1 << 21
+"""Bytes from which on a copy is a kernel on processors: a driver copies with one of their cores."""
+
 
 def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:
     """Write the elements of ``source`` (same dtype, a shape that broadcasts) into ``destination``; they may overlap."""
@@ -37,6 +40,9 @@ def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:
 
 def clone(array: StridedArray) -> StridedArray:
     """A contiguous copy."""
+    if array.contiguous and array.size * array.dtype.itemsize >= SHARED and array.engine.traits.serial:
+        result: StridedArray = identity(array.dtype)(array)
+        return result
     copy = array.engine.empty(array.shape, array.dtype)
     return copy_into(copy, array)
 

@@ -45,8 +45,9 @@ def call(
     ``inplace``: the result goes into the first array.
     """
     scope: dict[str, Any] = {
-        "general": nest.general, "flat": nest.flat, "new": object.__new__, "Array": StridedArray, "STRIDES": STRIDES,
-        "DTYPE": nest.output, "LIMIT": LIMIT, **{f"convert_{n.name}": n.convert for n in numbers},
+        "general": nest.general, "flat": nest.flat, "past_caches": nest.past_caches, "new": object.__new__,
+        "Array": StridedArray, "STRIDES": STRIDES, "DTYPE": nest.output, "LIMIT": LIMIT,
+        **{f"convert_{n.name}": n.convert for n in numbers},
     }  # fmt: skip
     values, lines = number_lines(numbers)
     first = arrays[0] if arrays else ""
@@ -99,8 +100,8 @@ def flat_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], 
     body = [
         f"engine = {first}.engine",
         f"size = {first}.size",
-        "launch, chunk = flat[engine]",
-        *([] if inplace else made),
+        "launch, chunk, most = flat[engine]",
+        *([] if inplace else ["if size > most:", "    launch = past_caches[engine]", *made]),
         launch,
         f"return {out}",
     ]

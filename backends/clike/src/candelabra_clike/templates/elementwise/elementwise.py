@@ -6,6 +6,7 @@ dims, and how the result lies in memory (as the arrays do, where they agree; els
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -70,7 +71,8 @@ class Elementwise:
     ) -> None:
         self.nest = Nest(name, expression, tuple(inputs), output, tuple(numbers), contract)
         self.output = output
-        self.flat: dict[Engine, tuple[Launch, int]] = Flat(self.nest)
+        self.flat: dict[Engine, tuple[Launch, int, int]] = Flat(self.nest)
+        self.past_caches: dict[Engine, Launch] = PastCaches(self.nest)
         self._plans: dict[Any, Plan] = {}
 
     def __call__(self, *arrays: StridedArray, numbers: Sequence[Any] = (), out: StridedArray | None = None) -> Any:
@@ -127,7 +129,9 @@ class Elementwise:
         ordered = tuple(tuple(row[d] for d in order) for row in (strides, *rows))
         sizes, walked = collapsed(tuple(shape[d] for d in order), ordered)
         if all(row == (1,) for row in walked):
-            launch, chunk = self.flat[engine]
+            launch, chunk, most = self.flat[engine]
+            if size > most and out is None:
+                launch = self.past_caches[engine]
             return Plan(launch, -(-size // chunk), (size,), *result)
         if not engine.traits.serial:
             wide = size >= WIDE or is_wide(*arrays, *([] if out is None else [out]))
@@ -180,15 +184,33 @@ def moved_inside(values: Shape, dim: int) -> Shape:
     return (*values[:dim], *values[dim + 1 : -1], values[dim], values[-1])
 
 
-class Flat(dict[Engine, tuple[Launch, int]]):
-    """The nest of contiguous arrays on each device, and how many elements a work-item takes."""
+class Flat(dict[Engine, tuple[Launch, int, int]]):
+    """The nest of contiguous arrays on each device, how many elements a work-item takes, and how many a new result has
+    at most for which it is the right one.
+    """
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
 
-    def __missing__(self, engine: Engine) -> tuple[Launch, int]:
-        serial = engine.traits.serial
-        found = self[engine] = engine.compile(self.nest.flat(serial)), CHUNK if serial else 1
+    def __missing__(self, engine: Engine) -> tuple[Launch, int, int]:
+        launch = engine.compile(self.nest.flat(engine.traits.serial))
+        if engine.traits.serial:
+            # Of a result of a quarter of the cache much is still there when the next operator reads it: measured.
+            found = launch, CHUNK, engine.traits.cache // 4 // self.nest.output.itemsize
+        else:
+            found = launch, 1, sys.maxsize
+        self[engine] = found
+        return found
+
+
+class PastCaches(dict[Engine, Launch]):
+    """The nest of contiguous arrays for new results that are larger than that."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+
+    def __missing__(self, engine: Engine) -> Launch:
+        found = self[engine] = engine.compile(self.nest.past_caches())
         return found
 
 

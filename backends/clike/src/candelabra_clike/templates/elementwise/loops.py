@@ -18,6 +18,10 @@ from candelabra_clike.types import CTYPES
 
 CHUNK = 4096
 """Elements of a work-item that is a loop."""
+BLOCK = 1024
+"""Bytes of a result that a work-item keeps before they go past the caches."""
+LINE = 64
+"""Bytes that go at once: a line of any cache."""
 TILE = 32
 """Rows and columns of a tile of two dims that different arrays have contiguous: its lines of memory fit any cache."""
 NAMES = "abcdefgh"
@@ -55,18 +59,38 @@ class Nest:
         """Whether some values are not allowed."""
         return "BAD(" in self.expression
 
-    # -- the four forms -----------------------------------------------------------------------------------------------
+    # -- the five forms -----------------------------------------------------------------------------------------------
     def flat(self, serial: bool) -> Source:
         """All arrays contiguous, ``n`` elements."""
         if serial:
-            head = f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
-            count = f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
-            pointers = "".join(self._pointer(n, f"{n} + ({n}_at + first)") for n in self.names)
-            body = head + count + pointers + self._loop("m", (UNIT,) * len(self.names), at="first + i")
+            body = self._chunk(self.names) + self._loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
             places = {n: f"{n}[{n}_at + i]" for n in self.names}
             body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._step(places, 'i')}}}\n"
         return self._source(self.name, (number("n"),), body, wide=True)
+
+    def past_caches(self) -> Source:
+        """Serial, as :meth:`flat`, for results too large to stay in a cache; they begin where a line does.
+
+        To write a part of a line a processor reads that line first: a quarter of all the traffic of ``a + b``. So a
+        block of the result is computed beside, in a loop as any other, and goes to memory by whole lines.
+        """
+        type = self.memory["out"]
+        per_line, per_block = (size // self.output.itemsize for size in (LINE, BLOCK))
+        ahead = "".join(f" p{n} += many;" for n in self.names[1:])
+        body = (
+            f"{self._chunk(self.names[1:])}GLOBAL {type}* to = out + (out_at + first);\n"
+            f"union {{ {type} each[{per_block}]; LINE lines[{per_block // per_line}]; }} block;\n"
+            f"{type}* pout = block.each;\n"
+            f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
+            f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
+            f"{self._loop('many', (UNIT,) * len(self.names), at='first + from + i')}"
+            f"const u32 lines = many / {per_line}u;\n"
+            "for (u32 i = 0; i < lines; ++i) PUT_PAST_CACHES((GLOBAL LINE*)to + i, block.lines[i]);\n"
+            f"for (u32 i = lines * {per_line}u; i < many; ++i) to[i] = block.each[i];\n"
+            f"to += many;{ahead}\n}}\n"
+        )
+        return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
 
     def rows(self, rank: int, inner: Sequence[int]) -> Source:
         """Serial: a work-item walks ``rows_per_item`` rows along the last dim, or a segment of ``width`` of one.
@@ -136,6 +160,12 @@ class Nest:
             *[number(f"n{d}") for d in range(rank)],
             *[number(f"{n}_s{d}") for n in self.names for d in range(rank)],
         )
+
+    def _chunk(self, names: Sequence[str]) -> str:
+        """The chunk of a serial work-item where all is contiguous: ``m`` elements, and where these arrays have them."""
+        head = f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
+        count = f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
+        return head + count + "".join(self._pointer(n, f"{n} + ({n}_at + first)") for n in names)
 
     def _pointer(self, n: str, start: str) -> str:
         return f"GLOBAL {'' if n == 'out' else 'const '}{self.memory[n]}* p{n} = {start};\n"
