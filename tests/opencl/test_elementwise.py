@@ -161,9 +161,14 @@ def test_results_that_no_cache_holds_are_refused_as_others(cacheless: cd.device)
 def test_large_copies_are_whole(place: cd.device, size: int) -> None:
     """A copy by the driver or by a kernel, whichever is quicker for the size: all elements, in memory of their own."""
     x = cd.arange(size, dtype=cd.int32).to(place)
-    copy = x.clone()
+    copy, other = x.clone(), cd.zeros(size + 1, dtype=cd.int32, device=place)
+    other[1:].copy_(x)
     x.zero_()
     assert cd.equal(copy.cpu(), cd.arange(size, dtype=cd.int32))
+    assert cd.equal(other[1:].cpu(), copy.cpu())
+    assert other[0].item() == 0
+    other[1:].copy_(other[:-1])
+    assert cd.equal(other[2:].cpu(), copy[:-1].cpu())
 
 
 def test_shapes_that_do_not_broadcast_are_refused(place: cd.device) -> None:

@@ -17,18 +17,19 @@ from candelabra_clike.numbers import converter, number_types, number_word
 from candelabra_clike.templates.elementwise.elementwise import Elementwise, identity
 
 SHARED = 1 << 21
-"""Bytes from which on a copy is a kernel on processors: a driver copies with one of their cores."""
+"""Bytes from which on processors copy by a kernel: their drivers do it with one core."""
 
 
 def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:
     """Write the elements of ``source`` (same dtype, a shape that broadcasts) into ``destination``; they may overlap."""
     if not destination.size:
         return destination
-    if destination.contiguous and source.contiguous and source.shape == destination.shape:
-        if overlapping(destination, source):
-            if source.offset == destination.offset:
-                return destination
-            source = clone(source)
+    alike = destination.contiguous and source.contiguous and source.shape == destination.shape
+    if alike and overlapping(destination, source):
+        if source.offset == destination.offset:
+            return destination
+        source = clone(source)
+    if alike and not by_all_cores(destination):
         size = destination.dtype.itemsize
         destination.engine.copy(
             destination.buffer, destination.offset * size, source.buffer, source.offset * size, source.size * size
@@ -38,9 +39,14 @@ def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:
     return result
 
 
+def by_all_cores(array: StridedArray) -> bool:
+    """Whether a kernel fills it sooner than a copy by the driver."""
+    return array.engine.traits.serial and array.size * array.dtype.itemsize >= SHARED
+
+
 def clone(array: StridedArray) -> StridedArray:
     """A contiguous copy."""
-    if array.contiguous and array.size * array.dtype.itemsize >= SHARED and array.engine.traits.serial:
+    if array.contiguous and by_all_cores(array):
         result: StridedArray = identity(array.dtype)(array)
         return result
     copy = array.engine.empty(array.shape, array.dtype)
