@@ -27,6 +27,7 @@ from candelabra_clike.layouts import (
     memory_order,
     overlapping,
 )
+from candelabra_clike.library import needed
 from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, Nest
 
@@ -193,13 +194,14 @@ class Flat(dict[Engine, tuple[Launch, int, int]]):
         self.nest = nest
 
     def __missing__(self, engine: Engine) -> tuple[Launch, int, int]:
-        launch = engine.compile(self.nest.flat(engine.traits.serial))
-        if engine.traits.serial:
-            # Of a result of a quarter of the cache much is still there when the next operator reads it: measured.
-            found = launch, CHUNK, engine.traits.cache // 4 // self.nest.output.itemsize
-        else:
-            found = launch, 1, sys.maxsize
-        self[engine] = found
+        traits = engine.traits
+        source = self.nest.flat(traits.serial)
+        most = sys.maxsize
+        if traits.serial and not needed(source.body):
+            # Of a result of a quarter of the cache much is still there when the next operator reads it. What calls a
+            # function of the library is slower to compute than to write, and slower yet beside. Both are measured.
+            most = traits.cache // 4 // self.nest.output.itemsize
+        self[engine] = found = engine.compile(source), CHUNK if traits.serial else 1, most
         return found
 
 
