@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dtypes import DTYPE_MASK
+from candelabra.dtypes import DTYPE_MASK, bool_, int64
 from candelabra.keys import SCALAR_BITS, SCALAR_FIRST, active, state
 from candelabra.operator import arguments
 from candelabra.operator.schema import (
@@ -128,7 +128,8 @@ def key_lines(
             lines += [f"{n} = as_tensors(op, {n!r}, {n})"]
             late += [f"for _t in {n}: key |= _t._keys"]
         elif p.kind in (INDEX, MASK):
-            lines += [f"{n} = as_{p.kind}(op, {n!r}, {n})"]
+            bit = (int64 if p.kind == INDEX else bool_).bit
+            lines += [f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(op, {n!r}, {n})"]
             terms.append(f"{n}._keys & KEY_MASK")
         elif p.kind == INDICES:
             lines += [f"{n} = as_indices(op, {n!r}, {n})"]
