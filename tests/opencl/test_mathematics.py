@@ -147,6 +147,31 @@ def test_powers_are_those_of_ieee_754(device: cd.device, d: dtype) -> None:
     assert np.array_equal(np.signbit(got[rounded == 0]), np.signbit(rounded[rounded == 0]))
 
 
+REMAINDERS: dict[str, Callable[[Array, Array], Array]] = {
+    "fmod": np.fmod, "remainder": np.remainder, "floor_divide": np.floor_divide,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("t", [np.float32, np.float64])
+@pytest.mark.parametrize("name", REMAINDERS)
+def test_remainders_are_exact_of_any_two_numbers(device: cd.device, name: str, t: Any) -> None:
+    """To the last bit, signs of zeros too: short quotients and long ones, of any bits and of what is special."""
+    draw = np.random.default_rng(7)
+    whole = [2.0**n - less for n in (20, 49) for less in (0, 0.5)]
+    sizes = [0, np.finfo(t).smallest_subnormal, 0.1, 0.5, 1, 3, *whole, np.finfo(t).max, np.inf, np.nan]
+    every, x = np.array([sign * value for value in sizes for sign in (1, -1)], t), points(t)
+    with np.errstate(all="ignore"):
+        far = np.ldexp(x * draw.random(x.size).astype(t), draw.integers(-60, 60, x.size))
+        near = x * (1 + draw.integers(-3, 4, x.size) * np.finfo(t).eps).astype(t)
+        pairs = [np.meshgrid(every, every), *((x, y) for y in (draw.permutation(x), far, near))]
+        wanted = [REMAINDERS[name](a, b) for a, b in pairs]
+    for (a, b), exact in zip(pairs, wanted, strict=True):
+        found = np.from_dlpack(getattr(cd, name)(cd.from_dlpack(a).to(device), cd.from_dlpack(b).to(device)).cpu())
+        np.testing.assert_array_equal(found, exact)
+        there = ~np.isnan(exact)
+        np.testing.assert_array_equal(np.signbit(found[there]), np.signbit(exact[there]))
+
+
 def test_integers_have_no_negative_powers(device: cd.device) -> None:
     """A number says it at once; squares are products, in place too."""
     x = cd.tensor([3, -2]).to(device)

@@ -127,8 +127,14 @@ typedef float f32; typedef float2 c64;
 #define SQRT_F32(x) sqrt((f32)(x))
 #define SQRT_F64(x) sqrt((f64)(x))
 #endif
-#define DIVIDE_F32(a, b) ((f32)(a) / (f32)(b))
+#if defined(__FMA__) && defined(PROCESSOR)
+#define FMA_F32(a, b, c) __builtin_fmaf((f32)(a), (f32)(b), (f32)(c))
+#define FMA_F64(a, b, c) __builtin_fma((f64)(a), (f64)(b), (f64)(c))
+#else
 #define FMA_F32(a, b, c) fma((f32)(a), (f32)(b), (f32)(c))
+#define FMA_F64(a, b, c) fma((f64)(a), (f64)(b), (f64)(c))
+#endif
+#define DIVIDE_F32(a, b) ((f32)(a) / (f32)(b))
 #define CLAIM(address, old, new) atomic_cmpxchg((volatile __global u32*)(address), (u32)(old), (u32)(new))
 #define ATOMIC_ADD_U32(address, value) atomic_add((volatile __global u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
@@ -146,7 +152,6 @@ VECTOR(f64, double)
 #define BITS_F64(u) as_double((u64)(u))
 #define BITS_U64(f) as_ulong((f64)(f))
 #define DIVIDE_F64(a, b) ((f64)(a) / (f64)(b))
-#define FMA_F64(a, b, c) fma((f64)(a), (f64)(b), (f64)(c))
 """,
     exact="#pragma OPENCL FP_CONTRACT OFF\n",
     options=("-cl-std=CL1.2",),

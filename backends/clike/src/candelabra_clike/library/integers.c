@@ -43,12 +43,12 @@ FUNCTION i64 floor_divide_i64(i64 a, i64 b) {
 
 FUNCTION i32 remainder_i32(i32 a, i32 b) {
     const i32 rest = fmod_i32(a, b);
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    return rest + (b & -(i32)((rest != 0) & ((rest ^ b) < 0))); /* no jump, of which half are guessed wrong */
 }
 
 FUNCTION i64 remainder_i64(i64 a, i64 b) {
     const i64 rest = fmod_i64(a, b);
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    return rest + (b & -(i64)((rest != 0) & ((rest ^ b) < 0))); /* no jump, of which half are guessed wrong */
 }
 
 FUNCTION u64 power_u64(u64 base, u64 exponent) {

@@ -23,12 +23,12 @@ FUNCTION f64 trunc_f64(f64 x) {
 
 FUNCTION f32 floor_f32(f32 x) {
     const f32 whole = round_f32(x);
-    return whole > x ? whole - 1.0f : whole;
+    return whole - (whole > x ? 1.0f : 0.0f);
 }
 
 FUNCTION f64 floor_f64(f64 x) {
     const f64 whole = round_f64(x);
-    return whole > x ? whole - 1.0 : whole;
+    return whole - (whole > x ? 1.0 : 0.0);
 }
 
 FUNCTION f32 ceil_f32(f32 x) {
