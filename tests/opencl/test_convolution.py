@@ -42,6 +42,10 @@ CASES: dict[str, Case] = {
     "steps beyond the kernel": Case((2, 3, 9, 10), (4, 3, 1, 2), {"stride": 3}),
     "three dims": Case((2, 2, 6, 7, 8), (3, 2, 2, 3, 2), {"stride": (1, 2, 1), "padding": 1}),
     "deeper than a panel": Case((1, 31, 6, 7), (3, 31, 3, 3), {}),
+    "few places": Case((5, 6, 3, 4), (17, 6, 3, 3), {"padding": 1}),
+    "few places, steps": Case((7, 4, 5, 5), (6, 2, 3, 3), {"stride": 2, "padding": 1, "groups": 2}),
+    "one place": Case((5, 6, 3, 4), (8, 3, 3, 4), {"groups": 2}),
+    "one place, dilated": Case((19, 2, 5), (4, 2, 3), {"dilation": 2}),
     "no images": Case((0, 4, 5, 5), (4, 4, 3, 3), {"padding": 1}),
 }
 

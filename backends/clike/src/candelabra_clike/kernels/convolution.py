@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import gcd
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 from candelabra.dtypes import COMPLEX, FLOATING, dtype, float32, float64
@@ -13,7 +13,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.copying import dense
 from candelabra_clike.kernels.matmul import narrow, parts, widen
 from candelabra_clike.layouts import collapsed
-from candelabra_clike.templates.convolutions.convolution import Patches, Results, convolution, convolution_in_weight
+from candelabra_clike.templates.convolutions.convolution import Patches, Results, convolution_in_weight, convolve
 from candelabra_clike.templates.copies.packing import as_bits, framed
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.products.packing import Rows
@@ -59,7 +59,7 @@ def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry:
         sizes, (steps,) = collapsed(w.shape[1:], (w.strides[1:],))
         filters = Rows(w.offset, geometry.groups, count * row_step, count, row_step, sizes, steps)
         results = Results(0, out.strides[0], out.strides[1], out.strides[2:])
-        convolution(x.dtype, len(kernel), bias is not None)(out, w, filters, seen, bias, found, results, slack)
+        convolve(out, w, filters, seen, bias, found, results, slack)
     return out
 
 
@@ -98,6 +98,8 @@ def _conv_input(y: StridedArray, w: StridedArray, shape: Shape, geometry: Geomet
     out = y.engine.empty(shape, y.dtype)
     if not out.size:
         return out
+    if shape[2:] == w.shape[2:] and set(y.shape[2:]) == {1} == set(dilation) and not any(padding):
+        return _one_place(out, y, dense(w), geometry.groups)
     each = [phases(*sizes) for sizes in zip(shape[2:], w.shape[2:], stride, padding, dilation, strict=True)]
     before = tuple([max(0, *[-p.seen for p in dim]) for dim in each])
     last = [max(p.seen + p.places - 1 + (p.taps - 1) * p.seen_step for p in dim) for dim in each]
@@ -136,7 +138,17 @@ def _one_phase(
     )  # fmt: skip
     first = sum(p.first * s for p, s in zip(chosen, o_steps))
     results = Results(first, out.strides[0], out.strides[1], tuple([t * s for t, s in zip(geometry.stride, o_steps)]))
-    convolution(y.dtype, len(taps), False)(out, w, turned, y, None, found, results, slack)
+    convolve(out, w, turned, y, None, found, results, slack)
+
+
+def _one_place(out: StridedArray, y: StridedArray, w: StridedArray, groups: int) -> StridedArray:
+    """Each position sees one tap of the only place: taps and channels are the rows of a convolution with one tap."""
+    inner, once, nowhere = w.shape[0] // groups, (1,) * len(w.shape[2:]), (0,) * len(w.shape[2:])
+    rows = prod(w.shape[1:])
+    filters = Rows(w.offset, groups, inner * rows, rows, 1, (inner,), (rows,))
+    found = Patches(y.offset, y.shape[0], groups, inner, once, once, y.strides[0], y.strides[1], nowhere, nowhere)
+    convolve(out, w, filters, y, None, found, Results(0, out.strides[0], 1, nowhere), False)
+    return out
 
 
 def _conv_weight(x: StridedArray, y: StridedArray, shape: Shape, geometry: Geometry) -> StridedArray:
@@ -145,7 +157,11 @@ def _conv_weight(x: StridedArray, y: StridedArray, shape: Shape, geometry: Geome
     if not out.size:
         return out
     seen, found, _ = patches(x, kernel, geometry, y.shape[2:])
-    convolution_in_weight(x.dtype, len(kernel))(out, seen, dense(y), found)
+    if found.few:
+        found = found.together()
+        (images, channels, *places), (step, channel_step, *steps) = y.shape, y.strides
+        y = y.restrided((1, channels, images, *places), (0, channel_step, step, *steps), y.offset)
+    convolution_in_weight(x.dtype, len(found.taps))(out, seen, dense(y), found)
     return out
 
 

@@ -23,6 +23,9 @@ from candelabra_clike.templates.products.product import WORTHWHILE, rounded, str
 from candelabra_clike.templates.products.strips import Strip
 from candelabra_clike.types import CTYPES
 
+FEW = 16
+"""Places of an image below which several images share a strip of columns."""
+
 
 class Patches(NamedTuple):
     """What each place of a batch of images sees: ``channels`` times ``taps`` elements. Steps count elements.
@@ -45,6 +48,18 @@ class Patches(NamedTuple):
     def depth(self) -> int:
         """Elements that a place sees."""
         return self.channels * prod(self.taps)
+
+    @property
+    def few(self) -> bool:
+        """Whether the places of one image leave much of a strip empty."""
+        return self.images > 1 and prod(self.places) < FEW
+
+    def together(self) -> Patches:
+        """The images as one image with a dim more."""
+        return self._replace(
+            images=1, taps=(1, *self.taps), places=(self.images, *self.places), image_step=0,
+            tap_steps=(0, *self.tap_steps), place_steps=(self.image_step, *self.place_steps),
+        )  # fmt: skip
 
     def numbers(self) -> tuple[int, ...]:
         """The arguments that :func:`_patches` declares."""
@@ -69,6 +84,10 @@ class Results(NamedTuple):
     image_step: int
     row_step: int
     place_steps: Shape
+
+    def together(self) -> Results:
+        """As :meth:`Patches.together`."""
+        return self._replace(image_step=0, place_steps=(self.image_step, *self.place_steps))
 
 
 @lru_cache(1024)
@@ -259,6 +278,16 @@ class ConvolutionWeight:
 def out_work(patches: Patches) -> int:
     """Products for one channel of the result."""
     return patches.images * prod(patches.places) * patches.depth
+
+
+def convolve(
+    out: StridedArray, w: StridedArray, filters: Rows, x: StridedArray, bias: StridedArray | None, patches: Patches,
+    results: Results, slack: bool,
+) -> None:  # fmt: skip
+    """:class:`Convolution`, of all images together where each has few places."""
+    if patches.few:
+        patches, results = patches.together(), results.together()
+    convolution(x.dtype, len(patches.taps), bias is not None)(out, w, filters, x, bias, patches, results, slack)
 
 
 @lru_cache(256)
