@@ -92,7 +92,7 @@ def _second(order: int) -> Amendment:
 
     def value(x: Any) -> Any:
         t = x * x / 32 - 1
-        first = import_module("scipy.special").j1(x) if order else import_module("scipy.special").j0(x)
+        first = getattr(import_module("scipy.special"), f"j{order}")(x)
         regular = np.polyval(SECOND[order], t)
         if order:
             return x * regular + (2 / pi) * (np.log(x) * first - 1 / x)

@@ -17,7 +17,7 @@ from candelabra_clike.numbers import converter, number_types, number_word
 from candelabra_clike.templates.elementwise.elementwise import Elementwise, identity
 
 SHARED = 1 << 21
-"""Bytes from which on processors copy by a kernel: their drivers do it with one core."""
+"""Bytes of a copy from which on it is a kernel on processors: their drivers copy with one core."""
 
 
 def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:

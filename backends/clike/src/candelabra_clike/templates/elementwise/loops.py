@@ -70,7 +70,7 @@ class Nest:
         return self._source(self.name, (number("n"),), body, wide=True)
 
     def past_caches(self) -> Source:
-        """Serial, as :meth:`flat`, for results too large to stay in a cache; they begin where a line does.
+        """Serial, as :meth:`flat` of arrays, for results too large to stay in a cache; they begin where a line does.
 
         To write a part of a line a processor reads that line first: a quarter of all the traffic of ``a + b``. So a
         block of the result is computed beside, in a loop as any other, and goes to memory by whole lines.
@@ -84,7 +84,7 @@ class Nest:
             f"{type}* pout = block.each;\n"
             f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
             f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
-            f"{self._loop('many', (UNIT,) * len(self.names), at='first + from + i')}"
+            f"{self._loop('many', (UNIT,) * len(self.names))}"
             f"const u32 lines = many / {per_line}u;\n"
             "for (u32 i = 0; i < lines; ++i) PUT_PAST_CACHES((GLOBAL LINE*)to + i, block.lines[i]);\n"
             f"for (u32 i = lines * {per_line}u; i < many; ++i) to[i] = block.each[i];\n"
