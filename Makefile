@@ -5,7 +5,7 @@ PYTHON ?= python3
 ARGS ?=
 
 # In the order of their requirements. A new distribution is added here, and its extra in core/pyproject.toml.
-DISTRIBUTIONS := core operators backends/arrayapi backends/cpu backends/clike backends/opencl backends/cuda nn conformance
+DISTRIBUTIONS := core backends/arrayapi backends/cpu backends/clike backends/opencl backends/cuda nn conformance
 METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

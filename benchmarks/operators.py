@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from candelabra import index
-from candelabra.fronts.registry import FRONTS
-from candelabra.namespace import operator_named
+from candelabra._namespace import index
+from candelabra._namespace.publishing import operator_named
+from candelabra._operators.fronts.registry import FRONTS
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

@@ -17,7 +17,7 @@ from typing import Any
 
 import candelabra as cd
 from candelabra import nn, optim
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 from candelabra.utils.data import DataLoader, TensorDataset
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from candelabra.dispatch import fallback
-from candelabra.plugins import registry
+from candelabra._dispatch import fallback
+from candelabra._plugins import registry
 
 from tests.lantern import EmberBackend, LanternBackend
 

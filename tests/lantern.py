@@ -10,9 +10,9 @@ from typing import Any
 
 import candelabra_arrayapi
 import numpy as np
+from candelabra._records.record import OPERATORS
 from candelabra.backend import Kernel
 from candelabra.dtypes import ALL
-from candelabra.operator.record import OPERATORS
 from candelabra_conformance.fake import FakeAccelerator
 
 NUMPY = {d: np.dtype(d.name) for d in ALL if d.name != "bfloat16"}

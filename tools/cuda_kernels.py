@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra_clike import CUDA
 from candelabra_clike.source import units
 from candelabra_cuda.compiling import CompilationError, compile_program, options

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import candelabra
-from candelabra import index
-from candelabra.fronts.registry import FRONTS
-from candelabra.namespace import methods_of
-from candelabra.operator.record import OPERATORS
+from candelabra._namespace import index
+from candelabra._namespace.publishing import methods_of
+from candelabra._operators.fronts.registry import FRONTS
+from candelabra._records.record import OPERATORS
 
 CORE = Path(candelabra.__file__).parent
-DECLARES = re.compile(r"from candelabra\.(fronts\.registry import .*\bfront\b|operator\.record import .*\boperator\b)")
+DECLARES = re.compile(
+    r"from candelabra\.(_operators\.fronts\.registry import .*\bfront\b|_records\.record import .*\boperator\b)"
+)
 
 FAILURES: list[str] = []
 """Modules that cannot be imported, and why."""

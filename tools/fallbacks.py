@@ -12,14 +12,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from candelabra.cli.routes import instances
-from candelabra.device import Instance
-from candelabra.dispatch.explain import explain_key
+from candelabra._cli.routes import instances
+from candelabra._device import Instance
+from candelabra._dispatch.explain import explain_key
+from candelabra._operators.fronts.registry import FRONTS
+from candelabra._records.accepts import refusal
+from candelabra._records.record import OPERATORS, Operator
 from candelabra.dtypes import ALL
-from candelabra.fronts.registry import FRONTS
-from candelabra.operator.accepts import refusal
-from candelabra.operator.record import OPERATORS, Operator
-
 from operators import names_in
 
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "reports"

@@ -18,10 +18,10 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from candelabra.cli.routes import instances, table
-from candelabra.fronts.registry import FRONTS, Front
-from candelabra.namespace import methods_of
-from candelabra.operator.record import OPERATORS, Operator
+from candelabra._cli.routes import instances, table
+from candelabra._namespace.publishing import methods_of
+from candelabra._operators.fronts.registry import FRONTS, Front
+from candelabra._records.record import OPERATORS, Operator
 from stubs import front_signature, record_result, record_signature
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "operators"
@@ -64,7 +64,7 @@ ROUTES = {"native": "kernel", "strided": "strides", "composite": "its body", "un
 
 
 def family(module: str) -> str:
-    """The page of a module: ``candelabra.ops.pointwise`` → ``pointwise``, ``candelabra.linalg.lu`` → ``linalg``."""
+    """The page of a module: its file's name, or the subject whose folder it stands in."""
     parts = module.split(".")
     if parts[1] in NAMESPACES:
         return parts[1]

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from candelabra.fronts.registry import FRONTS, Front
-from candelabra.namespace import COMPARISONS, data_model, methods_of
-from candelabra.operator.entry import ALIASES
-from candelabra.operator.record import OPERATORS, Operator
-from candelabra.operator.schema import REQUIRED, Parameter
+from candelabra._codegen.entry import ALIASES
+from candelabra._namespace.publishing import COMPARISONS, data_model, methods_of
+from candelabra._operators.fronts.registry import FRONTS, Front
+from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.schema import REQUIRED, Parameter
 from declarations import CORE, FAILURES, Distribution, distributions, index_source
 
 HEADER = '''\
@@ -33,12 +33,12 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from candelabra.autograd.node import Node as Node
-from candelabra.device import device as _device
+from candelabra._autograd.node import Node as Node
+from candelabra._device import device as _device
 from candelabra.dtypes import dtype as _dtype
-from candelabra.random.generator import Generator
-from candelabra.size import Size
-from candelabra.tensor import Tensor
+from candelabra._random.generator import Generator
+from candelabra._size import Size
+from candelabra._tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
 '''
 
@@ -215,7 +215,7 @@ def namespaces(distribution: Distribution) -> dict[str, Path]:
 def exported() -> Iterable[str]:
     """Imports of the public names that are written by hand."""
     try:
-        from candelabra.exports import EXPORTS
+        from candelabra._namespace.exports import EXPORTS
     except ImportError:
         return []
     lines = []
@@ -223,9 +223,9 @@ def exported() -> Iterable[str]:
         module, _, attribute = place.partition(":")
         if name.isidentifier() and name not in FRONTS and name not in ("Tensor", "device", "Size", "Generator"):
             lines.append(f"from {module} import {attribute} as {name}" if attribute else f"import {module} as {name}")
-    lines += ["from candelabra.device import device as device", "from candelabra.tensor import Tensor as Tensor",
-              "from candelabra.size import Size as Size",
-              "from candelabra.random.generator import Generator as Generator"]  # fmt: skip
+    lines += ["from candelabra._device import device as device", "from candelabra._tensor import Tensor as Tensor",
+              "from candelabra._size import Size as Size",
+              "from candelabra._random.generator import Generator as Generator"]  # fmt: skip
     return sorted(lines)
 
 

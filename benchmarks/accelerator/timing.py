@@ -90,7 +90,7 @@ def clock(library: str, device: str) -> Clock:
                 raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU: install its build for this driver's CUDA")
             return TorchClock(torch)
         return HostClock()
-    from candelabra.plugins.registry import backend
+    from candelabra._plugins.registry import backend
 
     made, _ = backend(kind)
     try:

@@ -65,7 +65,7 @@ def blocker(xp: Any, device: str, sizes: Sizes, clock: Clock) -> Callable[[], An
 @contextmanager
 def places() -> Iterator[list[str]]:
     """Where in candelabra the host reads from a device or waits for it, as that happens."""
-    from candelabra.plugins.registry import working
+    from candelabra._plugins.registry import working
 
     seen: list[str] = []
     changed: list[tuple[type, str, Any]] = []

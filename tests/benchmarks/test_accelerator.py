@@ -9,7 +9,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.plugins.registry import reference_device
+from candelabra._plugins.registry import reference_device
 
 from benchmarks.accelerator import comparing, timing, waiting
 from benchmarks.accelerator.marks import COPY, MARKS

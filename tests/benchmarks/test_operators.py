@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 import candelabra as cd
 import pytest
-from candelabra import index
+from candelabra._namespace import index
 
 from benchmarks import operators
 

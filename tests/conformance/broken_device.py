@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 from candelabra_conformance.mutants.mirror import Mirror
 
 Break = Callable[..., None]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from candelabra.cli.main import main
+from candelabra._cli.main import main
 
 SOFTMAX = ["--case", "softmax/value/float32/*", "--case", "device/copy/float32", "--jobs", "1"]
 

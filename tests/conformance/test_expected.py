@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 from candelabra_conformance.model import (
     CRASHED,
     EXPECTED,

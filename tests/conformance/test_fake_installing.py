@@ -5,8 +5,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._plugins import registry
 from candelabra.errors import BackendError, DeviceUnavailable
-from candelabra.plugins import registry
 from candelabra_conformance.fake import FakeAccelerator, installed, parse, provide
 from candelabra_conformance.fake.installing import FakeDeviceError, provided
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.device import open_device
+from candelabra._device import open_device
+from candelabra._plugins import registry
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
-from candelabra.plugins import registry
 from candelabra_conformance.fake import FakeAccelerator, installed, launching
 
 

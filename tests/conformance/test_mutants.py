@@ -7,9 +7,9 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra.backend import Backend
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import BAD

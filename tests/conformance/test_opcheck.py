@@ -9,11 +9,11 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._plugins import registry
+from candelabra._records.promotion import boolean
+from candelabra._records.record import OPERATORS, operator
+from candelabra._records.rules import by, like_input, pointwise
 from candelabra.autograd import Function
-from candelabra.operator.promotion import boolean
-from candelabra.operator.record import OPERATORS, operator
-from candelabra.operator.rules import by, like_input, pointwise
-from candelabra.plugins import registry
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.opchecking import TESTS, OpCheckError, opcheck
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
-from candelabra.plugins import registry
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.parametrize import devices, each_device
 

@@ -12,8 +12,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import FAILED, PASSED
 from candelabra_conformance.mutants.mirror import Mirror

@@ -7,7 +7,7 @@ import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 from candelabra_conformance.layouts import MEMORY, place
 from candelabra_conformance.literals import imports, plain
 from candelabra_conformance.mutants.mirror import Image

@@ -9,9 +9,9 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra.errors import BackendError
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import (
@@ -159,7 +159,7 @@ def odd_is_gone() -> Iterator[None]:
     yield
     table = registry._table()
     table.pop("odd", None)
-    from candelabra.device import forget_instances
+    from candelabra._device import forget_instances
 
     forget_instances("odd")
 
@@ -269,7 +269,7 @@ def test_samples_of_an_unknown_sort_are_refused() -> None:
 
 def test_a_plugins_samples_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a plugin gives for an operator is joined to the suite's own; an unknown sort is an error that names it."""
-    from candelabra.plugins import contributions
+    from candelabra._plugins import contributions
 
     def brings(given: Any) -> None:
         gather.brought.cache_clear()

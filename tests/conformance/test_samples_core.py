@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from candelabra import Tensor
-from candelabra.device import open_device
+from candelabra._device import open_device
+from candelabra._namespace.index import OPERATORS_IN
+from candelabra._plugins.registry import reference_device
+from candelabra._records.record import OPERATORS
+from candelabra._records.schema import DEVICE, OPERAND, REQUIRED, TENSOR
 from candelabra.dtypes import ALL, BY_NAME, dtype
-from candelabra.index import OPERATORS_IN
-from candelabra.operator.record import OPERATORS
-from candelabra.operator.schema import DEVICE, OPERAND, REQUIRED, TENSOR
-from candelabra.plugins.registry import reference_device
 from candelabra_conformance import references
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.references.random import circle, negative_logarithm, words
@@ -26,7 +26,7 @@ from candelabra_conformance.transport import to_device
 references.load()
 registry.load()
 INSTANCE = open_device(reference_device())
-PARTS = ("candelabra.ops", "candelabra.nn")
+PARTS = ("candelabra._operators.primitives", "candelabra.nn")
 
 
 def ours(name: str) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._plugins.registry import reference_device
+from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.schema import DEVICE, OPERAND, TENSOR
 from candelabra.dtypes import ALL, dtype
-from candelabra.operator.record import OPERATORS, Operator
-from candelabra.operator.schema import DEVICE, OPERAND, TENSOR
-from candelabra.plugins.registry import reference_device
 from candelabra_conformance.references import registry as references
 from candelabra_conformance.samples import registry
 from candelabra_conformance.samples.maker import Maker
@@ -20,7 +20,7 @@ from candelabra_conformance.taking import refused
 
 registry.load()
 references.load()
-PACKAGES = ("candelabra.families", "candelabra.linalg", "candelabra.fft", "candelabra.special")
+PACKAGES = ("candelabra._operators.families", "candelabra.linalg", "candelabra.fft", "candelabra.special")
 REFERENCE = str(reference_device())
 
 

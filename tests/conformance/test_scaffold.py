@@ -16,10 +16,10 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra.dtypes import ALL, BY_NAME
 from candelabra.errors import FallbackWarning, OutOfMemoryError
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
 from candelabra_conformance.scaffold import InvalidName, write, write_backend
 
 Output = pytest.CaptureFixture[str]
@@ -241,8 +241,8 @@ def test_no_room_is_the_typed_error(backend: Any) -> None:
 
 def test_every_primitive_is_served_as_generated(backend: Any) -> None:
     """No operator is out of reach: kernels, strides, bodies and the reference device serve them all."""
-    from candelabra.device import open_device
-    from candelabra.dispatch.explain import explain_key
+    from candelabra._device import open_device
+    from candelabra._dispatch.explain import explain_key
 
     instance = open_device("acme:0")
     routes = {}
@@ -325,9 +325,9 @@ def test_the_package_installs_and_is_green_from_the_first_command(tmp_path: Path
     program = "import candelabra as cd; print((cd.ones(2, device='lamp:0') + 1).tolist())"
     for command, words in [
         (["-c", program], "[2.0, 2.0]"),
-        (["-m", "candelabra.cli.main", "devices"], "lamp in the host's memory"),
+        (["-m", "candelabra._cli.main", "devices"], "lamp in the host's memory"),
         (["-m", "pytest", str(folder), "-s"], "1 passed"),
-        (["-m", "candelabra.cli.main", "conformance", "--device", "lamp", "--level", "0"], "level 0"),
+        (["-m", "candelabra._cli.main", "conformance", "--device", "lamp", "--level", "0"], "level 0"),
     ]:
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=surroundings, check=False)
         assert done.returncode == 0, done.stderr

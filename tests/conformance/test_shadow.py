@@ -8,8 +8,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.dispatch.layers import _layers
-from candelabra.plugins import registry
+from candelabra._dispatch.layers import _layers
+from candelabra._plugins import registry
 from candelabra_conformance.fake import installed
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.shadowing import Divergence, DivergenceError, DivergenceWarning, shadow

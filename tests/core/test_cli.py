@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
+from candelabra._cli.main import main
+from candelabra._plugins import contributions, registry
+from candelabra._plugins.hooks import hookimpl
 from candelabra.backend import Backend
-from candelabra.cli.main import main
-from candelabra.plugins import contributions, registry
-from candelabra.plugins.hooks import hookimpl
 
 from tests.lantern import LanternBackend
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import candelabra as cd
 import pytest
 from candelabra import Tensor, index, journal
-from candelabra.device import open_device
-from candelabra.fronts.registry import FRONTS, front
-from candelabra.namespace import _finder
-from candelabra.operator.derivative import applied
-from candelabra.operator.record import OPERATORS, operator
-from candelabra.operator.rules import pointwise
+from candelabra._device import open_device
+from candelabra._namespace.publishing import _finder
+from candelabra._operators.fronts.registry import FRONTS, front
+from candelabra._records.derivative import applied
+from candelabra._records.record import OPERATORS, operator
+from candelabra._records.rules import pointwise
 
 
 class Twins(NamedTuple):
@@ -134,7 +134,7 @@ def test_a_derivative_with_a_mistake_is_refused(mistake: str) -> None:
 
 def test_an_input_may_not_have_an_outputs_name() -> None:
     """A rule that asks for the name could mean either."""
-    from candelabra.operator.record import Operator
+    from candelabra._records.record import Operator
 
     def flicker(left: Any) -> Any:
         """Shine twice."""
@@ -163,7 +163,7 @@ def test_a_front_is_declared_once() -> None:
 
 def test_an_index_that_is_out_of_date_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator that its module does not declare is named with that module."""
-    monkeypatch.setitem(index.OPERATORS_IN, "flicker", "candelabra.ops.pointwise")
+    monkeypatch.setitem(index.OPERATORS_IN, "flicker", "candelabra._operators.primitives.pointwise")
     text = r"flicker: candelabra\.ops\.pointwise declares no such operator, though the index says so"
     with pytest.raises(KeyError, match=text):
         OPERATORS["flicker"]
@@ -179,10 +179,10 @@ def test_a_name_that_a_namespace_lacks() -> None:
 
 def test_a_method_that_its_module_does_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
     """An index out of date is named when the method is looked up."""
-    monkeypatch.setitem(index.METHODS_IN, "flicker", "candelabra.ops.pointwise")
+    monkeypatch.setitem(index.METHODS_IN, "flicker", "candelabra._operators.primitives.pointwise")
     text = r"the index says that candelabra\.ops\.pointwise declares Tensor\.flicker, but it does not"
     with pytest.raises(AttributeError, match=text):
-        _finder("flicker", "candelabra.ops.pointwise")()
+        _finder("flicker", "candelabra._operators.primitives.pointwise")()
 
 
 def test_what_is_no_tensor_is_refused_by_any_operator() -> None:

@@ -2,9 +2,9 @@
 
 import candelabra as cd
 import pytest
+from candelabra._plugins import registry
 from candelabra.backend import Backend
 from candelabra.errors import BackendError, DeviceMismatch, DeviceUnavailable
-from candelabra.plugins import registry
 
 from tests.lantern import LanternBackend
 

@@ -73,7 +73,7 @@ def test_late_kernel_is_checked() -> None:
 
 def test_override_of_a_composite_serves_inference_only() -> None:
     """A backend's kernel for a composite without a derivative is passed over when a gradient is asked for."""
-    from candelabra.operator.record import OPERATORS
+    from candelabra._records.record import OPERATORS
 
     name = next(
         n for n, op in sorted(OPERATORS.items())
@@ -148,7 +148,7 @@ def test_late_kernel_ends_a_fallback() -> None:
     """A kernel that is registered late serves at once what fell back before."""
     x = cd.ones(3, device="lantern")
     x.cumsum(0)
-    from candelabra.plugins import registry
+    from candelabra._plugins import registry
 
     backend, _ = registry.backend("lantern")
     import numpy as np
@@ -203,7 +203,7 @@ def test_an_in_place_kernel_may_serve_some_dtypes_only() -> None:
 
 def test_modes_are_counted_by_thread() -> None:
     """While no thread has a mode on, calls need not read their thread's state; nested modes count once."""
-    from candelabra.keys import active, state
+    from candelabra._keys import active, state
 
     before = len(active)
     with cd.no_grad(), cd.inference_mode():

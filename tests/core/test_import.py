@@ -5,7 +5,7 @@ import sys
 
 import candelabra as cd
 import pytest
-from candelabra.exports import EXPORTS, exported
+from candelabra._namespace.exports import EXPORTS, exported
 
 ARRAYS = "numpy", "scipy", "ml_dtypes", "candelabra_cpu", "candelabra_arrayapi"
 HEAVY = (*ARRAYS, "inspect", "importlib.metadata", "pluggy", "typing", "re")
@@ -25,10 +25,10 @@ def test_import_brings_neither_arrays_nor_plugins() -> None:
 
 
 def test_function_tensor_takes_the_name_of_its_module() -> None:
-    """``candelabra.tensor`` is the function, and ``from candelabra.tensor import Tensor`` works beside it."""
+    """``candelabra.tensor`` is the function, and ``from candelabra._tensor import Tensor`` works beside it."""
     program = """
 import candelabra as cd
-from candelabra.tensor import Tensor
+from candelabra._tensor import Tensor
 assert cd.tensor.__name__ == 'tensor'
 print(Tensor is cd.Tensor)
 """

@@ -9,9 +9,9 @@ import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
+from candelabra._interchange.copying import rebuilt
+from candelabra._interchange.host import tensor_from_bytes, tensor_to_bytes
 from candelabra.dtypes import ALL
-from candelabra.interchange.copying import rebuilt
-from candelabra.interchange.host import tensor_from_bytes, tensor_to_bytes
 
 NUMPY = {d: np.dtype(ml_dtypes.bfloat16 if d.name == "bfloat16" else d.name) for d in ALL}
 LAYOUTS = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.dispatch.layers import Layer, _layers
-from candelabra.keys import LAYER_LIMIT
+from candelabra._dispatch.layers import Layer, _layers
+from candelabra._keys import LAYER_LIMIT
 
 
 @pytest.fixture

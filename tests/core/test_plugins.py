@@ -7,17 +7,17 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from candelabra._plugins import contributions, registry
+from candelabra._plugins.hooks import hookimpl
+from candelabra._records.record import OPERATORS
 from candelabra.backend import Backend, Capabilities
 from candelabra.errors import BackendError
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import contributions, registry
-from candelabra.plugins.hooks import hookimpl
 
 from tests.lantern import LanternBackend
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """
-from candelabra.plugins.hooks import hookimpl
+from candelabra._plugins.hooks import hookimpl
 from tests.lantern import LanternBackend
 
 class Made(LanternBackend):
@@ -63,7 +63,7 @@ class Site:
     def says(self, program: str, **environment: str) -> str:
         """The output of a program that must end well."""
         completed = self.run(
-            "import candelabra as cd\nfrom candelabra.plugins import registry\n" + textwrap.dedent(program),
+            "import candelabra as cd\nfrom candelabra._plugins import registry\n" + textwrap.dedent(program),
             **environment,
         )
         assert completed.returncode == 0, completed.stdout + completed.stderr
@@ -148,10 +148,10 @@ def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
         "acme",
         """
         import candelabra as cd
-        from candelabra.operator.record import operator
-        from candelabra.operator.rules import pointwise
-        from candelabra.plugins import registry
-        from candelabra.plugins.hooks import hookimpl
+        from candelabra._records.record import operator
+        from candelabra._records.rules import pointwise
+        from candelabra._plugins import registry
+        from candelabra._plugins.hooks import hookimpl
         from tests.lantern import EmberBackend, LanternBackend
 
         class Plugin:
@@ -174,9 +174,9 @@ def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
         """,
     )
     program = """
-    from candelabra.dispatch.layers import _layers
-    from candelabra.operator.record import OPERATORS
-    from candelabra.plugins.loading import manager
+    from candelabra._dispatch.layers import _layers
+    from candelabra._records.record import OPERATORS
+    from candelabra._plugins.loading import manager
     x = cd.ones(2)
     print((x + x).tolist())
     try: cd.ones(2, device='acme')
@@ -193,8 +193,8 @@ def test_plugin_brings_an_operator(site: Site) -> None:
         "acme",
         GOOD
         + """
-from candelabra.operator.record import operator
-from candelabra.operator.rules import pointwise
+from candelabra._records.record import operator
+from candelabra._records.rules import pointwise
 
 class Made(LanternBackend):
     name = NAME
@@ -272,7 +272,7 @@ def test_threads_load_a_plugin_once(site: Site) -> None:
 def test_doctor_shows_the_traceback_of_a_broken_plugin(site: Site) -> None:
     """`candelabra doctor` goes on after a failure, prints its traceback, and ends with status 1."""
     site.install("acme", "raise ValueError('no driver')")
-    completed = site.run("import sys; from candelabra.cli.main import main; sys.exit(main(['doctor']))")
+    completed = site.run("import sys; from candelabra._cli.main import main; sys.exit(main(['doctor']))")
     assert completed.returncode == 1
     assert "found, then failed: ValueError: no driver" in completed.stdout
     assert "acme_acme_module.py" in completed.stdout
@@ -308,8 +308,8 @@ def test_backend_by_hand_refuses_a_second_owner(lantern: LanternBackend) -> None
 
 def test_operator_may_not_hide_an_attribute_of_tensor() -> None:
     """A late operator named like something that Tensor has is refused, and is not declared."""
-    from candelabra.operator.record import operator
-    from candelabra.operator.rules import pointwise
+    from candelabra._records.record import operator
+    from candelabra._records.rules import pointwise
 
     def requires_grad(input: "Tensor") -> "Tensor":  # noqa: F821 - annotations of operators are read as text
         """Nothing."""

@@ -6,10 +6,10 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.device import open_device
+from candelabra._device import open_device
+from candelabra._printing import get_printoptions, printoptions, set_printoptions, tensor_repr
+from candelabra._tensor import wrap
 from candelabra.dtypes import BY_NAME
-from candelabra.printing import get_printoptions, printoptions, set_printoptions, tensor_repr
-from candelabra.tensor import wrap
 from candelabra_cpu.backend import TO_NUMPY
 
 inf, nan = math.inf, math.nan

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import candelabra as cd
 import pytest
-from candelabra import index
-from candelabra.fronts.registry import FRONTS
-from candelabra.namespace import data_model, methods_of, public_names
-from candelabra.operator.record import OPERATORS
+from candelabra._namespace import index
+from candelabra._namespace.publishing import data_model, methods_of, public_names
+from candelabra._operators.fronts.registry import FRONTS
+from candelabra._records.record import OPERATORS
 
 ROOTS = [Path(path) for path in cd.__path__]
 NAMESPACES = sorted({name.rpartition(".")[0] for name in index.FUNCTIONS_IN})
@@ -81,16 +81,19 @@ def test_a_name_imports_what_declares_it_and_no_more() -> None:
     """Asking for ``exp`` brings its family, not the others."""
     program = "import sys, candelabra; candelabra.exp; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "candelabra.ops.pointwise" in done.stdout.split()
-    assert "candelabra.ops.sorting" not in done.stdout.split()
+    assert "candelabra._operators.primitives.pointwise" in done.stdout.split()
+    assert "candelabra._operators.primitives.sorting" not in done.stdout.split()
 
 
 def test_a_wrong_index_is_named() -> None:
     """A method that its module does not declare is an error that says so, instead of a missing attribute."""
-    from candelabra.namespace import LazyMethod, _finder
+    from candelabra._namespace.publishing import LazyMethod, _finder
 
     class Asked:
-        method = LazyMethod("method", _finder("method", "candelabra.ops.pointwise"))
+        method = LazyMethod("method", _finder("method", "candelabra._operators.primitives.pointwise"))
 
-    with pytest.raises(AttributeError, match=r"says that candelabra.ops.pointwise declares Tensor.method, but it does"):
+    with pytest.raises(
+        AttributeError,
+        match=r"says that candelabra._operators.primitives.pointwise declares Tensor.method, but it does",
+    ):
         Asked().method  # noqa: B018

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from candelabra.random.counters import counters_used
+from candelabra._random.counters import counters_used
 from candelabra_cpu import philox
 from candelabra_cpu.backend import FROM_NUMPY
 from candelabra_cpu.random import KERNELS

@@ -6,9 +6,9 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.device import open_device
+from candelabra._device import open_device
+from candelabra._tensor import wrap
 from candelabra.errors import IntegerDivisionByZero
-from candelabra.tensor import wrap
 from candelabra_cpu.backend import FROM_NUMPY
 
 INF, NAN = math.inf, math.nan
@@ -37,7 +37,7 @@ def same(found: Any, wanted: list[float]) -> None:
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "trunc_divide"])
 def test_integers_divided_by_zero_raise(name: str, divisor: Any) -> None:
     """Dividing integers by zero is PyTorch's RuntimeError and Python's ZeroDivisionError, no warning and a 0."""
-    from candelabra.operator.record import OPERATORS
+    from candelabra._records.record import OPERATORS
 
     with pytest.raises(IntegerDivisionByZero, match="ZeroDivisionError: integer division or modulo by zero") as caught:
         OPERATORS[name](tensor([7, -7, 3]), divisor)
@@ -120,8 +120,8 @@ def test_overflow_and_invalid_are_silent() -> None:
 @pytest.mark.parametrize("name", ["int64", "int8", "uint8", "bool"])
 def test_casts_of_what_is_no_number_are_silent(name: str) -> None:
     """NaN and infinities cast to integers give some integer, without a warning; to bool they are True."""
+    from candelabra._operators.primitives.creation import cast
     from candelabra.dtypes import BY_NAME
-    from candelabra.ops.creation import cast
 
     found = cast(tensor([NAN, INF, -INF, 1.5]), dtype=BY_NAME[name])
     assert found.dtype.name == name

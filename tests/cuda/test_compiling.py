@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra_clike import CUDA
 from candelabra_clike.kernels import table
 from candelabra_clike.source import units

@@ -5,9 +5,9 @@ from types import ModuleType
 
 import candelabra as cd
 import pytest
-from candelabra.cli.main import main
+from candelabra._cli.main import main
+from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
-from candelabra.plugins import registry
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.discovery import find
 

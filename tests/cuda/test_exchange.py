@@ -9,8 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._plugins import registry
 from candelabra.errors import UnsupportedDType
-from candelabra.plugins import registry
 from candelabra_cuda import from_cuda_array_interface
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.exchange import install, taken

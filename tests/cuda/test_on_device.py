@@ -115,7 +115,7 @@ def test_an_index_out_of_bounds_is_found_by_whoever_waits() -> None:
 
 BROKEN = """
 import candelabra as cd
-from candelabra.plugins.registry import backend
+from candelabra._plugins.registry import backend
 from candelabra_clike import Source
 from candelabra_clike.source import writes
 engine = backend("cuda")[0].engine(0)

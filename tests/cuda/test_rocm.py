@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
-from candelabra.plugins import registry
 from candelabra_clike import Source
 from candelabra_clike.source import number, reads, writes
 from candelabra_cuda.backend import CudaBackend

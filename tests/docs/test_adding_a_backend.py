@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 from candelabra_conformance.scaffold.write import FILES
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import candelabra as cd
 import pytest
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 
 from examples import digits
 

@@ -13,9 +13,9 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
+from candelabra._plugins import registry
 from candelabra.dtypes import ALL
 from candelabra.errors import OutOfMemoryError
-from candelabra.plugins import registry
 from candelabra_conformance.running import Options, run
 
 FOLDER = Path(__file__).parents[2] / "examples" / "jax-backend"

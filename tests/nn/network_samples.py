@@ -7,10 +7,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from candelabra.autograd.api import grad
-from candelabra.device import open_device
+from candelabra._autograd.api import grad
+from candelabra._device import open_device
+from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_NAME
-from candelabra.tensor import Tensor, wrap
 
 
 def tensor(array: Any, requires_grad: bool = False, device: str = "cpu") -> Tensor:

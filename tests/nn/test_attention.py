@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from candelabra.autograd.gradcheck import gradcheck, gradgradcheck
 from candelabra.nn import functional as F
-from candelabra.nn.operators.attention import attention, attention_backward
+from candelabra.nn._operators.attention import attention, attention_backward
 
 from tests.nn.network_samples import array, normal, tensor
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import candelabra as cd
-from candelabra import _companions
+from candelabra._namespace import companions as _companions
 
 
 def python(*lines: str, isolated: bool = False) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.autograd.api import grad
-from candelabra.nn.operators import convolution
+from candelabra._autograd.api import grad
+from candelabra.nn._operators import convolution
 
 from tests.nn.network_samples import array, check_gradients, correlate, normal, tensor
 

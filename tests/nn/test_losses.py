@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra.autograd.api import grad
+from candelabra._autograd.api import grad
 from candelabra.nn import functional as F
 from scipy import special
 
@@ -222,7 +222,7 @@ def test_losses_warn_where_shapes_differ_and_where_arguments_are_old() -> None:
 
 def test_class_losses_wants_a_target_for_each_vector() -> None:
     """Targets of another shape are refused, even where they would broadcast."""
-    from candelabra.nn.operators.classification import class_losses
+    from candelabra.nn._operators.classification import class_losses
 
     with pytest.raises(RuntimeError, match=r"expected a target for each vector along dim 1 of \[2, 3\], got .* \[1\]"):
         class_losses(tensor(np.zeros((2, 3))), tensor(np.array([0])), -100)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import candelabra as cd
 import pytest
-from candelabra.device import open_device
-from candelabra.plugins import registry
+from candelabra._device import open_device
+from candelabra._plugins import registry
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
 

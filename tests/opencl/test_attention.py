@@ -96,7 +96,7 @@ def test_scores_are_never_all_in_memory(device: cd.device, monkeypatch: pytest.M
 
 def test_a_mask_beside_the_past(device: cd.device) -> None:
     """The operator takes both, which the function refuses."""
-    from candelabra.nn.operators.attention import attention as operator
+    from candelabra.nn._operators.attention import attention as operator
 
     inputs = [cd.tensor(x) for x in HEADS]
     mask = cd.tensor(MASK)

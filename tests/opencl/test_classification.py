@@ -4,8 +4,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._plugins import registry
 from candelabra.nn import functional
-from candelabra.plugins import registry
 
 SHAPES = ((130, 70), (2, 3, 4, 5))
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import candelabra as cd
 import pytest
+from candelabra._plugins import registry
 from candelabra.nn import functional
-from candelabra.plugins import registry
 from candelabra_clike import Engine
 from candelabra_clike.kernels.convolution import Phase, conv, conv_input, conv_weight, phases
 

@@ -8,8 +8,8 @@ import candelabra as cd
 import numpy as np
 import pyopencl as cl
 import pytest
+from candelabra._plugins import registry
 from candelabra.errors import OutOfMemoryError
-from candelabra.plugins import registry
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
 from candelabra_opencl.engine import SMALL

@@ -8,9 +8,9 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._plugins import registry
 from candelabra.nn import functional
-from candelabra.nn.operators.pooling import scatter_planes, sum_pool
-from candelabra.plugins import registry
+from candelabra.nn._operators.pooling import scatter_planes, sum_pool
 
 Pool = Callable[[Any], Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra.device import open_device
-from candelabra.plugins import registry
+from candelabra._device import open_device
+from candelabra._plugins import registry
 from candelabra_clike.kernels import optimizers
 
 OPTIMIZERS = {

@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 from candelabra_opencl.backend import OpenCLBackend
 
 from benchmarks.opencl.leaks import network, watched

@@ -8,8 +8,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._operators.families.chains import chain_order
 from candelabra.autograd import gradcheck, gradgradcheck
-from candelabra.families.chains import chain_order
 
 rng = np.random.default_rng(5)
 

@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.families.creation import triangle_indices
+from candelabra._operators.families.creation import triangle_indices
 
 
 # -- memory without content -------------------------------------------------------------------------------------------

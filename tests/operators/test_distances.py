@@ -9,8 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._records.record import OPERATORS
 from candelabra.autograd import gradcheck, gradgradcheck
-from candelabra.operator.record import OPERATORS
 from scipy.spatial import distance
 
 rng = np.random.default_rng(11)

@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.operator.record import OPERATORS
+from candelabra._records.record import OPERATORS
 
 RNG = np.random.default_rng(41)
 INF, NAN = math.inf, math.nan

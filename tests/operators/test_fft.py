@@ -8,9 +8,9 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._records.record import OPERATORS
 from candelabra.autograd import gradcheck, gradgradcheck
 from candelabra.fft import fft, irfft
-from candelabra.operator.record import OPERATORS
 from candelabra_arrayapi import fft as generic
 from scipy import fft as scipy_fft
 

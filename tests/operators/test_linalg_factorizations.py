@@ -8,8 +8,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._namespace.publishing import public_names
 from candelabra.linalg import LinAlgError
-from candelabra.namespace import public_names
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 1, 4, 3), (0, 3, 3), (2, 0, 3), (2, 3, 0), (0, 0)]

@@ -9,8 +9,8 @@ import candelabra as cd
 import numpy as np
 import pytest
 import scipy.linalg
+from candelabra._records.record import OPERATORS
 from candelabra.linalg import LinAlgError
-from candelabra.operator.record import OPERATORS
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 RNG = np.random.default_rng(5)

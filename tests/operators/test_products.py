@@ -8,8 +8,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._records.record import OPERATORS
 from candelabra.autograd import gradcheck, gradgradcheck
-from candelabra.operator.record import OPERATORS
 
 rng = np.random.default_rng(3)
 DTYPES = ["float32", "float64", "complex64", "complex128", "int32", "int64", "uint8"]

@@ -9,8 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.families.histograms import tally
-from candelabra.families.searching import sorted_place
+from candelabra._operators.families.histograms import tally
+from candelabra._operators.families.searching import sorted_place
 
 from tests.operators.comparing import close, same
 
@@ -114,7 +114,7 @@ def test_bincount_is_numpys(dtype: str) -> None:
 
 def test_tally_agrees_with_its_composition() -> None:
     """Kernel and body, with integer weights, with floating ones and with none."""
-    from candelabra.families.histograms import tally
+    from candelabra._operators.families.histograms import tally
 
     places = cd.tensor([0, 2, 2, 5])
     for weights in (None, cd.tensor([1, 2, 3, 4]), cd.tensor([0.5, 0.25, 1.0, 2.0])):

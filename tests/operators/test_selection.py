@@ -9,8 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.families import cumulative, order_statistics
-from candelabra.ops.sorting import sort
+from candelabra._operators.families import cumulative, order_statistics
+from candelabra._operators.primitives.sorting import sort
 from scipy import stats
 
 from tests.operators.comparing import close, same

@@ -9,7 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 import scipy.special as sp
-from candelabra.operator.record import OPERATORS
+from candelabra._records.record import OPERATORS
 
 RNG = np.random.default_rng(31)
 INF, NAN = math.inf, math.nan

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import candelabra as cd
 import pytest
-from candelabra.plugins.registry import reference_device
+from candelabra._plugins.registry import reference_device
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = str(reference_device())

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from candelabra.cli.routes import instances
+from candelabra._cli.routes import instances
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

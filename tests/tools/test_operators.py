@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from candelabra.namespace import public_function, public_names
+from candelabra._namespace.publishing import public_function, public_names
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

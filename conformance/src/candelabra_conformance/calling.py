@@ -7,8 +7,8 @@ from typing import Any
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra.device import Instance
-from candelabra.operator.record import OPERATORS, Operator
+from candelabra._device import Instance
+from candelabra._records.record import OPERATORS, Operator
 
 from candelabra_conformance.samples.sample import HERE, Sample
 from candelabra_conformance.transport import Array, to_device, to_host

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import candelabra as cd
-from candelabra.device import Instance, open_device
+from candelabra._device import Instance, open_device
+from candelabra._plugins import registry
+from candelabra._records.record import Operator
 from candelabra.dtypes import ALL, BY_NAME, dtype
-from candelabra.operator.record import Operator
-from candelabra.plugins import registry
 
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.numpy_dtypes import device_dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from candelabra.plugins.hooks import hookimpl
+from candelabra._plugins.hooks import hookimpl
 
 
 @hookimpl

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor
-from candelabra.device import Instance
-from candelabra.dispatch.explain import canonical
+from candelabra._device import Instance
+from candelabra._dispatch.explain import canonical
+from candelabra._records.record import Operator
+from candelabra._records.schema import DIFFERENTIABLE
 from candelabra.dtypes import dtype
-from candelabra.operator.record import Operator
-from candelabra.operator.schema import DIFFERENTIABLE
 
 from candelabra_conformance.calling import at, called, determined, tensors
 from candelabra_conformance.numpy_dtypes import device_dtype

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
+from candelabra._plugins import registry
 from candelabra.errors import BackendError
-from candelabra.plugins import registry
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from candelabra.dispatch import fallback as falling_back
-from candelabra.dispatch.explain import explain_key
-from candelabra.dispatch.layers import Layer
+from candelabra._dispatch import fallback as falling_back
+from candelabra._dispatch.explain import explain_key
+from candelabra._dispatch.layers import Layer
+from candelabra._records.record import OPERATORS, Operator
 from candelabra.dtypes import BY_NAME
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
-from candelabra.operator.record import OPERATORS, Operator
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import DEVICE, FAILED, PASSED, SKIPPED, UNSUPPORTED, Case, Result

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from candelabra._records.accepts import refusal
+from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
-from candelabra.operator.accepts import refusal
-from candelabra.operator.record import Operator
 
 
 def refused(op: Operator[..., Any], d: dtype) -> str | None:

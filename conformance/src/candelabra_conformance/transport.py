@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from candelabra import Tensor
-from candelabra.device import Instance, open_device
-from candelabra.tensor import wrap
+from candelabra._device import Instance, open_device
+from candelabra._tensor import wrap
 
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
 

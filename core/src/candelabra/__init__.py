@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from candelabra import _companions
-from candelabra import exports as _exports
-from candelabra import namespace as _namespace
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._device import device as device
+from candelabra._namespace import companions as _companions
+from candelabra._namespace import exports as _exports
+from candelabra._namespace import publishing as _publishing
+from candelabra._namespace.index import read as _read_index
+from candelabra._operators.from_data import tensor as tensor  # after the module of that name, whose place it takes
+from candelabra._tensor import Tensor as Tensor
 from candelabra._version import __version__ as __version__
-from candelabra.creation import tensor as tensor  # after the module of that name, whose place it takes
-from candelabra.device import device as device
-from candelabra.index import read as _read_index
-from candelabra.tensor import Tensor as Tensor
 
 if TYPE_CHECKING:  # what __getattr__ finds, as the stub that is generated from records and fronts says it
     from candelabra._functions import *  # noqa: F403
     from candelabra._functions_nn import *  # noqa: F403
-    from candelabra._functions_operators import *  # noqa: F403
 
 _companions.extend_path(__path__)
 _read_index(__path__)
-_namespace.install_methods()
+_publishing.install_methods()
 
 
 def __getattr__(name: str) -> Any:
     if name in _companions.COMPANIONS:
         package = _companions.companion(name, __path__)
         if _read_index(__path__):
-            _namespace.install_indexed()
+            _publishing.install_indexed()
         return package
-    found = _exports.exported(name) if name in _exports.EXPORTS else _namespace.public_function(name)
+    found = _exports.exported(name) if name in _exports.EXPORTS else _publishing.public_function(name)
     if found is None and name not in _exports.EXPORTS and name[0] != "_":
-        from candelabra.device_modules import device_module
+        from candelabra._device_modules import device_module
 
         found = device_module(name)
     if found is None and name not in _exports.EXPORTS:
@@ -40,4 +39,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_exports.EXPORTS, *_companions.COMPANIONS, *_namespace.public_names()})
+    return sorted({*globals(), *_exports.EXPORTS, *_companions.COMPANIONS, *_publishing.public_names()})

@@ -5,32 +5,58 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from candelabra.autograd.node import Node as Node
-from candelabra.device import device as _device
+from candelabra._autograd.node import Node as Node
+from candelabra._device import device as _device
 from candelabra.dtypes import dtype as _dtype
-from candelabra.random.generator import Generator
-from candelabra.size import Size
-from candelabra.tensor import Tensor
+from candelabra._random.generator import Generator
+from candelabra._size import Size
+from candelabra._tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
-from candelabra.ops.sorting import Sorted as Sorted
-from candelabra.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
-from candelabra.autograd.modes import enable_grad as enable_grad
-from candelabra.autograd.modes import inference_mode as inference_mode
-from candelabra.autograd.modes import is_grad_enabled as is_grad_enabled
-from candelabra.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
-from candelabra.autograd.modes import no_grad as no_grad
-from candelabra.autograd.modes import set_grad_enabled as set_grad_enabled
-from candelabra.autograd.transforms import grad as grad
-from candelabra.autograd.transforms import value_and_grad as value_and_grad
-from candelabra.device import device as device
-from candelabra.device import get_default_device as get_default_device
-from candelabra.device import set_default_device as set_default_device
-from candelabra.device_modules import devices as devices
-from candelabra.dispatch.crossing import transfers as transfers
-from candelabra.dispatch.explain import explain as explain
-from candelabra.dispatch.fallback import fallback as fallback
-from candelabra.dispatch.fallback import fallback_counts as fallback_counts
-from candelabra.dispatch.layers import Layer as Layer
+from candelabra._operators.families.floating import Parts as Parts
+from candelabra._operators.families.order_statistics import Chosen as Chosen
+from candelabra._operators.families.statistics import Extremes as Extremes
+from candelabra._operators.primitives.sorting import Sorted as Sorted
+from candelabra._autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
+from candelabra._autograd.modes import enable_grad as enable_grad
+from candelabra._autograd.modes import inference_mode as inference_mode
+from candelabra._autograd.modes import is_grad_enabled as is_grad_enabled
+from candelabra._autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
+from candelabra._autograd.modes import no_grad as no_grad
+from candelabra._autograd.modes import set_grad_enabled as set_grad_enabled
+from candelabra._autograd.transforms import grad as grad
+from candelabra._autograd.transforms import value_and_grad as value_and_grad
+from candelabra._device import device as device
+from candelabra._device import get_default_device as get_default_device
+from candelabra._device import set_default_device as set_default_device
+from candelabra._device_modules import devices as devices
+from candelabra._dispatch.crossing import transfers as transfers
+from candelabra._dispatch.explain import explain as explain
+from candelabra._dispatch.fallback import fallback as fallback
+from candelabra._dispatch.fallback import fallback_counts as fallback_counts
+from candelabra._dispatch.layers import Layer as Layer
+from candelabra._layout import channels_last as channels_last
+from candelabra._layout import channels_last_3d as channels_last_3d
+from candelabra._layout import contiguous_format as contiguous_format
+from candelabra._layout import memory_format as memory_format
+from candelabra._layout import preserve_format as preserve_format
+from candelabra._layout import sparse_coo as sparse_coo
+from candelabra._layout import strided as strided
+from candelabra._plugins.kernels import get_kernel as get_kernel
+from candelabra._plugins.kernels import register_kernel as register_kernel
+from candelabra._printing import get_printoptions as get_printoptions
+from candelabra._printing import printoptions as printoptions
+from candelabra._printing import set_printoptions as set_printoptions
+from candelabra._random.generator import Generator as Generator
+from candelabra._random.generator import get_rng_state as get_rng_state
+from candelabra._random.generator import initial_seed as initial_seed
+from candelabra._random.generator import manual_seed as manual_seed
+from candelabra._random.generator import seed as seed
+from candelabra._random.generator import set_rng_state as set_rng_state
+from candelabra._serialization.api import load as load
+from candelabra._serialization.api import save as save
+from candelabra._size import Size as Size
+from candelabra._size import newaxis as newaxis
+from candelabra._tensor import Tensor as Tensor
 from candelabra.dtypes import can_cast as can_cast
 from candelabra.dtypes import complex128 as complex128
 from candelabra.dtypes import complex64 as complex64
@@ -52,37 +78,24 @@ from candelabra.dtypes import uint32 as uint32
 from candelabra.dtypes import uint64 as uint64
 from candelabra.dtypes import uint8 as uint8
 from candelabra.errors import OutOfMemoryError as OutOfMemoryError
-from candelabra.layout import channels_last as channels_last
-from candelabra.layout import channels_last_3d as channels_last_3d
-from candelabra.layout import contiguous_format as contiguous_format
-from candelabra.layout import memory_format as memory_format
-from candelabra.layout import preserve_format as preserve_format
-from candelabra.layout import sparse_coo as sparse_coo
-from candelabra.layout import strided as strided
-from candelabra.plugins.kernels import get_kernel as get_kernel
-from candelabra.plugins.kernels import register_kernel as register_kernel
-from candelabra.printing import get_printoptions as get_printoptions
-from candelabra.printing import printoptions as printoptions
-from candelabra.printing import set_printoptions as set_printoptions
-from candelabra.random.generator import Generator as Generator
-from candelabra.random.generator import get_rng_state as get_rng_state
-from candelabra.random.generator import initial_seed as initial_seed
-from candelabra.random.generator import manual_seed as manual_seed
-from candelabra.random.generator import seed as seed
-from candelabra.random.generator import set_rng_state as set_rng_state
-from candelabra.serialization.api import load as load
-from candelabra.serialization.api import save as save
-from candelabra.size import Size as Size
-from candelabra.size import newaxis as newaxis
-from candelabra.tensor import Tensor as Tensor
 from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
 import candelabra.accelerator as accelerator
+import candelabra.array_api as array_api
 import candelabra.autograd as autograd
+import candelabra.fft as fft
+import candelabra.linalg as linalg
+import candelabra.masked as masked
 import candelabra.random as random
+import candelabra.serialization as serialization
+import candelabra.signal as signal
+import candelabra.special as special
 
+from candelabra._operators.families.arranging import _chunk_cat as _chunk_cat
+from candelabra._operators.families.putting import _unsafe_masked_index as _unsafe_masked_index
+from candelabra._operators.families.putting import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; of complex numbers the modulus, which is real."""
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -91,22 +104,40 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The arc cosine, in radians; NaN outside [-1, 1]."""
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic cosine; NaN below 1."""
-from candelabra.fronts.arithmetic import add as add
+from candelabra._operators.fronts.arithmetic import add as add
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+    """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1, out: Tensor | None = None) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1, out: Tensor | None = None) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
-from candelabra.fronts.shaping import adjoint as adjoint
-from candelabra.fronts.reductions import all_ as all
-from candelabra.fronts.comparison import allclose as allclose
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored when beta is 0."""
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+    """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored when beta is 0."""
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+    """``beta * input + alpha * outer(vec1, vec2)``; of bools the disjunction of conjunctions.
+
+    ``input`` broadcasts to (n, m), and is ignored when beta is 0. Dtypes promote.
+    """
+from candelabra._operators.fronts.shaping import adjoint as adjoint
+def alias_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``alias`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.fronts.reductions import all_ as all
+from candelabra._operators.fronts.comparison import allclose as allclose
 def amax(input: Tensor, dim: Dims = (), keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The largest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
 def amin(input: Tensor, dim: Dims = (), keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The smallest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
+def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: builtins.bool = False, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Extremes:
+    """The smallest and the largest element along ``dim`` (of all when None) as a pair ``(min, max)``; NaN spreads.
+
+    Ties share the gradient evenly. Raises ``RuntimeError`` of no elements, ``IndexError`` of a dim without any.
+    """
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The argument of complex numbers in radians; of real ones 0, or pi below 0."""
-from candelabra.fronts.reductions import any_ as any
-from candelabra.fronts.creation import arange as arange
+from candelabra._operators.fronts.reductions import any_ as any
+from candelabra._operators.fronts.creation import arange as arange
 def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The arc cosine, in radians; NaN outside [-1, 1]."""
 def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -127,10 +158,14 @@ def argmin(input: Tensor, dim: Dim | None = None, keepdim: builtins.bool = False
     """The index of the first smallest element along ``dim`` (of the flattened tensor when None); NaN is smallest."""
 def argsort(input: Tensor, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
     """The indices that would sort ``input`` along ``dim``; see :func:`sort`."""
-from candelabra.fronts.scattering import argwhere as argwhere
-from candelabra.fronts.arranging import as_strided as as_strided
-from candelabra.creation import as_tensor as as_tensor
-from candelabra.creation import asarray as asarray
+from candelabra._operators.fronts.scattering import argwhere as argwhere
+from candelabra._operators.fronts.arranging import as_strided as as_strided
+from candelabra._operators.families.resizing import as_strided_ as as_strided_
+def as_strided_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``as_strided`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.putting import as_strided_scatter as as_strided_scatter
+from candelabra._operators.from_data import as_tensor as as_tensor
+from candelabra._operators.from_data import asarray as asarray
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The arc sine, in radians; NaN outside [-1, 1]."""
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -141,7 +176,15 @@ def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, input) in (-pi, pi]."""
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
-from candelabra.fronts.random import bernoulli as bernoulli
+from candelabra._operators.families.stacking import atleast_1d as atleast_1d
+from candelabra._operators.families.stacking import atleast_2d as atleast_2d
+from candelabra._operators.families.stacking import atleast_3d as atleast_3d
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored at beta 0."""
+from candelabra._operators.families.windows import bartlett_window as bartlett_window
+from candelabra._operators.fronts.random import bernoulli as bernoulli
+from candelabra._operators.families.histograms import bincount as bincount
+from candelabra._operators.families.sampling import binomial as binomial
 def bitwise_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input & other``."""
 def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
@@ -154,96 +197,239 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number, *, out: 
     """``input >> other``, arithmetic for signed integers; too wide a shift gives 0 or -1."""
 def bitwise_xor(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input ^ other``."""
-from candelabra.fronts.shaping import broadcast_to as broadcast_to
-from candelabra.fronts.joining import cat as cat
+from candelabra._operators.families.windows import blackman_window as blackman_window
+from candelabra._operators.families.arranging import block_diag as block_diag
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The products of two batches of matrices, (b, n, k) and (b, k, m), of one dtype; nothing broadcasts."""
+from candelabra._operators.families.arranging import broadcast_shapes as broadcast_shapes
+from candelabra._operators.families.arranging import broadcast_tensors as broadcast_tensors
+from candelabra._operators.fronts.shaping import broadcast_to as broadcast_to
+from candelabra._operators.families.searching import bucketize as bucketize
+from candelabra._operators.families.sets import cartesian_prod as cartesian_prod
+from candelabra._operators.fronts.joining import cat as cat
+from candelabra._operators.families.distances import cdist as cdist
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer not below the input."""
-from candelabra.fronts.joining import chunk as chunk
-from candelabra.fronts.arithmetic import clamp as clamp
-from candelabra.fronts.arithmetic import clamp_ as clamp_
+from candelabra._operators.families.contractions import chain_matmul as chain_matmul
+from candelabra._operators.linalg.everyday import cholesky as cholesky
+from candelabra._operators.linalg.positive import cholesky_inverse as cholesky_inverse
+from candelabra._operators.linalg.positive import cholesky_solve as cholesky_solve
+from candelabra._operators.fronts.joining import chunk as chunk
+from candelabra._operators.fronts.arithmetic import clamp as clamp
+from candelabra._operators.fronts.arithmetic import clamp_ as clamp_
 def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``min(input, max)``; NaN stays NaN."""
 def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``max(input, min)``; NaN stays NaN."""
-from candelabra.fronts.arithmetic import clamp as clip
-from candelabra.fronts.arithmetic import clamp_ as clip_
-from candelabra.fronts.conversion import clone as clone
-from candelabra.fronts.comparison import complex as complex
-from candelabra.fronts.joining import cat as concat
-from candelabra.fronts.joining import cat as concatenate
-from candelabra.fronts.shaping import conj as conj
+from candelabra._operators.fronts.arithmetic import clamp as clip
+from candelabra._operators.fronts.arithmetic import clamp_ as clip_
+from candelabra._operators.fronts.conversion import clone as clone
+from candelabra._operators.families.stacking import column_stack as column_stack
+from candelabra._operators.families.sets import combinations as combinations
+from candelabra._operators.fronts.comparison import complex as complex
+from candelabra._operators.fronts.joining import cat as concat
+from candelabra._operators.fronts.joining import cat as concatenate
+from candelabra._operators.fronts.shaping import conj as conj
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate, computed."""
+from candelabra._operators.families.arranging import constant_pad_nd as constant_pad_nd
+def copysign(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """The magnitude of ``input`` with the sign of ``other``, of zeros and NaNs too. Integers become floating first."""
+from candelabra._operators.families.covariance import corrcoef as corrcoef
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine, in radians."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine."""
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
+    """The cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both lengths.
+
+    Lengths below ``eps`` count as ``eps``, which is at least the smallest normal number of the dtype.
+    """
+def count_nonzero(input: Tensor, dim: Dims = None, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
+    """How many elements over ``dim`` (all dims when None) are not 0, as int64. NaN is not 0."""
+from candelabra._operators.families.covariance import cov as cov
+from candelabra._operators.families.distances import cross as cross
+def cummax(input: Tensor, dim: Dim, *, out: Tensor | None = None, axis: Any = None) -> Chosen:
+    """The largest element so far along ``dim``, and where it stands (of equal ones the last); NaN stays."""
+def cummin(input: Tensor, dim: Dim, *, out: Tensor | None = None, axis: Any = None) -> Chosen:
+    """The smallest element so far along ``dim``, and where it stands (of equal ones the last); NaN stays."""
 def cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None) -> Tensor:
     """Running products along ``dim``. Integers and bools give int64."""
 def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None) -> Tensor:
     """Running sums along ``dim``. Integers and bools give int64."""
+from candelabra._operators.families.calculus import cumulative_trapezoid as cumulative_trapezoid
+def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Degrees as radians."""
+from candelabra._operators.linalg.everyday import det as det
 def detach(input: Tensor) -> Tensor:
     """The same memory and version counter, without a gradient."""
-from candelabra.fronts.shaping import diagonal as diagonal
-from candelabra.fronts.arithmetic import div as div
-from candelabra.fronts.arithmetic import div as divide
-from candelabra.fronts.creation import empty as empty
-from candelabra.fronts.creation import empty_like as empty_like
+from candelabra._operators.families.predicates import detach_ as detach_
+def detach_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``detach`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.diagonals import diag as diag
+from candelabra._operators.families.diagonals import diag_embed as diag_embed
+from candelabra._operators.families.diagonals import diagflat as diagflat
+from candelabra._operators.fronts.shaping import diagonal as diagonal
+def diagonal_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``diagonal`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.replacing import diagonal_scatter as diagonal_scatter
+from candelabra._operators.families.calculus import diff as diff
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of :func:`lgamma`; NaN at -1, -2, …, an infinity of the opposite sign at 0.0 and -0.0."""
+from candelabra._operators.linalg.everyday import dist as dist
+from candelabra._operators.fronts.arithmetic import div as div
+from candelabra._operators.fronts.arithmetic import div as divide
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of the products of two vectors' elements; nothing is conjugated (:func:`vdot` does that)."""
+from candelabra._operators.families.splitting import dsplit as dsplit
+from candelabra._operators.families.stacking import dstack as dstack
+from candelabra._operators.families.einsum import einsum as einsum
+from candelabra._operators.fronts.creation import empty as empty
+from candelabra._operators.fronts.creation import empty_like as empty_like
+from candelabra._operators.families.creation import empty_permuted as empty_permuted
+from candelabra._operators.families.creation import empty_strided as empty_strided
 def eq(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input == other``, element by element."""
-from candelabra.fronts.comparison import equal as equal
+from candelabra._operators.fronts.comparison import equal as equal
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
+def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``1 - erf(input)`` without the cancellation for large inputs."""
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of :func:`erf`: infinities at -1 and 1, NaN outside."""
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``e**input``."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``2**input``."""
+def expand_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``expand`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``exp(input) - 1`` without the cancellation near 0."""
-from candelabra.fronts.creation import eye as eye
-from candelabra.fronts.arithmetic import fill_ as fill_
+from candelabra._operators.fronts.creation import eye as eye
+from candelabra._operators.families.filling import fill as fill
+from candelabra._operators.fronts.arithmetic import fill_ as fill_
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The integer part, towards 0."""
-from candelabra.fronts.shaping import flatten as flatten
-from candelabra.fronts.shaping import flip as flip
+from candelabra._operators.fronts.shaping import flatten as flatten
+from candelabra._operators.fronts.shaping import flip as flip
+from candelabra._operators.families.turning import fliplr as fliplr
+from candelabra._operators.families.turning import flipud as flipud
+from candelabra._operators.families.logarithms import float_power as float_power
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest integer not above the input."""
 def floor_divide(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``floor(input / other)`` as Python's ``//``; integer division by 0 raises."""
+def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The larger of the two; the number where only one is NaN. Of equal ones the first gets the gradient."""
+def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The smaller of the two; the number where only one is NaN. Of equal ones the first gets the gradient."""
 def fmod(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
-from candelabra.creation import from_dlpack as from_dlpack
-from candelabra.creation import from_numpy as from_numpy
-from candelabra.creation import frombuffer as frombuffer
-from candelabra.fronts.creation import full as full
-from candelabra.fronts.creation import full_like as full_like
-from candelabra.fronts.scattering import gather as gather
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """What :func:`trunc` leaves: ``input - trunc(input)``, with the sign of the input."""
+def frexp(input: Tensor, *, out: Tensor | None = None) -> Parts:
+    """The mantissa, in [0.5, 1) but for its sign, and the int32 ``exponent``: ``input = mantissa * 2**exponent``."""
+from candelabra._operators.from_data import from_dlpack as from_dlpack
+from candelabra._operators.from_data import from_numpy as from_numpy
+from candelabra._operators.from_data import frombuffer as frombuffer
+from candelabra._operators.fronts.creation import full as full
+from candelabra._operators.fronts.creation import full_like as full_like
+from candelabra._operators.fronts.scattering import gather as gather
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor, not negative; ``gcd(0, x)`` is ``abs(x)``. Bools are refused.
+
+    Source: Euclid's algorithm on all elements at once, until the last of them is through.
+    """
 def ge(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input >= other``, element by element."""
+from candelabra._operators.linalg.orthogonal import geqrf as geqrf
+def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Every product of elements of two vectors: ``out[i, j] = input[i] * vec2[j]``."""
+from candelabra._operators.families.predicates import get_device as get_device
+from candelabra._operators.families.calculus import gradient as gradient
 def greater(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input >= other``, element by element."""
+from candelabra._operators.families.grid_sampling import grid_sampler as grid_sampler
+from candelabra._operators.families.grid_sampling import grid_sampler_2d as grid_sampler_2d
+from candelabra._operators.families.grid_sampling import grid_sampler_3d as grid_sampler_3d
 def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input > other``, element by element."""
-from candelabra.fronts.shaping import imag as imag
-from candelabra.fronts.scattering import index_add as index_add
-from candelabra.fronts.scattering import index_add_ as index_add_
-from candelabra.fronts.scattering import index_put as index_put
-from candelabra.fronts.scattering import index_put_ as index_put_
-from candelabra.fronts.scattering import index_select as index_select
-from candelabra.fronts.comparison import is_complex as is_complex
-from candelabra.fronts.comparison import is_floating_point as is_floating_point
-from candelabra.fronts.comparison import is_nonzero as is_nonzero
-from candelabra.fronts.comparison import is_same_size as is_same_size
-from candelabra.fronts.comparison import is_tensor as is_tensor
-from candelabra.fronts.comparison import isclose as isclose
+from candelabra._operators.families.windows import hamming_window as hamming_window
+from candelabra._operators.families.windows import hann_window as hann_window
+from candelabra._operators.families.segments import hash_tensor as hash_tensor
+def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """0 below 0, 1 above, ``values`` at 0; NaN counts as below. ``RuntimeError`` where the dtypes differ."""
+from candelabra._operators.families.histograms import histc as histc
+from candelabra._operators.families.histograms import histogram as histogram
+from candelabra._operators.families.histograms import histogramdd as histogramdd
+from candelabra._operators.families.splitting import hsplit as hsplit
+from candelabra._operators.families.stacking import hstack as hstack
+def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``sqrt(input**2 + other**2)`` without overflow on the way."""
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularised lower incomplete gamma function ``P(input, other)``. Differentiable in ``other``."""
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularised upper incomplete gamma function, ``1 - igamma(input, other)``. Differentiable in ``other``."""
+from candelabra._operators.fronts.shaping import imag as imag
+from candelabra._operators.fronts.scattering import index_add as index_add
+from candelabra._operators.fronts.scattering import index_add_ as index_add_
+from candelabra._operators.families.replacing import index_copy as index_copy
+from candelabra._operators.families.replacing import index_copy_ as index_copy_
+from candelabra._operators.families.replacing import index_fill as index_fill
+from candelabra._operators.families.replacing import index_fill_ as index_fill_
+from candelabra._operators.fronts.scattering import index_put as index_put
+from candelabra._operators.fronts.scattering import index_put_ as index_put_
+from candelabra._operators.families.scattering import index_reduce as index_reduce
+from candelabra._operators.fronts.scattering import index_select as index_select
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The dot products of all vectors along the last dims; beside a 0-d tensor, the plain product.
+
+    The shape is ``input.shape[:-1] + other.shape[:-1]``.
+    """
+from candelabra._operators.linalg.everyday import inverse as inverse
+from candelabra._operators.fronts.comparison import is_complex as is_complex
+from candelabra._operators.families.predicates import is_conj as is_conj
+from candelabra._operators.fronts.comparison import is_floating_point as is_floating_point
+from candelabra._operators.families.predicates import is_inference as is_inference
+from candelabra._operators.families.predicates import is_neg as is_neg
+from candelabra._operators.fronts.comparison import is_nonzero as is_nonzero
+from candelabra._operators.fronts.comparison import is_same_size as is_same_size
+from candelabra._operators.families.predicates import is_signed as is_signed
+from candelabra._operators.fronts.comparison import is_tensor as is_tensor
+from candelabra._operators.fronts.comparison import isclose as isclose
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where the input is neither infinite nor NaN."""
+from candelabra._operators.families.sets import isin as isin
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where the input is infinite, of either sign."""
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where the input is not a number."""
+def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Where the input is minus infinity."""
+def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Where the input is infinity."""
+def isreal(input: Tensor) -> Tensor:
+    """Where the imaginary part is 0; everywhere in real dtypes."""
+from candelabra._operators.families.spectral import istft as istft
+from candelabra._operators.families.windows import kaiser_window as kaiser_window
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: every element of ``input`` times all of ``other``, laid out as blocks.
+
+    The tensor of fewer dims gets dims of size 1 in front; sizes multiply. Dtypes promote.
+    """
+def kthvalue(input: Tensor, k: builtins.int, dim: Dim = -1, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Chosen:
+    """The ``k``-th smallest element along ``dim``, counted from 1, and its index.
+
+    Raises ``RuntimeError`` where the dim has fewer than ``k`` elements.
+    """
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The least common multiple, not negative; 0 where either is 0. Bools are refused."""
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``input * 2**other``. Integers become the default floating dtype."""
 def le(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input <= other``, element by element."""
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
@@ -252,7 +438,10 @@ def less(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) ->
     """``input < other``, element by element."""
 def less_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input <= other``, element by element."""
-from candelabra.fronts.creation import linspace as linspace
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the absolute value of the gamma function; infinity at 0, -1, -2, …"""
+from candelabra._operators.fronts.creation import linspace as linspace
+from candelabra._operators.linalg.iteration import lobpcg as lobpcg
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0, -inf at 0."""
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -261,7 +450,14 @@ def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``log(1 + input)`` without the cancellation near 0."""
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm to base 2."""
-from candelabra.fronts.softmax import log_softmax as log_softmax
+from candelabra._operators.fronts.softmax import log_softmax as log_softmax
+def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``log(exp(input) + exp(other))`` without overflow; complex too."""
+def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``log2(2**input + 2**other)`` without overflow."""
+def logcumsumexp(input: Tensor, dim: Dim, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
+    """``log(cumsum(exp(input)))`` along ``dim``, each sum shifted by its largest term: no overflow, no underflow."""
+from candelabra._operators.linalg.determinants import logdet as logdet
 def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where both are nonzero."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -270,149 +466,300 @@ def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
     """Where at least one is nonzero."""
 def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Where exactly one is nonzero."""
+def logit(input: Tensor, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """``log(input / (1 - input))``: NaN outside [0, 1], unless ``eps`` limits the input to [eps, 1 - eps] first."""
+from candelabra._operators.families.creation import logspace as logspace
 def logsumexp(input: Tensor, dim: Dims, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
 def lt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input < other``, element by element."""
-from candelabra.fronts.scattering import masked_fill as masked_fill
-from candelabra.fronts.scattering import masked_fill_ as masked_fill_
-from candelabra.fronts.scattering import masked_select as masked_select
+from candelabra._operators.linalg.everyday import lu as lu
+from candelabra._operators.linalg.everyday import lu_solve as lu_solve
+from candelabra._operators.linalg.pivoted import lu_unpack as lu_unpack
+from candelabra._operators.fronts.scattering import masked_fill as masked_fill
+from candelabra._operators.fronts.scattering import masked_fill_ as masked_fill_
+from candelabra._operators.families.replacing import masked_scatter as masked_scatter
+from candelabra._operators.fronts.scattering import masked_select as masked_select
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column vectors."""
-from candelabra.fronts.reductions import max as max
+def matrix_exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``1 + A + A²/2! + …`` for square matrices: A halved until it is small, the series summed, the result squared."""
+from candelabra._operators.linalg.everyday import matrix_power as matrix_power
+from candelabra._operators.fronts.reductions import max as max
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The larger of the two; NaN where either is NaN."""
 def mean(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The arithmetic mean over ``dim`` (all dims when None); NaN where nothing is averaged."""
-from candelabra.fronts.reductions import min as min
+from candelabra._operators.families.selection import median as median
+from candelabra._operators.families.stacking import meshgrid as meshgrid
+from candelabra._operators.fronts.reductions import min as min
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smaller of the two; NaN where either is NaN."""
-from candelabra.fronts.arranging import moveaxis as moveaxis
-from candelabra.fronts.shaping import movedim as movedim
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of an (n, k) and a (k, m) matrix, of one dtype. ``RuntimeError`` where they do not fit."""
+def mode(input: Tensor, dim: Dim = -1, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Chosen:
+    """The most frequent element along ``dim``, of several the smallest, and its last index. Every NaN is distinct.
+
+    Raises ``IndexError`` where ``dim`` has no elements.
+    """
+from candelabra._operators.fronts.arranging import moveaxis as moveaxis
+from candelabra._operators.fronts.shaping import movedim as movedim
+from candelabra._operators.families.selection import msort as msort
 def mul(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input * other``. Bools give their conjunction."""
-from candelabra.fronts.random import multinomial as multinomial
+from candelabra._operators.fronts.random import multinomial as multinomial
 def multiply(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input * other``. Bools give their conjunction."""
-from candelabra.fronts.shaping import narrow as narrow
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of an (n, k) matrix and a vector of k elements, of one dtype."""
+def mvlgamma(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension ``p``.
+
+    Source: ``p (p - 1) / 4 log(pi) + sum of lgamma(input - j / 2) over j = 0 … p - 1``.
+    """
+def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """NaN as ``nan`` (0), and the infinities as ``posinf`` and ``neginf`` (the largest and least finite numbers).
+
+    Of complex numbers each part by itself.
+    """
+def nanmean(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
+    """The mean over ``dim`` (all dims when None) of the elements that are not NaN; NaN where there are none."""
+from candelabra._operators.families.selection import nanmedian as nanmedian
+from candelabra._operators.families.quantiles import nanquantile as nanquantile
+def nansum(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
+    """The sum over ``dim`` (all dims when None) with NaN counted as 0. Integers and bools sum to int64."""
+from candelabra._operators.fronts.shaping import narrow as narrow
+from candelabra._operators.families.copies import narrow_copy as narrow_copy
+from candelabra._operators.families.normalizing import native_batch_norm as native_batch_norm
+from candelabra._operators.families.normalizing import native_group_norm as native_group_norm
+from candelabra._operators.families.normalizing import native_layer_norm as native_layer_norm
 def ne(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input != other``, element by element."""
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``-input``. Unsigned integers wrap; bools are refused."""
 def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``-input``. Unsigned integers wrap; bools are refused."""
-from candelabra.fronts.scattering import nonzero as nonzero
-from candelabra.fronts.random import normal as normal
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The next floating-point number after ``input`` towards ``other``."""
+from candelabra._operators.fronts.scattering import nonzero as nonzero
+from candelabra._operators.families.searching import nonzero_static as nonzero_static
+from candelabra._operators.linalg.everyday import norm as norm
+from candelabra._operators.fronts.random import normal as normal
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input != other``, element by element."""
-from candelabra.fronts.comparison import numel as numel
-from candelabra.fronts.creation import ones as ones
-from candelabra.fronts.creation import ones_like as ones_like
-from candelabra.fronts.shaping import permute as permute
-from candelabra.fronts.comparison import polar as polar
+from candelabra._operators.fronts.comparison import numel as numel
+from candelabra._operators.fronts.creation import ones as ones
+from candelabra._operators.fronts.creation import ones_like as ones_like
+def orgqr(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The first n columns of the product of reflections: Q of ``geqrf``'s ``(a, tau)``, for ``input`` (…, m, n).
+
+    ``tau`` is (…, k) with k <= n <= m.
+    """
+from candelabra._operators.linalg.orthogonal import ormqr as ormqr
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Every product of elements of two vectors: ``out[i, j] = input[i] * vec2[j]``."""
+from candelabra._operators.families.distances import pairwise_distance as pairwise_distance
+from candelabra._operators.linalg.lowrank import pca_lowrank as pca_lowrank
+def pdist(input: Tensor, p: builtins.float = 2.0, *, out: Tensor | None = None) -> Tensor:
+    """The distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 of them, row by row.
+
+    ``RuntimeError`` for other than 2-d tensors of floating dtypes, and negative ``p``.
+    """
+from candelabra._operators.fronts.shaping import permute as permute
+def permute_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``permute`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.linalg.everyday import pinverse as pinverse
+from candelabra._operators.families.sampling import poisson as poisson
+from candelabra._operators.fronts.comparison import polar as polar
+from candelabra._operators.families.gamma import polygamma as polygamma
 def positive(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``+input``: the input itself. Bools are refused."""
 def pow(input: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``; integers to negative powers raise."""
 def prod(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The product over ``dim`` (all dims when None). Integers and bools give int64."""
-from candelabra.fronts.random import rand as rand
-from candelabra.fronts.random import rand_like as rand_like
-from candelabra.fronts.random import randint as randint
-from candelabra.fronts.random import randint_like as randint_like
-from candelabra.fronts.random import randn as randn
-from candelabra.fronts.random import randn_like as randn_like
-from candelabra.fronts.random import randperm as randperm
-from candelabra.fronts.shaping import ravel as ravel
-from candelabra.fronts.shaping import real as real
+from candelabra._operators.families.putting import put as put
+from candelabra._operators.linalg.everyday import qr as qr
+from candelabra._operators.families.quantiles import quantile as quantile
+def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Radians as degrees."""
+from candelabra._operators.fronts.random import rand as rand
+from candelabra._operators.fronts.random import rand_like as rand_like
+from candelabra._operators.fronts.random import randint as randint
+from candelabra._operators.fronts.random import randint_like as randint_like
+from candelabra._operators.fronts.random import randn as randn
+from candelabra._operators.fronts.random import randn_like as randn_like
+from candelabra._operators.fronts.random import randperm as randperm
+from candelabra._operators.families.creation import range as range
+from candelabra._operators.fronts.shaping import ravel as ravel
+from candelabra._operators.fronts.shaping import real as real
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``1 / input``."""
 def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``max(input, 0)``; NaN stays NaN."""
 def remainder(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Python's ``%``: the result has the sign of the divisor; integer remainder by 0 raises."""
-from candelabra.fronts.arranging import repeat_interleave as repeat_interleave
-from candelabra.fronts.shaping import reshape as reshape
-from candelabra.fronts.interchange import resolve_conj as resolve_conj
-from candelabra.fronts.interchange import resolve_neg as resolve_neg
-from candelabra.fronts.comparison import result_type as result_type
+from candelabra._operators.linalg.everyday import renorm as renorm
+from candelabra._operators.fronts.arranging import repeat_interleave as repeat_interleave
+from candelabra._operators.fronts.shaping import reshape as reshape
+from candelabra._operators.families.resizing import resize_as_ as resize_as_
+from candelabra._operators.fronts.interchange import resolve_conj as resolve_conj
+from candelabra._operators.fronts.interchange import resolve_neg as resolve_neg
+from candelabra._operators.fronts.comparison import result_type as result_type
 def roll(input: Tensor, shifts: Any, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Elements shifted along ``dims``, those that fall off coming back at the other end; None: as if flattened."""
+from candelabra._operators.families.turning import rot90 as rot90
 def round(input: Tensor, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest multiple of ``10**-decimals``, ties to even."""
+from candelabra._operators.families.stacking import row_stack as row_stack
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``1 / sqrt(input)``."""
-from candelabra.creation import scalar_tensor as scalar_tensor
-from candelabra.fronts.scattering import scatter as scatter
-from candelabra.fronts.scattering import scatter_ as scatter_
-from candelabra.fronts.scattering import scatter_add as scatter_add
-from candelabra.fronts.scattering import scatter_add_ as scatter_add_
-from candelabra.fronts.shaping import select as select
+from candelabra._operators.families.logarithms import rsub as rsub
+from candelabra._operators.from_data import scalar_tensor as scalar_tensor
+from candelabra._operators.fronts.scattering import scatter as scatter
+from candelabra._operators.fronts.scattering import scatter_ as scatter_
+from candelabra._operators.fronts.scattering import scatter_add as scatter_add
+from candelabra._operators.fronts.scattering import scatter_add_ as scatter_add_
+from candelabra._operators.families.scattering import scatter_reduce as scatter_reduce
+from candelabra._operators.families.searching import searchsorted as searchsorted
+from candelabra._operators.families.segments import segment_reduce as segment_reduce
+from candelabra._operators.fronts.shaping import select as select
+def select_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``select`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.replacing import select_scatter as select_scatter
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input / abs(input)``, 0 where the input is 0: :func:`sign` for complex numbers."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``1 / (1 + exp(-input))``."""
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-1, 0 or 1; NaN stays NaN."""
+def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Where the sign is set: below 0, and at -0.0."""
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine, in radians."""
+def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other whole numbers."""
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine."""
-from candelabra.fronts.softmax import softmax as softmax
+def slice_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``slice`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.replacing import slice_scatter as slice_scatter
+from candelabra._operators.linalg.everyday import slogdet as slogdet
+from candelabra._operators.fronts.softmax import softmax as softmax
 def sort(input: Tensor, dim: Dim = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None) -> Sorted:
     """``(values, indices)`` in order along ``dim``; NaN counts as the largest. Equal elements always keep their order.
 
     ``stable`` is accepted for PyTorch's sake: the order is stable with and without it.
     """
-from candelabra.fronts.joining import split as split
+from candelabra._operators.fronts.joining import split as split
+def split_copy(input: Tensor, *args: Any, out: Sequence[Tensor] | None = None, **kwargs: Any) -> builtins.tuple[Tensor, ...] | None:
+    """The parts that ``split`` shows, as copies; ``out=`` takes a list of as many tensors."""
+from candelabra._operators.families.arranging import split_with_sizes as split_with_sizes
+def split_with_sizes_copy(input: Tensor, *args: Any, out: Sequence[Tensor] | None = None, **kwargs: Any) -> builtins.tuple[Tensor, ...] | None:
+    """The parts that ``split_with_sizes`` shows, as copies; ``out=`` takes a list of as many tensors."""
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root; NaN below 0."""
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``."""
-from candelabra.fronts.shaping import squeeze as squeeze
-from candelabra.fronts.joining import stack as stack
-from candelabra.fronts.reductions import std as std
-from candelabra.fronts.arithmetic import sub as sub
-from candelabra.fronts.arithmetic import sub as subtract
+from candelabra._operators.fronts.shaping import squeeze as squeeze
+def squeeze_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``squeeze`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.fronts.joining import stack as stack
+from candelabra._operators.fronts.reductions import std as std
+from candelabra._operators.families.statistics import std_mean as std_mean
+from candelabra._operators.families.spectral import stft as stft
+from candelabra._operators.fronts.arithmetic import sub as sub
+from candelabra._operators.fronts.arithmetic import sub as subtract
 def sum(input: Tensor, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The sum over ``dim`` (all dims when None), pairwise or in a wider type. Integers and bools sum to int64.
 
     ``keepdim`` keeps the reduced dims with size 1; ``dtype`` casts the input first.
     """
-from candelabra.fronts.shaping import swapaxes as swapaxes
-from candelabra.fronts.arranging import swapdims as swapdims
+from candelabra._operators.linalg.everyday import svd as svd
+from candelabra._operators.linalg.lowrank import svd_lowrank as svd_lowrank
+from candelabra._operators.fronts.shaping import swapaxes as swapaxes
+from candelabra._operators.fronts.arranging import swapdims as swapdims
 def t(input: Tensor) -> Tensor:
     """The transposed matrix; tensors of fewer dims as they are."""
-from candelabra.fronts.scattering import take as take
-from candelabra.fronts.scattering import take_along_dim as take_along_dim
+def t_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``t`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.fronts.scattering import take as take
+from candelabra._operators.fronts.scattering import take_along_dim as take_along_dim
 def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent, in radians."""
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent."""
-from candelabra.creation import tensor as tensor
-from candelabra.fronts.arranging import tile as tile
+from candelabra._operators.from_data import tensor as tensor
+from candelabra._operators.families.splitting import tensor_split as tensor_split
+def tensordot(input: Tensor, other: Tensor, dims: Any = 2, *, out: Tensor | None = None) -> Tensor:
+    """Sums of products over ``dims``: the last n dims of ``input`` with the first n of ``other``, or pairs of lists.
+
+    The result has the remaining dims of ``input``, then those of ``other``. A dim of size 1 broadcasts.
+    ``RuntimeError`` where sizes do not match or the dtypes differ.
+    """
+from candelabra._operators.fronts.arranging import tile as tile
+def topk(input: Tensor, k: builtins.int, dim: Dim = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Tensor | None = None, axis: Any = None) -> Chosen:
+    """The ``k`` largest (or smallest) elements along ``dim`` and their indices, in order; of equal ones the first.
+
+    Raises ``RuntimeError`` where the dim has fewer than ``k`` elements, and of bools.
+    """
+from candelabra._operators.families.diagonals import trace as trace
 def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
     """Two dims swapped."""
+def transpose_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``transpose`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.calculus import trapezoid as trapezoid
+from candelabra._operators.families.calculus import trapz as trapz
+from candelabra._operators.linalg.triangular import triangular_solve as triangular_solve
 def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of the last two dims, up to ``diagonal`` above the main one; zeros elsewhere."""
+from candelabra._operators.families.creation import tril_indices as tril_indices
 def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangle of the last two dims, from ``diagonal`` above the main one; zeros elsewhere."""
-from candelabra.fronts.arithmetic import div as true_divide
+from candelabra._operators.families.creation import triu_indices as triu_indices
+from candelabra._operators.fronts.arithmetic import div as true_divide
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The integer part, towards 0."""
 def trunc_divide(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``trunc(input / other)`` as C's ``/`` on integers; integer division by 0 raises."""
-from candelabra.fronts.shaping import unbind as unbind
-from candelabra.fronts.shaping import unflatten as unflatten
+from candelabra._operators.families.predicates import typename as typename
+from candelabra._operators.fronts.shaping import unbind as unbind
+def unbind_copy(input: Tensor, *args: Any, out: Sequence[Tensor] | None = None, **kwargs: Any) -> builtins.tuple[Tensor, ...] | None:
+    """The parts that ``unbind`` shows, as copies; ``out=`` takes a list of as many tensors."""
+from candelabra._operators.fronts.shaping import unflatten as unflatten
 def unfold(input: Tensor, dimension: Dim, size: builtins.int, step: builtins.int) -> Tensor:
     """Windows of ``size`` along ``dimension``, ``step`` apart, as a new last dim."""
-from candelabra.fronts.shaping import unsqueeze as unsqueeze
-from candelabra.fronts.reductions import var as var
+def unfold_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``unfold`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.sets import unique as unique
+from candelabra._operators.families.sets import unique_consecutive as unique_consecutive
+from candelabra._operators.families.searching import unravel_index as unravel_index
+from candelabra._operators.families.arranging import unsafe_chunk as unsafe_chunk
+from candelabra._operators.families.arranging import unsafe_split as unsafe_split
+from candelabra._operators.families.arranging import unsafe_split_with_sizes as unsafe_split_with_sizes
+from candelabra._operators.fronts.shaping import unsqueeze as unsqueeze
+def unsqueeze_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``unsqueeze`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.covariance import vander as vander
+from candelabra._operators.fronts.reductions import var as var
+from candelabra._operators.families.statistics import var_mean as var_mean
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The dot product of two vectors, the first one conjugated."""
 def view_as_complex(input: Tensor) -> Tensor:
     """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
+def view_as_complex_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``view_as_complex`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
-from candelabra.fronts.arithmetic import where as where
-from candelabra.fronts.arithmetic import zero_ as zero_
-from candelabra.fronts.creation import zeros as zeros
-from candelabra.fronts.creation import zeros_like as zeros_like
+def view_as_real_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``view_as_real`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+def view_copy(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """What ``view`` shows, with the same arguments, as a copy in memory of its own; ``out=`` takes it."""
+from candelabra._operators.families.splitting import vsplit as vsplit
+from candelabra._operators.families.stacking import vstack as vstack
+from candelabra._operators.fronts.arithmetic import where as where
+def xlogy(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """``input * log(other)``, and 0 where ``input`` is 0 (NaN where ``other`` is NaN)."""
+from candelabra._operators.fronts.arithmetic import zero_ as zero_
+from candelabra._operators.fronts.creation import zeros as zeros
+from candelabra._operators.fronts.creation import zeros_like as zeros_like

@@ -5,16 +5,31 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from candelabra.autograd.node import Node as Node
-from candelabra.device import device as _device
+from candelabra._autograd.node import Node as Node
+from candelabra._device import device as _device
 from candelabra.dtypes import dtype as _dtype
-from candelabra.random.generator import Generator
-from candelabra.size import Size
-from candelabra.tensor import Tensor
+from candelabra._random.generator import Generator
+from candelabra._size import Size
+from candelabra._tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
-from candelabra.ops.sorting import Sorted as Sorted
+from candelabra._operators.families.floating import Parts as Parts
+from candelabra._operators.families.order_statistics import Chosen as Chosen
+from candelabra._operators.families.statistics import Extremes as Extremes
+from candelabra._operators.primitives.sorting import Sorted as Sorted
+from candelabra._operators.families.arranging import Tensors as Tensors
+from candelabra._operators.families.histograms import Histogram as Histogram
+from candelabra._operators.families.splitting import Tensors as Tensors
+from candelabra._operators.linalg.determinants import SignAndLogarithm as SignAndLogarithm
+from candelabra._operators.linalg.everyday import SVDOfColumns as SVDOfColumns
+from candelabra._operators.linalg.orthogonal import QR as QR
+from candelabra._operators.linalg.orthogonal import Reflections as Reflections
+from candelabra._operators.linalg.pivoted import PLU as PLU
+from candelabra._operators.linalg.triangular import TriangularSolution as TriangularSolution
 
 class OperatorMethods:
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix; a number as it is."""
     @property
     def T(self) -> Tensor:
         """All dims in reverse order."""
@@ -23,6 +38,8 @@ class OperatorMethods:
     @property
     def __array_interface__(self) -> builtins.dict[builtins.str, Any]:
         """The address of a host tensor's memory, in NumPy's protocol; AttributeError where there is none to tell."""
+    def __array_namespace__(self, /, *, api_version: builtins.str | None = None) -> Any:
+        """The functions of the Python Array API standard: :mod:`candelabra.array_api`, whatever ``api_version`` it may be."""
     def __buffer__(self, flags: builtins.int) -> memoryview:
         """The buffer protocol from Python 3.12 on (PEP 688): ``memoryview(x)``. Before, ``memoryview(x.numpy())``."""
     def __ceil__(self) -> builtins.int:
@@ -51,6 +68,8 @@ class OperatorMethods:
         """One integer (or bool) where Python wants an index; ``TypeError`` for anything else."""
     def __int__(self) -> builtins.int:
         """``int(x)`` of one element, cut towards 0."""
+    def __rdiv__(self, other: Any) -> Tensor:
+        """``other / input``, under the name that it had in Python 2."""
     def __rdivmod__(self, other: Any) -> builtins.tuple[Tensor, Tensor]:
         """``(y // x, y % x)``."""
     def __reduce_ex__(self, protocol: builtins.int) -> builtins.tuple[Any, ...]:  # type: ignore[override]
@@ -65,6 +84,8 @@ class OperatorMethods:
         """``input + alpha * other``."""
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place form of :func:`add`."""
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of :func:`addbmm`. Alone among in-place forms it gives a tensor that broadcasts the new shape."""
     def adjoint(self) -> Tensor:
         """The last two dims swapped, conjugated."""
     def all(self, dim: Any = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Any:
@@ -73,16 +94,24 @@ class OperatorMethods:
         """Whether :func:`isclose` holds for every element."""
     def any(self, dim: Any = None, keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Any:
         """Whether any element over ``dim`` is nonzero; False for none. The result is bool, of uint8 uint8."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Every element replaced by ``callable(element)``. Slow, and not differentiable."""
     def argwhere(self) -> Tensor:
         """``nonzero(input)``."""
     def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
         """A view of the memory under ``input``: any sizes and steps, from ``storage_offset`` (default: that of ``input``)."""
+    def as_strided_(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
+        """In-place form of :func:`as_strided`."""
+    def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
+        """A copy of ``input`` with ``src`` in the place of what :func:`as_strided` shows of it."""
     def bernoulli(self, p: builtins.float | None = None, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability that each element of ``input`` says (or ``p``, for all), else 0, in ``input``'s dtype."""
     def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
         """1 with probability ``p``, a number or a floating tensor that broadcasts to this one, else 0."""
     def bfloat16(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``bfloat16``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+        """How often each number from 0 on occurs in a vector of integers, or the sum of its ``weights``."""
     def bool(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``bool``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
@@ -97,6 +126,12 @@ class OperatorMethods:
         """The tensor as ``complex64``; itself where it is that already. ``memory_format`` as in :func:`to`."""
     def char(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``int8``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def cholesky(self, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The Cholesky factors of Hermitian positive-definite matrices; see ``linalg.cholesky``."""
+    def cholesky_inverse(self, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """A⁻¹, where ``input`` is A's Cholesky factor."""
+    def cholesky_solve(self, input2: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """X with A X = ``input``, where ``input2`` is A's Cholesky factor."""
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:
         """At most ``chunks`` views of equal size (but the last) along ``dim``."""
     def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -115,10 +150,32 @@ class OperatorMethods:
         """The tensor itself if its elements lie in the order that ``memory_format`` asks for (C order), else a copy."""
     def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Tensor:
         """Write ``src``, a tensor or a number, into this tensor: broadcast, cast and moved as needed. Recorded."""
+    def corrcoef(self) -> Tensor:
+        """The correlation coefficients of variables (rows) over observations (columns), between -1 and 1."""
+    def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariance matrix of variables (rows) over observations (columns); of a vector, its variance."""
+    def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+        """The cross product of vectors of three elements along ``dim``; the other dims broadcast."""
     def data_ptr(self) -> builtins.int:
         """The address of the first element, for tensors on the host; 0 for empty ones."""
+    def det(self) -> Tensor:
+        """The determinants of (…, n, n) matrices; see ``linalg.det``."""
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+        """Matrices (their dims ``dim1`` and ``dim2``) with the last dim of ``input`` on a diagonal, zeros elsewhere."""
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """The matrix with the flattened ``input`` on a diagonal."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """The diagonal of two dims, ``offset`` above the main one, as a view's last dim."""
+    def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The differences of neighbours along ``dim``, taken ``n`` times: ``out[i] = input[i + 1] - input[i]``."""
+    def dim_order(self, *, ambiguity_check: builtins.bool = False) -> builtins.tuple[builtins.int, ...]:
+        """The dims in the order in which they lie in memory, the outermost first; equal steps in the order of the dims."""
+    def dist(self, other: Tensor, p: builtins.float = 2) -> Tensor:
+        """The norm of order ``p`` of ``input - other``, a 0-d tensor; the tensors broadcast."""
     def div(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
     def div_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
@@ -129,6 +186,8 @@ class OperatorMethods:
         """In-place form of :func:`div`."""
     def double(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float64``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def dsplit(self, indices_or_sections: Any) -> Tensors:
+        """Views along the third dim, of equal size or cut before the given indices."""
     def equal(self, other: Tensor) -> builtins.bool:
         """Whether two tensors have the same shape and equal elements; NaN equals nothing."""
     def expand(self, *size: Any) -> Tensor:
@@ -139,18 +198,38 @@ class OperatorMethods:
         """Exponential numbers of rate ``lambd``."""
     def fill_(self, value: Any) -> Tensor:
         """Every element set to ``value``, a number or a 0-d tensor, cast to the tensor's dtype."""
+    def fill_diagonal_(self, fill_value: Number, wrap: builtins.bool = False) -> Tensor:
+        """Write a number to the main diagonal; ``wrap`` begins it anew below in matrices that are higher than wide."""
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """The dims from ``start_dim`` to ``end_dim`` as one; a view where possible."""
     def flip(self, *axes: Any, dims: Any = None) -> Tensor:
         """The order along ``dims`` (ints or a tuple) reversed, in a copy."""
+    def fliplr(self) -> Tensor:
+        """The columns in reverse order, in a copy."""
+    def flipud(self) -> Tensor:
+        """The rows in reverse order, in a copy."""
     def float(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float32``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def float_power(self, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input ** exponent`` computed in float64, or complex128 where either is complex."""
+    def float_power_(self, exponent: Tensor | Number) -> Tensor:
+        """In-place form of :func:`float_power`; the tensor must be float64, or complex128 where either is complex."""
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False) -> Tensor:
         """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
     def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
         """How many trials of probability ``p`` it takes to succeed once: 1, 2, …"""
+    def geqrf(self, *, out: Any = None) -> Reflections:
+        """``(a, tau)`` of matrices (…, m, n): R on and above the diagonal of a, reflections below; their factors (…, k)."""
     def half(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``float16``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def hash_tensor(self, dim: Any = ..., *, keepdim: builtins.bool = False, mode: builtins.int = 0, out: Tensor | None = None) -> Any:
+        """The exclusive or, over ``dim`` (all dims when empty), of the bits of all elements, as uint64."""
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Any:
+        """How many elements lie in each of ``bins`` equal bins between ``min`` and ``max``, in the input's dtype."""
+    def histogram(self, bins: Any = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False, out: Any = None) -> Histogram:
+        """The pair (hist, bin_edges): how many elements, or how much ``weight``, lies in each bin, and the bins' edges."""
+    def hsplit(self, indices_or_sections: Any) -> Tensors:
+        """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
     @property
     def imag(self) -> Tensor:
         """The imaginary part, a view."""
@@ -158,56 +237,128 @@ class OperatorMethods:
         """``input`` with ``alpha`` times the slices of ``source`` added along ``dim`` where ``index`` says, in order."""
     def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """In-place form of :func:`index_add`."""
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """``input`` with the slices of ``source`` put at the places along ``dim`` that ``index`` names."""
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """In-place form of :func:`index_copy`."""
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """``input`` with ``value`` (a number or a 0-d tensor) in the slices along ``dim`` that ``index`` names."""
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """In-place form of :func:`index_fill`."""
     def index_put(self, indices: Sequence[Any], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """``input`` with ``values`` (broadcast) put, or added, at ``[indices]``: int or bool tensors, or None, per dim."""
     def index_put_(self, indices: Sequence[Any], values: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """In-place form of :func:`index_put`."""
+    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+        """``input`` with the slices of ``source`` reduced along ``dim`` where ``index`` says: prod, mean, amax or amin."""
+    def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+        """In-place form of :func:`index_reduce`."""
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
         """The slices of ``input`` along ``dim`` that the 1-d ``index``, int32 or int64, names, in its order."""
     def int(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``int32``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def inverse(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverses of (…, n, n) matrices; see ``linalg.inv``."""
+    def is_conj(self) -> builtins.bool:
+        """False: conjugation is never lazy."""
+    @property
+    def is_meta(self) -> builtins.bool:
+        """False: there are no data-less tensors."""
+    @property
+    def is_mkldnn(self) -> builtins.bool:
+        """False: there are no opaque tensors."""
+    def is_neg(self) -> builtins.bool:
+        """False: negation is never lazy."""
+    @property
+    def is_nested(self) -> builtins.bool:
+        """False: there are no nested tensors."""
     def is_nonzero(self) -> builtins.bool:
         """Whether the one element is not 0; ``RuntimeError`` unless there is exactly one."""
     def is_pinned(self) -> builtins.bool:
         """Whether the memory is page-locked: never."""
+    @property
+    def is_quantized(self) -> builtins.bool:
+        """False: there are no quantised tensors."""
     def is_same_size(self, other: Tensor) -> builtins.bool:
         """Whether two tensors have the same shape."""
+    def is_set_to(self, tensor: Tensor) -> builtins.bool:
+        """Whether both show the same memory in the same way: same start, sizes and steps."""
+    @property
+    def is_sparse(self) -> builtins.bool:
+        """False: there are no sparse tensors."""
+    @property
+    def is_sparse_csr(self) -> builtins.bool:
+        """False: there are no sparse tensors."""
     def isclose(self, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
         """``|input - other| <= atol + rtol * |other|``, elementwise; equal infinities are close."""
+    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
+        """The signal whose :func:`stft` is nearest to ``input`` in the least-squares sense: (…, samples)."""
     def item(self) -> Any:
         """The one element as a Python number; ``RuntimeError`` unless there is exactly one."""
     def log_normal_(self, mean: builtins.float = 1, std: builtins.float = 2, *, generator: Generator | None = None) -> Tensor:
         """``exp`` of normal numbers of the given mean and standard deviation."""
     def log_softmax(self, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: Any = None) -> Tensor:
         """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
+    def logdet(self) -> Tensor:
+        """The logarithms of the determinants of (…, n, n) matrices: NaN of negative ones, -inf of 0."""
     def long(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``int64``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None) -> builtins.tuple[Tensor, ...]:
+        """``(LU, pivots)``, with ``get_infos`` ``(LU, pivots, infos)``: see ``linalg.lu_factor_ex``."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """X with A X = ``b`` for A as ``linalg.lu_factor`` left it; see ``linalg.lu_solve``."""
+    def lu_unpack(self, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> PLU:
+        """``(P, L, U)`` of what ``linalg.lu_factor`` returns; parts that are not asked for come back empty."""
     @property
     def mH(self) -> Tensor:
         """The last two dims swapped, conjugated."""
     @property
     def mT(self) -> Tensor:
         """The last two dims swapped."""
+    def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+        """Every element replaced by ``callable(element, element of x, element of y)``; ``x`` and ``y`` broadcast."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Every element replaced by ``callable(element, element of tensor)``; ``tensor`` broadcasts."""
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds; the two broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """In-place form of :func:`masked_fill`."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """``input`` with the elements of ``source``, in order, where ``mask`` holds."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """In-place form of :func:`masked_scatter`."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the bool ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
+    def matrix_power(self, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
+        """Square matrices to an integer power; see ``linalg.matrix_power``."""
     def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
         """The largest element; with a tensor as second argument :func:`maximum`; with ``dim`` a pair (values, indices)."""
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+        """The middle element, of two the lower; with ``dim`` a pair (values, indices). NaN where there is one."""
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
         """The smallest element; with a tensor as second argument :func:`minimum`; with ``dim`` a pair (values, indices)."""
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """:func:`movedim` under NumPy's name."""
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Dims moved to other places, the rest in order."""
+    def msort(self, *, out: Tensor | None = None) -> Any:
+        """The values in ascending order along the first dim."""
     def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
         """``num_samples`` indices drawn from each row of ``input``: weights that need not sum to 1. int64."""
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+        """As :func:`median` of the elements that are not NaN; NaN where all are."""
+    def nanquantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Any:
+        """As :func:`quantile` of the elements that are not NaN; NaN where all are."""
     def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
         """``length`` slices along ``dim``, from ``start`` on."""
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+        """:func:`narrow`, in a copy. ``RuntimeError`` where ``dim`` is too large, as in PyTorch."""
+    def new(self, *data: Any) -> Tensor:
+        """``x.new(2, 3)``, unspecified content in that shape; ``x.new([1, 2])``, the values: dtype and device of ``x``."""
     def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
         """Unspecified content in shape ``size``, with the dtype and on the device of this tensor unless given."""
+    def new_empty_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+        """:func:`empty_strided` with the dtype and on the device of this tensor unless given."""
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
         """``fill_value`` in shape ``size``, with the dtype and on the device of this tensor unless given."""
     def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -218,12 +369,32 @@ class OperatorMethods:
         """Zeros in shape ``size``, with the dtype and on the device of this tensor unless given."""
     def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
         """The indices of the nonzero elements, a row each; with ``as_tuple`` a 1-d tensor per dim (0-d: one)."""
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None) -> Any:
+        """The indices of the first ``size`` elements that are not 0 as rows; rows that are left over are ``fill_value``."""
+    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:
+        """The vector norm of order ``p`` over ``dim`` (all dims when None), or the nuclear norm of matrices, ``"nuc"``."""
     def normal_(self, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
         """Normal numbers of the given mean and standard deviation; complex ones have variance ``std**2`` in all."""
     def numpy(self, *, force: builtins.bool = False) -> Any:
         """A NumPy array over the tensor's memory, with its strides; bfloat16 has ``ml_dtypes``' type."""
+    def ormqr(self, tau: Tensor, other: Tensor, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """``Q @ other`` with the square Q of all reflections in ``(input, tau)``; ``other @ Q`` with ``left=False``."""
     def permute(self, *dims: Any) -> Tensor:
         """The dims in another order."""
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """The pseudo-inverses of (…, m, n) matrices; singular values up to ``rcond`` times the largest count as zero."""
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """As the function :func:`polygamma`."""
+    def polygamma_(self, n: builtins.int) -> Tensor:
+        """In-place form of :func:`polygamma`."""
+    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        """``input`` with the elements of ``source`` put, or added, at ``index``, which counts as if ``input`` were 1-d."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        """In-place form of :func:`put`."""
+    def qr(self, some: builtins.bool = True, *, out: Any = None) -> QR:
+        """``(Q, R)`` with ``input = Q R``, Q square unless ``some``; see ``linalg.qr``."""
+    def quantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Any:
+        """The ``q``-th quantiles along ``dim`` (of all elements when None); NaN where one is."""
     def random_(self, from_: Any = None, to: Any = None, *, generator: Generator | None = None) -> Tensor:
         """Integers: ``random_(from, to)`` in [from, to), ``random_(to)`` in [0, to), ``random_()`` in all that the dtype
         holds from 0 on (a floating dtype: up to where it holds every integer).
@@ -233,6 +404,10 @@ class OperatorMethods:
     @property
     def real(self) -> Tensor:
         """The real part, a view; a real tensor as it is."""
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor:
+        """Each slice along ``dim`` whose norm of order ``p`` exceeds ``maxnorm`` scaled down to it."""
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """In-place form of :func:`renorm`."""
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor ``repeats[d]`` times along each dim ``d``, in a copy; leading dims may be added."""
     def repeat_interleave(self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
@@ -241,10 +416,16 @@ class OperatorMethods:
         """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """``input.reshape(other.shape)``."""
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+        """Give the tensor another shape, in C order (or ``memory_format``), over its memory, or over more of it."""
+    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+        """``input.resize_(the_template.shape)``."""
     def resolve_conj(self) -> Tensor:
         """The tensor itself: conjugation is never lazy here."""
     def resolve_neg(self) -> Tensor:
         """The tensor itself: negation is never lazy here."""
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+        """``k`` quarter turns in the plane of two dims, from the first towards the second, in a copy."""
     def scatter(self, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None) -> Tensor:
         """``input`` with ``src`` (a tensor or a number) put along ``dim`` where ``index`` says; the last write wins."""
     def scatter_(self, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None) -> Tensor:
@@ -253,18 +434,38 @@ class OperatorMethods:
         """``input`` with ``src`` added along ``dim`` where ``index`` says, in order."""
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """In-place form of :func:`scatter_add`."""
+    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+        """``input`` with what ``src`` brings along ``dim`` reduced where ``index`` says: sum, prod, mean, amax or amin."""
+    def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+        """In-place form of :func:`scatter_reduce`."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The slice number ``index`` along ``dim``, which is dropped."""
+    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+        """A copy of ``input`` with ``src`` as the slice number ``index`` along ``dim``."""
+    def set_(self, source: Tensor | None = None, storage_offset: builtins.int | None = None, size: Sequence[builtins.int] | None = None, stride: Sequence[builtins.int] | None = None) -> Tensor:
+        """Let the tensor show the memory of ``source``, as ``source`` does or with the sizes and steps that are given."""
     def short(self, memory_format: Any = None) -> Tensor:
         """The tensor as ``int16``; itself where it is that already. ``memory_format`` as in :func:`to`."""
+    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+        """A copy of ``input`` with ``src`` in the place of ``input[start:end:step]`` along ``dim``."""
+    def slogdet(self, *, out: Any = None) -> SignAndLogarithm:
+        """Sign and logarithm of the determinants of (…, n, n) matrices; see ``linalg.slogdet``."""
     def softmax(self, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: Any = None) -> Tensor:
         """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
     def split(self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:
         """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
+    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> Tensors:
+        """Views of the given sizes along ``dim``, which they must sum to."""
     def squeeze(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Dims of size 1 dropped: all of them, or those named."""
+    def squeeze_(self, dim: Any = None) -> Tensor:
+        """In-place form of :func:`squeeze`."""
     def std(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, out: Tensor | None = None) -> Any:
         """The standard deviation over ``dim``; see :func:`var`."""
+    def std_mean(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+        """The pair (standard deviation, mean) over ``dim``; see :func:`candelabra.std` for the arguments."""
+    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
+        """The Fourier transforms of the windows of a signal: (…, frequencies, windows) from (…, samples)."""
     def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """``input - alpha * other``."""
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -273,20 +474,40 @@ class OperatorMethods:
         """``input - alpha * other``."""
     def subtract_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place form of :func:`sub`."""
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sum over the dims that an expansion from ``size`` (ints, or one tuple) would have repeated."""
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> SVDOfColumns:
+        """``(U, S, V)`` with ``input = U diag(S) Vᴴ``; U and V square unless ``some``, zeros unless ``compute_uv``."""
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Two dims swapped."""
+    def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """In-place form of :func:`swapaxes`."""
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """:func:`transpose` under another name."""
+    def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """In-place form of :func:`swapdims`."""
+    def t_(self) -> Tensor:
+        """In-place form of :func:`t`."""
     def take(self, index: Tensor) -> Tensor:
         """The elements of ``input``, seen as 1-d, at the int64 ``index``, in its shape; negative indices count back."""
     def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
         """:func:`gather` with all dims but ``dim`` broadcast; without ``dim`` both are seen as 1-d."""
+    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> Tensors:
+        """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
     def tile(self, *dims: Any) -> Tensor:
         """As ``repeat``, with as many leading ones as are missing."""
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """The tensor in another dtype and/or on another device: ``to(dtype)``, ``to(device, dtype)``, ``to(other)``."""
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's own is used."""
     def tolist(self) -> Any:
         """The elements as nested lists; a 0-d tensor gives a number."""
+    def trace(self) -> Tensor:
+        """The sum of a matrix's diagonal."""
+    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """In-place form of :func:`transpose`."""
+    def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> TriangularSolution:
+        """``(X, copy of A)`` with A X = b (Aᵀ X = b if ``transpose``): the older form of ``linalg.solve_triangular``."""
     def true_divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
     def true_divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
@@ -301,14 +522,30 @@ class OperatorMethods:
         """One dim as several; one of their sizes may be -1."""
     def uniform_(self, from_: Any = 0, to: Any = 1, *, generator: Generator | None = None) -> Tensor:
         """Uniform numbers in [from, to); of a complex tensor both parts. Rounding can reach ``to``."""
+    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+        """The distinct elements in ascending order, or with ``dim`` the distinct slices; every NaN is distinct."""
+    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+        """As :func:`unique`, dropping only elements (or slices) equal to the one before."""
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> Tensors:
+        """:func:`chunk`; see :func:`unsafe_split`."""
+    def unsafe_split(self, split_size: builtins.int, dim: builtins.int = 0) -> Tensors:
+        """:func:`split`. Nothing is unsafe here: the parts are views, and writes to them are recorded."""
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> Tensors:
+        """:func:`split_with_sizes`; see :func:`unsafe_split`."""
     def unsqueeze(self, dim: Any = None, *, axis: builtins.int | None = None) -> Tensor:
         """A dim of size 1 put in before ``dim``."""
+    def unsqueeze_(self, dim: builtins.int) -> Tensor:
+        """In-place form of :func:`unsqueeze`."""
     def var(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, out: Tensor | None = None) -> Any:
         """The variance over ``dim``; divides by ``n - correction`` (1 when None; ``unbiased``: its older name)."""
+    def var_mean(self, dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+        """The pair (variance, mean) over ``dim``; see :func:`candelabra.var` for the arguments."""
     def view(self, *shape: Any, dtype: Any = None, size: Any = None) -> Tensor:
         """The same elements in another shape, over the same memory; RuntimeError where that takes a copy."""
     def view_as(self, other: Tensor) -> Tensor:
         """``input.view(other.shape)``."""
+    def vsplit(self, indices_or_sections: Any) -> Tensors:
+        """Views along the first dim of at least a matrix, of equal size or cut before the given indices."""
     def where(self, condition: Tensor, other: Any) -> Tensor:
         """This tensor where ``condition`` holds, else ``other``."""
     def zero_(self) -> Tensor:
@@ -337,6 +574,8 @@ class OperatorMethods:
         """The inverse hyperbolic cosine; NaN below 1."""
     def arccosh_(self) -> Tensor:
         """In-place form of :func:`candelabra.acosh`."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+        """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1, out: Tensor | None = None) -> Tensor:
         """``input + value * tensor1 / tensor2``."""
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
@@ -345,10 +584,24 @@ class OperatorMethods:
         """``input + value * tensor1 * tensor2``."""
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
         """In-place form of :func:`candelabra.addcmul`."""
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+        """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored when beta is 0."""
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of :func:`candelabra.addmm`."""
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+        """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored when beta is 0."""
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of :func:`candelabra.addmv`."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+        """``beta * input + alpha * outer(vec1, vec2)``; of bools the disjunction of conjunctions."""
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of :func:`candelabra.addr`."""
     def amax(self, dim: Dims = (), keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """The largest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
     def amin(self, dim: Dims = (), keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """The smallest element over ``dim``; NaN where there is one. Ties share the gradient evenly."""
+    def aminmax(self, *, dim: Dim | None = None, keepdim: builtins.bool = False, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Extremes:
+        """The smallest and the largest element along ``dim`` (of all when None) as a pair ``(min, max)``; NaN spreads."""
     def angle(self, *, out: Tensor | None = None) -> Tensor:
         """The argument of complex numbers in radians; of real ones 0, or pi below 0."""
     def angle_(self) -> Tensor:
@@ -399,6 +652,10 @@ class OperatorMethods:
         """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
     def arctanh_(self) -> Tensor:
         """In-place form of :func:`candelabra.atanh`."""
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
+        """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored at beta 0."""
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of :func:`candelabra.baddbmm`."""
     def bitwise_and(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input & other``."""
     def bitwise_and_(self, other: Tensor | Number) -> Tensor:
@@ -423,6 +680,8 @@ class OperatorMethods:
         """``input ^ other``."""
     def bitwise_xor_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.bitwise_xor`."""
+    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The products of two batches of matrices, (b, n, k) and (b, k, m), of one dtype; nothing broadcasts."""
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
         """The smallest integer not below the input."""
     def ceil_(self) -> Tensor:
@@ -439,6 +698,10 @@ class OperatorMethods:
         """The complex conjugate, computed."""
     def conj_physical_(self) -> Tensor:
         """In-place form of :func:`candelabra.conj_physical`."""
+    def copysign(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """The magnitude of ``input`` with the sign of ``other``, of zeros and NaNs too. Integers become floating first."""
+    def copysign_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.copysign`."""
     def cos(self, *, out: Tensor | None = None) -> Tensor:
         """The cosine, in radians."""
     def cos_(self) -> Tensor:
@@ -447,6 +710,12 @@ class OperatorMethods:
         """The hyperbolic cosine."""
     def cosh_(self) -> Tensor:
         """In-place form of :func:`candelabra.cosh`."""
+    def count_nonzero(self, dim: Dims = None, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
+        """How many elements over ``dim`` (all dims when None) are not 0, as int64. NaN is not 0."""
+    def cummax(self, dim: Dim, *, out: Tensor | None = None, axis: Any = None) -> Chosen:
+        """The largest element so far along ``dim``, and where it stands (of equal ones the last); NaN stays."""
+    def cummin(self, dim: Dim, *, out: Tensor | None = None, axis: Any = None) -> Chosen:
+        """The smallest element so far along ``dim``, and where it stands (of equal ones the last); NaN stays."""
     def cumprod(self, dim: Dim, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None) -> Tensor:
         """Running products along ``dim``. Integers and bools give int64."""
     def cumprod_(self, dim: Dim, *, dtype: DType | None = None, axis: Any = None) -> Tensor:
@@ -455,6 +724,16 @@ class OperatorMethods:
         """Running sums along ``dim``. Integers and bools give int64."""
     def cumsum_(self, dim: Dim, *, dtype: DType | None = None, axis: Any = None) -> Tensor:
         """In-place form of :func:`candelabra.cumsum`."""
+    def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
+        """Degrees as radians."""
+    def deg2rad_(self) -> Tensor:
+        """In-place form of :func:`candelabra.deg2rad`."""
+    def digamma(self, *, out: Tensor | None = None) -> Tensor:
+        """The derivative of :func:`lgamma`; NaN at -1, -2, …, an infinity of the opposite sign at 0.0 and -0.0."""
+    def digamma_(self) -> Tensor:
+        """In-place form of :func:`candelabra.digamma`."""
+    def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The sum of the products of two vectors' elements; nothing is conjugated (:func:`vdot` does that)."""
     def eq(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input == other``, element by element."""
     def eq_(self, other: Tensor | Number) -> Tensor:
@@ -463,6 +742,14 @@ class OperatorMethods:
         """The error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
     def erf_(self) -> Tensor:
         """In-place form of :func:`candelabra.erf`."""
+    def erfc(self, *, out: Tensor | None = None) -> Tensor:
+        """``1 - erf(input)`` without the cancellation for large inputs."""
+    def erfc_(self) -> Tensor:
+        """In-place form of :func:`candelabra.erfc`."""
+    def erfinv(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse of :func:`erf`: infinities at -1 and 1, NaN outside."""
+    def erfinv_(self) -> Tensor:
+        """In-place form of :func:`candelabra.erfinv`."""
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """``e**input``."""
     def exp_(self) -> Tensor:
@@ -483,10 +770,24 @@ class OperatorMethods:
         """``floor(input / other)`` as Python's ``//``; integer division by 0 raises."""
     def floor_divide_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.floor_divide`."""
+    def fmax(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The larger of the two; the number where only one is NaN. Of equal ones the first gets the gradient."""
+    def fmin(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The smaller of the two; the number where only one is NaN. Of equal ones the first gets the gradient."""
     def fmod(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
     def fmod_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.fmod`."""
+    def frac(self, *, out: Tensor | None = None) -> Tensor:
+        """What :func:`trunc` leaves: ``input - trunc(input)``, with the sign of the input."""
+    def frac_(self) -> Tensor:
+        """In-place form of :func:`candelabra.frac`."""
+    def frexp(self, *, out: Tensor | None = None) -> Parts:
+        """The mantissa, in [0.5, 1) but for its sign, and the int32 ``exponent``: ``input = mantissa * 2**exponent``."""
+    def gcd(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The greatest common divisor, not negative; ``gcd(0, x)`` is ``abs(x)``. Bools are refused."""
+    def gcd_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.gcd`."""
     def ge(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input >= other``, element by element."""
     def ge_(self, other: Tensor | Number) -> Tensor:
@@ -503,6 +804,28 @@ class OperatorMethods:
         """``input > other``, element by element."""
     def greater_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.gt`."""
+    def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """0 below 0, 1 above, ``values`` at 0; NaN counts as below. ``RuntimeError`` where the dtypes differ."""
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.heaviside`."""
+    def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """``sqrt(input**2 + other**2)`` without overflow on the way."""
+    def hypot_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.hypot`."""
+    def i0(self, *, out: Tensor | None = None) -> Tensor:
+        """The modified Bessel function of the first kind of order 0."""
+    def i0_(self) -> Tensor:
+        """In-place form of :func:`candelabra.i0`."""
+    def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The regularised lower incomplete gamma function ``P(input, other)``. Differentiable in ``other``."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.igamma`."""
+    def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The regularised upper incomplete gamma function, ``1 - igamma(input, other)``. Differentiable in ``other``."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.igammac`."""
+    def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The dot products of all vectors along the last dims; beside a 0-d tensor, the plain product."""
     def isfinite(self, *, out: Tensor | None = None) -> Tensor:
         """Where the input is neither infinite nor NaN."""
     def isfinite_(self) -> Tensor:
@@ -515,6 +838,30 @@ class OperatorMethods:
         """Where the input is not a number."""
     def isnan_(self) -> Tensor:
         """In-place form of :func:`candelabra.isnan`."""
+    def isneginf(self, *, out: Tensor | None = None) -> Tensor:
+        """Where the input is minus infinity."""
+    def isneginf_(self) -> Tensor:
+        """In-place form of :func:`candelabra.isneginf`."""
+    def isposinf(self, *, out: Tensor | None = None) -> Tensor:
+        """Where the input is infinity."""
+    def isposinf_(self) -> Tensor:
+        """In-place form of :func:`candelabra.isposinf`."""
+    def isreal(self) -> Tensor:
+        """Where the imaginary part is 0; everywhere in real dtypes."""
+    def isreal_(self) -> Tensor:
+        """In-place form of :func:`candelabra.isreal`."""
+    def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The Kronecker product: every element of ``input`` times all of ``other``, laid out as blocks."""
+    def kthvalue(self, k: builtins.int, dim: Dim = -1, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Chosen:
+        """The ``k``-th smallest element along ``dim``, counted from 1, and its index."""
+    def lcm(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The least common multiple, not negative; 0 where either is 0. Bools are refused."""
+    def lcm_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.lcm`."""
+    def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """``input * 2**other``. Integers become the default floating dtype."""
+    def ldexp_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.ldexp`."""
     def le(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input <= other``, element by element."""
     def le_(self, other: Tensor | Number) -> Tensor:
@@ -527,6 +874,14 @@ class OperatorMethods:
         """``input + weight * (end - input)``, computed from the nearer end: a weight of 1 gives ``end`` exactly."""
     def lerp_(self, end: Tensor, weight: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.lerp`."""
+    def lgamma(self, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm of the absolute value of the gamma function; infinity at 0, -1, -2, …"""
+    def lgamma_(self) -> Tensor:
+        """In-place form of :func:`candelabra.lgamma`."""
+    def orgqr(self, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The first n columns of the product of reflections: Q of ``geqrf``'s ``(a, tau)``, for ``input`` (…, m, n)."""
+    def matrix_exp(self, *, out: Tensor | None = None) -> Tensor:
+        """``1 + A + A²/2! + …`` for square matrices: A halved until it is small, the series summed, the result squared."""
     def log(self, *, out: Tensor | None = None) -> Tensor:
         """The natural logarithm; NaN below 0, -inf at 0."""
     def log_(self) -> Tensor:
@@ -543,6 +898,12 @@ class OperatorMethods:
         """The logarithm to base 2."""
     def log2_(self) -> Tensor:
         """In-place form of :func:`candelabra.log2`."""
+    def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """``log(exp(input) + exp(other))`` without overflow; complex too."""
+    def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """``log2(2**input + 2**other)`` without overflow."""
+    def logcumsumexp(self, dim: Dim, *, out: Tensor | None = None, axis: Any = None) -> Tensor:
+        """``log(cumsum(exp(input)))`` along ``dim``, each sum shifted by its largest term: no overflow, no underflow."""
     def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Where both are nonzero."""
     def logical_and_(self, other: Tensor) -> Tensor:
@@ -559,6 +920,10 @@ class OperatorMethods:
         """Where exactly one is nonzero."""
     def logical_xor_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.logical_xor`."""
+    def logit(self, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+        """``log(input / (1 - input))``: NaN outside [0, 1], unless ``eps`` limits the input to [eps, 1 - eps] first."""
+    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+        """In-place form of :func:`candelabra.logit`."""
     def logsumexp(self, dim: Dims, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
     def lt(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
@@ -581,6 +946,10 @@ class OperatorMethods:
         """The smaller of the two; NaN where either is NaN."""
     def minimum_(self, other: Tensor) -> Tensor:
         """In-place form of :func:`candelabra.minimum`."""
+    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The product of an (n, k) and a (k, m) matrix, of one dtype. ``RuntimeError`` where they do not fit."""
+    def mode(self, dim: Dim = -1, keepdim: builtins.bool = False, *, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Chosen:
+        """The most frequent element along ``dim``, of several the smallest, and its last index. Every NaN is distinct."""
     def mul(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input * other``. Bools give their conjunction."""
     def mul_(self, other: Tensor | Number) -> Tensor:
@@ -589,6 +958,20 @@ class OperatorMethods:
         """``input * other``. Bools give their conjunction."""
     def multiply_(self, other: Tensor | Number) -> Tensor:
         """In-place form of :func:`candelabra.mul`."""
+    def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The product of an (n, k) matrix and a vector of k elements, of one dtype."""
+    def mvlgamma(self, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension ``p``."""
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """In-place form of :func:`candelabra.mvlgamma`."""
+    def nan_to_num(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+        """NaN as ``nan`` (0), and the infinities as ``posinf`` and ``neginf`` (the largest and least finite numbers)."""
+    def nan_to_num_(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+        """In-place form of :func:`candelabra.nan_to_num`."""
+    def nanmean(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
+        """The mean over ``dim`` (all dims when None) of the elements that are not NaN; NaN where there are none."""
+    def nansum(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
+        """The sum over ``dim`` (all dims when None) with NaN counted as 0. Integers and bools sum to int64."""
     def ne(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
         """``input != other``, element by element."""
     def ne_(self, other: Tensor | Number) -> Tensor:
@@ -605,6 +988,14 @@ class OperatorMethods:
         """``-input``. Unsigned integers wrap; bools are refused."""
     def negative_(self) -> Tensor:
         """In-place form of :func:`candelabra.neg`."""
+    def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The next floating-point number after ``input`` towards ``other``."""
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """In-place form of :func:`candelabra.nextafter`."""
+    def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Every product of elements of two vectors: ``out[i, j] = input[i] * vec2[j]``."""
+    def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Every product of elements of two vectors: ``out[i, j] = input[i] * vec2[j]``."""
     def positive(self, *, out: Tensor | None = None) -> Tensor:
         """``+input``: the input itself. Bools are refused."""
     def positive_(self) -> Tensor:
@@ -615,6 +1006,10 @@ class OperatorMethods:
         """In-place form of :func:`candelabra.pow`."""
     def prod(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None, axis: Any = None, keepdims: Any = None) -> Tensor:
         """The product over ``dim`` (all dims when None). Integers and bools give int64."""
+    def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
+        """Radians as degrees."""
+    def rad2deg_(self) -> Tensor:
+        """In-place form of :func:`candelabra.rad2deg`."""
     def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
         """``1 / input``."""
     def reciprocal_(self) -> Tensor:
@@ -649,10 +1044,18 @@ class OperatorMethods:
         """-1, 0 or 1; NaN stays NaN."""
     def sign_(self) -> Tensor:
         """In-place form of :func:`candelabra.sign`."""
+    def signbit(self, *, out: Tensor | None = None) -> Tensor:
+        """Where the sign is set: below 0, and at -0.0."""
+    def signbit_(self) -> Tensor:
+        """In-place form of :func:`candelabra.signbit`."""
     def sin(self, *, out: Tensor | None = None) -> Tensor:
         """The sine, in radians."""
     def sin_(self) -> Tensor:
         """In-place form of :func:`candelabra.sin`."""
+    def sinc(self, *, out: Tensor | None = None) -> Tensor:
+        """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other whole numbers."""
+    def sinc_(self) -> Tensor:
+        """In-place form of :func:`candelabra.sinc`."""
     def sinh(self, *, out: Tensor | None = None) -> Tensor:
         """The hyperbolic sine."""
     def sinh_(self) -> Tensor:
@@ -679,6 +1082,8 @@ class OperatorMethods:
         """The hyperbolic tangent."""
     def tanh_(self) -> Tensor:
         """In-place form of :func:`candelabra.tanh`."""
+    def topk(self, k: builtins.int, dim: Dim = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Tensor | None = None, axis: Any = None) -> Chosen:
+        """The ``k`` largest (or smallest) elements along ``dim`` and their indices, in order; of equal ones the first."""
     def transpose(self, dim0: Dim, dim1: Dim) -> Tensor:
         """Two dims swapped."""
     def tril(self, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -703,10 +1108,16 @@ class OperatorMethods:
         """In-place form of :func:`candelabra.trunc_divide`."""
     def unfold(self, dimension: Dim, size: builtins.int, step: builtins.int) -> Tensor:
         """Windows of ``size`` along ``dimension``, ``step`` apart, as a new last dim."""
+    def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The dot product of two vectors, the first one conjugated."""
     def view_as_complex(self) -> Tensor:
         """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
     def view_as_real(self) -> Tensor:
         """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
+    def xlogy(self, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+        """``input * log(other)``, and 0 where ``input`` is 0 (NaN where ``other`` is NaN)."""
+    def xlogy_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of :func:`candelabra.xlogy`."""
     def __add__(self, other: Tensor | Number) -> Tensor:
         """See :func:`candelabra.add`."""
     def __radd__(self, other: Tensor | Number) -> Tensor:

@@ -6,10 +6,10 @@ It is the first device type, in alphabetical order, that works and does not comp
 from __future__ import annotations
 
 from candelabra._annotations import Any
-from candelabra.device import device
-from candelabra.device_modules import DeviceLike, DeviceModule
+from candelabra._device import device
+from candelabra._device_modules import DeviceLike, DeviceModule
+from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
-from candelabra.plugins import registry
 
 
 def current_accelerator(check_available: bool = False) -> device | None:

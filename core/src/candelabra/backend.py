@@ -38,7 +38,7 @@ def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
 
     (A name that no operator has is refused when the backend is loaded: it is nearly always a typing error.)
     """
-    from candelabra.operator.record import OPERATORS
+    from candelabra._records.record import OPERATORS
 
     return {name: k for name, k in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
 

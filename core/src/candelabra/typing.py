@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra.device import Instance, device
+from candelabra._device import Instance, device
+from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype
-from candelabra.tensor import Tensor
 
 Number = bool | int | float | complex
 Dim = int

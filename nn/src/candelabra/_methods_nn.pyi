@@ -5,12 +5,12 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from candelabra.autograd.node import Node as Node
-from candelabra.device import device as _device
+from candelabra._autograd.node import Node as Node
+from candelabra._device import device as _device
 from candelabra.dtypes import dtype as _dtype
-from candelabra.random.generator import Generator
-from candelabra.size import Size
-from candelabra.tensor import Tensor
+from candelabra._random.generator import Generator
+from candelabra._size import Size
+from candelabra._tensor import Tensor
 from candelabra.typing import Device, Dim, Dims, DType, Index, Mask, Number, Shape
 
 class NnMethods:

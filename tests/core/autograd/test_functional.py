@@ -6,9 +6,9 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._autograd.transforms import elementwise_grad, value_and_grad
+from candelabra._autograd.transforms import grad as gradient
 from candelabra.autograd import Function, functional, gradcheck
-from candelabra.autograd.transforms import elementwise_grad, value_and_grad
-from candelabra.autograd.transforms import grad as gradient
 
 
 def leaf(values: Any) -> Any:

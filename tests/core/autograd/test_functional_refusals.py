@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import candelabra as cd
 import pytest
+from candelabra._autograd.transforms import grad as gradient
+from candelabra._autograd.transforms import value_and_grad
 from candelabra.autograd import Function, functional
-from candelabra.autograd.transforms import grad as gradient
-from candelabra.autograd.transforms import value_and_grad
 
 
 class Refusal(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import autograd
-from candelabra.autograd.modes import _Mode
+from candelabra._autograd.modes import _Mode
 
 
 @pytest.mark.usefixtures("lantern")
@@ -49,8 +49,8 @@ def test_a_tensor_hook_must_return_a_tensor_of_the_same_kind() -> None:
 
 def test_a_layer_too_many_is_refused() -> None:
     """The bits for functionality layers are limited; a removed layer gives its bit back."""
-    from candelabra.dispatch.layers import Layer
-    from candelabra.keys import LAYER_LIMIT
+    from candelabra._dispatch.layers import Layer
+    from candelabra._keys import LAYER_LIMIT
 
     made = [Layer(f"layer {number}") for number in range(LAYER_LIMIT)]
     with pytest.raises(RuntimeError, match="no room for layer"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.keys import state
+from candelabra._keys import state
 
 from tests.core.bad_input import fronts, places, shapes, types
 from tests.core.bad_input.row import Row

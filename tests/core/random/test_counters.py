@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from candelabra.random.counters import COUNTER_BITS, bits_per_value, counters_used
+from candelabra._random.counters import COUNTER_BITS, bits_per_value, counters_used
 
 SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 1000, 1001]
 

@@ -6,7 +6,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.random.generator import Generator
+from candelabra._random.generator import Generator
 from candelabra_cpu import philox
 
 INF, NAN = math.inf, math.nan

@@ -6,8 +6,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.random import generator as generators
-from candelabra.random.generator import Generator, default_generator, fork_rng
+from candelabra._random import generator as generators
+from candelabra._random.generator import Generator, default_generator, fork_rng
 
 
 def listed(x: Any) -> Any:

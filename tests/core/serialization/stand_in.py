@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from candelabra.serialization.safetensors_file import TensorAccess
-from candelabra.serialization.stored import StoredTensor
+from candelabra._serialization.safetensors_file import TensorAccess
+from candelabra._serialization.stored import StoredTensor
 
 
 class FakeTensor:

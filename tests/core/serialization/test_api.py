@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from candelabra.serialization import FileFormatError, api, load, save
+from candelabra._serialization import api
+from candelabra.serialization import FileFormatError, load, save
 
 from tests.core.serialization.stand_in import ACCESS, FakeTensor, floats
 
@@ -150,7 +151,7 @@ def test_a_wrong_argument_is_named(call: object, message: str) -> None:
 
 def test_views_of_a_file_take_a_bounded_multiple_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand tensors may view the same bytes, each in a few bytes of the file."""
-    monkeypatch.setattr("candelabra.serialization.stored.MAX_EXPANDED_BYTES", 40)
+    monkeypatch.setattr("candelabra._serialization.stored.MAX_EXPANDED_BYTES", 40)
     assert load(DATA / "views.pt")
     monkeypatch.setattr(api, "_VIEWS", 0)
     with pytest.raises(FileFormatError, match="expected tensors of at most 40 bytes together, got 56"):
@@ -172,6 +173,6 @@ def test_importing_the_package_imports_no_reader() -> None:
         [sys.executable, "-S", "-c", program], check=True, capture_output=True, text=True, env={"PYTHONPATH": path}
     )
     imported = set(run.stdout.split())
-    assert "candelabra.serialization.api" in imported
+    assert "candelabra._serialization.api" in imported
     assert not imported & {"json", "zipfile", "pickle", "pickletools", "safetensors", "numpy"}
     assert not imported & {f"candelabra.serialization.{name}" for name in ("tree", "stored", "torch_file", "t7_file")}

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from candelabra.serialization.atomic import replacing
+from candelabra._serialization.atomic import replacing
 
 
 def test_a_new_file_takes_the_name_and_nothing_else_is_left(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
-from candelabra.serialization import safetensors_file, tree
-from candelabra.serialization.errors import FileFormatError
+from candelabra._serialization import safetensors_file, tree
+from candelabra._serialization.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

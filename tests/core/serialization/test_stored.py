@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from candelabra.serialization.errors import FileFormatError
-from candelabra.serialization.stored import (
+from candelabra._serialization.errors import FileFormatError
+from candelabra._serialization.stored import (
     ITEM_SIZE,
     MAX_EXPANDED_BYTES,
     StoredTensor,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra.serialization import t7_file
-from candelabra.serialization.errors import FileFormatError
+from candelabra._serialization import t7_file
+from candelabra._serialization.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra.serialization.tree import MAX_DEPTH, decode, encode
+from candelabra._serialization.tree import MAX_DEPTH, decode, encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from candelabra.layout import contiguous_strides
-from candelabra.operator.record import OPERATORS
-from candelabra.ops.strided import extent
+from candelabra._layout import contiguous_strides
+from candelabra._operators.primitives.strided import extent
+from candelabra._records.record import OPERATORS
 
 Kernel = Callable[..., Any]
 Ints = tuple[int, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from candelabra._layout import contiguous_strides, is_contiguous_layout
 from candelabra.dtypes import dtype
-from candelabra.layout import contiguous_strides, is_contiguous_layout
 
 if TYPE_CHECKING:
     from candelabra_clike.engine import Engine

@@ -11,10 +11,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from candelabra._layout import contiguous_strides
 from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, declared
 from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.errors import OutOfMemoryError
-from candelabra.layout import contiguous_strides
 from numpy.lib.stride_tricks import as_strided
 
 TO_NUMPY: dict[dtype, np.dtype[Any]] = {

@@ -115,7 +115,7 @@ def _bits(kind: str, dtype: np.dtype[Any]) -> int:
 
 
 def counters(kind: str, n: int, dtype: npt.DTypeLike, span: int = 1) -> int:
-    """The counters that ``n`` values of ``kind`` take, as the core's ``candelabra.random.counters.counters_used`` says.
+    """The counters that ``n`` values of ``kind`` take, as the core counts them (``counters_used``).
 
     ``kind`` is the name of a function of this module, ``dtype`` the result's (the probability's for ``"bernoulli"``),
     ``span = high - low`` for ``"integers"``. ``"multinomial"`` counts samples with replacement, weights without.

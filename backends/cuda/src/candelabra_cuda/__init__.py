@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from candelabra.plugins.hooks import hookimpl
+from candelabra._plugins.hooks import hookimpl
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 class _Plugin:

@@ -11,8 +11,8 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from candelabra._layout import contiguous_strides
 from candelabra.dtypes import dtype
-from candelabra.layout import contiguous_strides
 from candelabra_clike import StridedArray
 from candelabra_clike.kernels.attention import Multiply
 from candelabra_clike.kernels.copying import dense

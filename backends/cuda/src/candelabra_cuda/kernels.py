@@ -17,8 +17,8 @@ Kernel = Callable[..., Any]
 def table(own: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Kernel]:
     """``{operator: kernel}``; ``own`` are those in C. Without a device argument: such kernels are all in C."""
     from array_api_compat import cupy as xp  # CuPy with the names that it lacks of the standard
-    from candelabra.operator.record import OPERATORS
-    from candelabra.operator.schema import DEVICE
+    from candelabra._records.record import OPERATORS
+    from candelabra._records.schema import DEVICE
 
     breadth = {
         name: over_cupy(kernel)

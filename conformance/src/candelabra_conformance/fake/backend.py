@@ -10,13 +10,13 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final
 
+from candelabra._device import open_device
+from candelabra._layout import contiguous_strides, is_contiguous_layout
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
+from candelabra._records.schema import DEVICE
 from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel
-from candelabra.device import open_device
 from candelabra.dtypes import BY_NAME, dtype
-from candelabra.layout import contiguous_strides, is_contiguous_layout
-from candelabra.operator.record import OPERATORS
-from candelabra.operator.schema import DEVICE
-from candelabra.plugins import registry
 
 from candelabra_conformance.fake.arrays import Block, FakeArray
 from candelabra_conformance.fake.exchange import Borrowed, export_options
@@ -268,7 +268,7 @@ class FakeAccelerator(Backend):
 
     def on_reference(self, value: Any, kind: str) -> Any:
         """A kernel's argument as its operator got it, on the reference device: arrays as tensors."""
-        from candelabra.tensor import wrap
+        from candelabra._tensor import wrap
 
         if kind == DEVICE:
             return self._instance.device

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from candelabra.device import device
+from candelabra._device import device
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra.dtypes import BY_NAME
 from candelabra.errors import BackendError
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
 
 from candelabra_conformance.fake.backend import FakeAccelerator
 

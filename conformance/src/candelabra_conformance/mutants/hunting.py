@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS
 from candelabra.backend import Backend
-from candelabra.operator.record import OPERATORS
-from candelabra.plugins import registry
 
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake.backend import FakeAccelerator

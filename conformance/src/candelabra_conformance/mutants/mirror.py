@@ -11,11 +11,11 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
+from candelabra._layout import contiguous_strides
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS, Operator
 from candelabra.backend import Backend, DeviceInfo, Kernel
 from candelabra.dtypes import dtype
-from candelabra.layout import contiguous_strides
-from candelabra.operator.record import OPERATORS, Operator
-from candelabra.plugins import registry
 
 EXTENSION: Final = 12
 """DLPack's ``kDLExtDev``: memory of a device that DLPack has no number for."""

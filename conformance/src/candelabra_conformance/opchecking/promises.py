@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from candelabra._tensor import Tensor
 from candelabra.autograd import no_grad
-from candelabra.tensor import Tensor
 
 from candelabra_conformance.closeness import assert_close
 from candelabra_conformance.layouts import ALIASED, BROADCAST, MEMORY, TRANSPOSED, fitted, repeated
@@ -57,8 +57,8 @@ def result(subject: Subject) -> None:
 
 
 def _by_the_rules(subject: Subject, args: Any, kwargs: Any, made: tuple[Tensor, ...]) -> None:
-    from candelabra.dispatch.explain import canonical
-    from candelabra.dispatch.promote import common_dtype
+    from candelabra._dispatch.explain import canonical
+    from candelabra._dispatch.promote import common_dtype
     from candelabra.dtypes import ALL
 
     record = subject.record

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from candelabra._device import Instance, open_device
+from candelabra._plugins import registry
+from candelabra._records.record import OPERATORS, Operator
+from candelabra._tensor import Tensor
 from candelabra.autograd import Function
-from candelabra.device import Instance, open_device
-from candelabra.operator.record import OPERATORS, Operator
-from candelabra.plugins import registry
-from candelabra.tensor import Tensor
 
 from candelabra_conformance.calling import at, tensors
 from candelabra_conformance.layouts import CONTIGUOUS, placed

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
-from candelabra.device import Instance
+from candelabra._device import Instance
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import OutOfMemoryError, UnsupportedDType
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import candelabra as cd
 import numpy as np
 from candelabra import Tensor
-from candelabra.device import open_device
+from candelabra._device import open_device
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import DeviceMismatch
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from candelabra.dispatch.explain import canonical
+from candelabra._dispatch.explain import canonical
+from candelabra._records.record import Operator
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedDType, UnsupportedOperator
-from candelabra.operator.record import Operator
 
 from candelabra_conformance.calling import at, called, tensors
 from candelabra_conformance.context import Context, Failure

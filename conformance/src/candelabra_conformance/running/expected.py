@@ -22,7 +22,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 
 from candelabra_conformance.model import CRASHED, EXPECTED, FAILED, PASSED, TIMED_OUT, UNEXPECTED, UNSUPPORTED, Result
 

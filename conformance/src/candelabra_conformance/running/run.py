@@ -15,7 +15,7 @@ from typing import Any
 
 import candelabra
 from candelabra import fallback
-from candelabra.plugins import registry
+from candelabra._plugins import registry
 
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run, Subject

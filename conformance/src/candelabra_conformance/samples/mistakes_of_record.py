@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from candelabra.dtypes import ALL, dtype
-from candelabra.operator.accepts import refusal
-from candelabra.operator.record import Operator
-from candelabra.operator.schema import (
+from candelabra._records.accepts import refusal
+from candelabra._records.record import Operator
+from candelabra._records.schema import (
     DIM,
     DIMS,
     DTYPE,
@@ -26,6 +25,7 @@ from candelabra.operator.schema import (
     TENSOR,
     Parameter,
 )
+from candelabra.dtypes import ALL, dtype
 
 from candelabra_conformance.numpy_dtypes import HOST
 from candelabra_conformance.samples.maker import Maker

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from candelabra.operator.record import Operator
-from candelabra.operator.schema import OPERAND, TENSOR
+from candelabra._records.record import Operator
+from candelabra._records.schema import OPERAND, TENSOR
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.pointwise import POLYNOMIALS, QUOTIENTS, follows_from_record

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 import candelabra
+from candelabra._plugins import names, registry
 from candelabra.backend import API_VERSION
-from candelabra.plugins import names, registry
 
 FILES: Final[dict[str, str]] = {
     "pyproject.toml.in": "pyproject.toml",

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from candelabra.device import Instance, open_device
-from candelabra.device import device as Device
+from candelabra._device import Instance, open_device
+from candelabra._device import device as Device
+from candelabra._plugins import registry
+from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
-from candelabra.operator.record import Operator
-from candelabra.plugins import registry
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import wrong

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from candelabra.device import open_device
-from candelabra.dispatch.layers import Layer
+from candelabra._device import open_device
+from candelabra._dispatch.layers import Layer
+from candelabra._keys import NO_GRAD, mode
+from candelabra._plugins import registry
+from candelabra._records.record import Operator
+from candelabra._tensor import Tensor
 from candelabra.errors import BackendError, OutOfMemoryError, UnsupportedDType
-from candelabra.keys import NO_GRAD, mode
-from candelabra.operator.record import Operator
-from candelabra.plugins import registry
-from candelabra.tensor import Tensor
 
 from candelabra_conformance.calling import tensors
 from candelabra_conformance.shadowing.answer import answer

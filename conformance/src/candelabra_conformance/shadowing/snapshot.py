@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from candelabra.device import Instance
-from candelabra.operator.record import Operator
-from candelabra.tensor import Tensor
+from candelabra._device import Instance
+from candelabra._records.record import Operator
+from candelabra._tensor import Tensor
 
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.transport import Array, to_host

@@ -10,38 +10,37 @@ import sys
 from candelabra._annotations import Any, Final
 
 _NAMES: Final[dict[str, str]] = {
-    "backward": "api:backward",
-    "grad": "api:grad",
-    "Function": "function:Function",
-    "no_grad": "modes:no_grad",
-    "enable_grad": "modes:enable_grad",
-    "set_grad_enabled": "modes:set_grad_enabled",
-    "inference_mode": "modes:inference_mode",
-    "gradcheck": "gradcheck:gradcheck",
-    "gradgradcheck": "gradcheck:gradgradcheck",
-    "detect_anomaly": "anomaly:detect_anomaly",
-    "set_detect_anomaly": "anomaly:set_detect_anomaly",
-    "checkpoint": "checkpointing:checkpoint",
-    "checkpoint_sequential": "checkpointing:checkpoint_sequential",
-    "make_dot": "drawing:make_dot",
-    "value_and_grad": "transforms:value_and_grad",
-    "elementwise_grad": "transforms:elementwise_grad",
-    "functional": "functional:",
-    "graph": "graph:",
-    "grad_mode": "modes:",
-    "function": "function:",
-    "anomaly_mode": "anomaly:",
+    "backward": "candelabra._autograd.api:backward",
+    "grad": "candelabra._autograd.api:grad",
+    "no_grad": "candelabra._autograd.modes:no_grad",
+    "enable_grad": "candelabra._autograd.modes:enable_grad",
+    "set_grad_enabled": "candelabra._autograd.modes:set_grad_enabled",
+    "inference_mode": "candelabra._autograd.modes:inference_mode",
+    "detect_anomaly": "candelabra._autograd.anomaly:detect_anomaly",
+    "set_detect_anomaly": "candelabra._autograd.anomaly:set_detect_anomaly",
+    "checkpoint": "candelabra._autograd.checkpointing:checkpoint",
+    "checkpoint_sequential": "candelabra._autograd.checkpointing:checkpoint_sequential",
+    "make_dot": "candelabra._autograd.drawing:make_dot",
+    "value_and_grad": "candelabra._autograd.transforms:value_and_grad",
+    "elementwise_grad": "candelabra._autograd.transforms:elementwise_grad",
+    "Function": "candelabra.autograd.function:Function",
+    "gradcheck": "candelabra.autograd.gradcheck:gradcheck",
+    "gradgradcheck": "candelabra.autograd.gradcheck:gradgradcheck",
+    "functional": "candelabra.autograd.functional",
+    "graph": "candelabra.autograd.graph",
+    "function": "candelabra.autograd.function",
+    "grad_mode": "candelabra._autograd.modes",
+    "anomaly_mode": "candelabra._autograd.anomaly",
 }
-"""Public name → module of this package and attribute; no attribute: the module itself."""
+"""Public name → module and attribute; a value without a colon is the module itself."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, attribute = _NAMES[name].partition(":")
-    full = f"{__name__}.{module}"
-    __import__(full)
-    found = sys.modules[full] if not attribute else getattr(sys.modules[full], attribute)
+    __import__(module)
+    found = getattr(sys.modules[module], attribute) if attribute else sys.modules[module]
     globals()[name] = found
     return found
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.autograd.api import grad
-from candelabra.keys import NO_GRAD, mode
+from candelabra._autograd.api import grad
+from candelabra._keys import NO_GRAD, mode
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 Tensors = Any
 """A tensor, or a tuple of them."""
@@ -89,7 +89,7 @@ def jacobian(
 def _jacobian_of(
     out: Tensor, number: int, values: tuple[Tensor, ...], create_graph: bool, strict: bool
 ) -> tuple[Tensor, ...]:
-    from candelabra.fronts.joining import stack
+    from candelabra._operators.fronts.joining import stack
 
     columns: list[list[Tensor]] = [[] for _ in values]
     flat = out.reshape(-1)
@@ -206,7 +206,7 @@ def _vector_for(like: tuple[Tensor, ...], v: Any, name: str) -> tuple[Tensor, ..
             if name != "vjp":
                 whose = "the input to the user-provided function is"
             raise RuntimeError(f"The vector v can only be None if {whose} a single Tensor with a single element.")
-        from candelabra.ops.creation import full
+        from candelabra._operators.primitives.creation import full
 
         return (full(tuple(like[0].shape), 1, dtype=like[0].dtype, device=like[0].device),)
     _, vectors = _as_tuple(v, "v", name)
@@ -302,7 +302,7 @@ def _filled(
 
 
 def _zeros(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
-    from candelabra.ops.creation import full
+    from candelabra._operators.primitives.creation import full
 
     made: Tensor = full(tuple(like.shape) if shape is None else shape, 0, dtype=like.dtype, device=like.device)
     return made

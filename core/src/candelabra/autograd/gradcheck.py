@@ -12,11 +12,11 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.autograd.api import grad
-from candelabra.keys import NO_GRAD, mode
+from candelabra._autograd.api import grad
+from candelabra._keys import NO_GRAD, mode
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 Matrix = list[list[float]]
 """Rows per real direction of the output, columns per real direction of the input."""
@@ -287,7 +287,7 @@ def _reals(tensor: Tensor) -> list[float]:
 
 
 def _from_values(values: list[Any], like: Tensor) -> Tensor:
-    from candelabra.creation import tensor
+    from candelabra._operators.from_data import tensor
 
     made: Tensor = tensor(values, dtype=like.dtype, device=like.device).reshape(like.shape)
     return made
@@ -310,7 +310,7 @@ def _random_like(tensor: Tensor, generator: random.Random) -> Tensor:
 
 def _non_contiguous(tensor: Tensor) -> Tensor:
     """The same values, every second element of its memory."""
-    from candelabra.ops.joining import cat
+    from candelabra._operators.primitives.joining import cat
 
     last = tensor.detach().unsqueeze(-1)
     both: Tensor = cat((last, last), last.ndim - 1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
-from candelabra.autograd.engine import _count
-from candelabra.autograd.node import Node, Port
-from candelabra.autograd.saved import save_on_cpu, saved_tensors_hooks
+from candelabra._autograd.engine import _count
+from candelabra._autograd.node import Node, Port
+from candelabra._autograd.saved import save_on_cpu, saved_tensors_hooks
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 class GradientEdge(NamedTuple):

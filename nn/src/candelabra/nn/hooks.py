@@ -9,10 +9,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from candelabra._autograd.hooks import RemovableHandle
+from candelabra._tensor import Tensor
 from candelabra.autograd.function import Function
-from candelabra.autograd.hooks import RemovableHandle
 from candelabra.nn.walking import Walking
-from candelabra.tensor import Tensor
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from candelabra.fronts.creation import empty
+from candelabra._operators.fronts.creation import empty
+from candelabra._tensor import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module
 from candelabra.nn.parameter import Parameter, unset
-from candelabra.tensor import Tensor
 
 __all__ = ["Bilinear", "Identity", "Linear"]
 

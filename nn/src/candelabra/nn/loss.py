@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from candelabra._tensor import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn.functional.losses import legacy_reduction
 from candelabra.nn.module import Module
-from candelabra.tensor import Tensor
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "NLLLoss",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from candelabra._tensor import Tensor
 from candelabra.nn.converting import Converting
 from candelabra.nn.hooks import KINDS, Hooked
 from candelabra.nn.parameter import Buffer, Parameter
 from candelabra.nn.state import Stateful
-from candelabra.tensor import Tensor
 
 __all__ = ["Module"]
 

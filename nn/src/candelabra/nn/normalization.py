@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from candelabra._operators.fronts.creation import full, ones, zeros
+from candelabra._tensor import Tensor
 from candelabra.dtypes import int64
-from candelabra.fronts.creation import full, ones, zeros
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module
 from candelabra.nn.parameter import Parameter, unset
-from candelabra.tensor import Tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "LayerNorm", "RMSNorm"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from candelabra.fronts.creation import full
-from candelabra.namespace import public_function
-from candelabra.ops.indexing import index_select
-from candelabra.ops.joining import cat
-from candelabra.tensor import Tensor
+from candelabra._namespace.publishing import public_function
+from candelabra._operators.fronts.creation import full
+from candelabra._operators.primitives.indexing import index_select
+from candelabra._operators.primitives.joining import cat
+from candelabra._tensor import Tensor
 
 __all__ = ["pad"]
 

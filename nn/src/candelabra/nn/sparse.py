@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from candelabra.autograd.modes import no_grad
-from candelabra.fronts.creation import empty
+from candelabra._autograd.modes import no_grad
+from candelabra._operators.fronts.creation import empty
+from candelabra._tensor import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module
 from candelabra.nn.parameter import Parameter
-from candelabra.tensor import Tensor
 
 __all__ = ["Embedding"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from candelabra.autograd.modes import no_grad
+from candelabra._autograd.modes import no_grad
+from candelabra._tensor import Tensor
 from candelabra.nn.hooks import Hook
 from candelabra.nn.walking import Walking
-from candelabra.tensor import Tensor
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module

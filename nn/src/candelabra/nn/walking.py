@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from candelabra._tensor import Tensor
 from candelabra.nn.parameter import Parameter, forget_gradient
-from candelabra.tensor import Tensor
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module

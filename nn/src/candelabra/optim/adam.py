@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from candelabra._operators.fronts.creation import zeros_like
 from candelabra.dtypes import ALL
-from candelabra.fronts.creation import zeros_like
-from candelabra.nn.operators.steps import adam_step, amsgrad_step, descend_adaptively
+from candelabra.nn._operators.steps import adam_step, amsgrad_step, descend_adaptively
 from candelabra.optim.fused import Row, steps_by_kernel
 from candelabra.optim.optimizer import Optimizer, check_options
 

@@ -1,6 +1,6 @@
 """A whole step of an optimiser by a kernel of the device, for many parameters at once, where it has one.
 
-The records are in :mod:`candelabra.nn.operators.steps`. A kernel of the record's name with ``_`` at its end takes, in
+The records are in :mod:`candelabra.nn._operators.steps`. A kernel of the record's name with ``_`` at its end takes, in
 the place of each tensor of the record, a sequence of arrays, one for each parameter; it writes the arguments that the
 record's outputs are named after. A step without such a kernel is done by the operators that it is made of.
 """
@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from candelabra.device import instance_of_key, kernel_for
-from candelabra.dispatch.failure import fail
+from candelabra._device import instance_of_key, kernel_for
+from candelabra._dispatch.failure import fail
+from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, state
+from candelabra._records.record import Operator
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
-from candelabra.keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, state
-from candelabra.operator.record import Operator
 
 __all__ = ["Row", "steps_by_kernel"]
 

@@ -7,9 +7,9 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, Final
 
-from candelabra.autograd.hooks import RemovableHandle, add_hook
-from candelabra.autograd.modes import enable_grad, no_grad
-from candelabra.tensor import Tensor
+from candelabra._autograd.hooks import RemovableHandle, add_hook
+from candelabra._autograd.modes import enable_grad, no_grad
+from candelabra._tensor import Tensor
 
 __all__ = ["Optimizer", "required"]
 

@@ -1,6 +1,6 @@
 """Whole steps of optimisers: one launch for many parameters and all that is kept beside them.
 
-The operations and their order are those of ``candelabra.nn.operators.steps``, so the numbers are the same to the last
+The operations and their order are those of ``candelabra.nn._operators.steps``, so the numbers are the same to the last
 bit. A kernel whose name ends in ``_`` takes many parameters and writes into its arguments; the one without takes one
 and works on copies.
 """

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from candelabra._layout import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype
-from candelabra.layout import contiguous_strides, reduced_shape
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import ByDtype

@@ -6,7 +6,7 @@ normalisation are here.
 
 from __future__ import annotations
 
-from candelabra.fronts.softmax import log_softmax, softmax, softmin
+from candelabra._operators.fronts.softmax import log_softmax, softmax, softmin
 from candelabra.nn.functional.activations import (
     celu,
     celu_,

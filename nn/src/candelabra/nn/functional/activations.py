@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dispatch.out import store
-from candelabra.fronts.registry import front
-from candelabra.nn.operators import activations as network
-from candelabra.operator.arguments import wrap_dim
-from candelabra.ops import pointwise
-from candelabra.ops.arithmetic import where
-from candelabra.ops.creation import clone, copied
+from candelabra._codegen.arguments import wrap_dim
+from candelabra._dispatch.out import store
+from candelabra._operators.fronts.registry import front
+from candelabra._operators.primitives import pointwise
+from candelabra._operators.primitives.arithmetic import where
+from candelabra._operators.primitives.creation import clone, copied
+from candelabra.nn._operators import activations as network
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -79,7 +79,7 @@ def rrelu(
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    from candelabra.fronts.random import rand
+    from candelabra._operators.fronts.random import rand
 
     slope = rand(*input.shape, dtype=input.dtype, device=input.device) * (upper - lower) + lower
     return _applied(lambda x: where(x > 0, x, x * slope), inplace, input)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from candelabra._operators.fronts.creation import zeros
 from candelabra.dtypes import bool_
-from candelabra.fronts.creation import zeros
+from candelabra.nn._operators.attention import attention, weights_of
 from candelabra.nn.functional.dropping import dropout
-from candelabra.nn.operators.attention import attention, weights_of
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 def scaled_dot_product_attention(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.fronts.registry import front
+from candelabra._operators.fronts.shaping import unsqueeze
+from candelabra._operators.primitives import views
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.fronts.registry import front
-from candelabra.fronts.shaping import unsqueeze
+from candelabra.nn._operators import convolution
 from candelabra.nn.functional.sizes import Ints, per_dim
-from candelabra.nn.operators import convolution
-from candelabra.ops import views
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 Sizes = int | Sequence[int]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from candelabra.keys import NO_GRAD, mode
+from candelabra._keys import NO_GRAD, mode
+from candelabra._operators.primitives.arithmetic import where
+from candelabra._operators.primitives.creation import full as filled
+from candelabra._tensor import Tensor
 from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
-from candelabra.ops.arithmetic import where
-from candelabra.ops.creation import full as filled
-from candelabra.tensor import Tensor
 
 
 def gaussian_nll_loss(

@@ -8,13 +8,13 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from candelabra._layout import broadcast_shapes
+from candelabra._operators.primitives.arithmetic import where
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.layout import broadcast_shapes
-from candelabra.nn.operators.activations import log_sigmoid
-from candelabra.ops.arithmetic import where
+from candelabra.nn._operators.activations import log_sigmoid
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from candelabra._operators.primitives.arithmetic import where
+from candelabra._operators.primitives.creation import arange
 from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
 from candelabra.nn.functional.vectors import length
-from candelabra.nn.operators.activations import log_sigmoid
-from candelabra.ops.arithmetic import where
-from candelabra.ops.creation import arange
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 # -- between pairs ----------------------------------------------------------------------------------------------------

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from candelabra._keys import NO_GRAD, mode
+from candelabra._operators.fronts.registry import front
+from candelabra._operators.primitives.creation import cast
 from candelabra.dtypes import PYTHON_NAMES, float32
-from candelabra.fronts.registry import front
-from candelabra.keys import NO_GRAD, mode
-from candelabra.nn.operators.normalization import normalize
-from candelabra.ops.creation import cast
+from candelabra.nn._operators.normalization import normalize
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 @front(method=False)

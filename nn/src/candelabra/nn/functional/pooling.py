@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra.dispatch.out import store
-from candelabra.fronts.registry import front
-from candelabra.keys import AUTOGRAD, NO_GRAD, state
+from candelabra._dispatch.out import store
+from candelabra._keys import AUTOGRAD, NO_GRAD, state
+from candelabra._operators.fronts.registry import front
+from candelabra._operators.primitives.creation import full
+from candelabra.nn._operators import pooling
 from candelabra.nn.functional.sizes import Ints, per_dim
-from candelabra.nn.operators import pooling
-from candelabra.ops.creation import full
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 Sizes = int | Sequence[int]
 _NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from candelabra.fronts.registry import front
+from candelabra._operators.fronts.registry import front
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 def _check(name: str, input: Tensor, argument: str, factor: int) -> None:

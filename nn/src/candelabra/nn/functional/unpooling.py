@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.nn._operators.pooling import scatter_planes
 from candelabra.nn.functional.sizes import Ints, per_dim
-from candelabra.nn.operators.pooling import scatter_planes
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 Sizes = int | Sequence[int]
 

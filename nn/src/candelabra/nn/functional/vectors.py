@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from candelabra.dispatch.out import store
+from candelabra._dispatch.out import store
+from candelabra._operators.primitives.arithmetic import where
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.ops.arithmetic import where
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 
 def length(input: Tensor, p: float, dim: int, keepdim: bool) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from candelabra._operators.primitives.creation import arange, full
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.nn.functional.pooling import (
     avg_pool1d,
@@ -16,10 +17,9 @@ from candelabra.nn.functional.pooling import (
 )
 from candelabra.nn.functional.sizes import Ints, per_dim
 from candelabra.nn.padding import pad
-from candelabra.ops.creation import arange, full
 
 if TYPE_CHECKING:
-    from candelabra.tensor import Tensor
+    from candelabra._tensor import Tensor
 
 Sizes = int | Sequence[int]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from candelabra.ops.joining import cat
-from candelabra.tensor import Tensor
+from candelabra._operators.primitives.joining import cat
+from candelabra._tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from candelabra._layout import contiguous_strides
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
-from candelabra.layout import contiguous_strides
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Launch

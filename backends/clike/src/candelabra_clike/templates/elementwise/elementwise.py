@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from candelabra._layout import contiguous_strides, is_contiguous_layout
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 from candelabra.errors import IntegerDivisionByZero
-from candelabra.layout import contiguous_strides, is_contiguous_layout
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch

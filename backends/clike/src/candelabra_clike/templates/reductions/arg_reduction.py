@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from candelabra._layout import reduced_shape
 from candelabra.dtypes import dtype, int64
-from candelabra.layout import reduced_shape
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch

@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+from candelabra._layout import contiguous_strides
 from candelabra.dtypes import dtype
-from candelabra.layout import contiguous_strides
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch

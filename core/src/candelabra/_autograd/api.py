@@ -1,0 +1,159 @@
+"""``backward`` and ``grad``: from what users say to what the engine runs."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.engine import run
+from candelabra._autograd.node import Node
+from candelabra._records.record import OPERATORS
+
+if TYPE_CHECKING:
+    from candelabra._tensor import Tensor
+
+TensorOrTensors = Any
+
+
+def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
+    if value is None or hasattr(value, "_payload"):
+        return (value,)
+    found = tuple(value) if hasattr(value, "__iter__") else (value,)
+    for item in found:
+        if item is not None and not hasattr(item, "_payload"):
+            raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(item).__name__}")
+    return found
+
+
+def _roots(
+    outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...], create_graph: bool
+) -> list[tuple[Node, Any]]:
+    if len(gradients) != len(outputs):
+        raise RuntimeError(f"Mismatch in length: got {len(outputs)} outputs and {len(gradients)} gradients for them")
+    roots = []
+    for number, (out, g) in enumerate(zip(outputs, gradients, strict=True)):
+        node = out._fresh()._node
+        if node is None:
+            raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
+        roots.append((node, _gradient_for(number, out, g)))
+    return roots
+
+
+def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
+    if g is None:
+        shape = out._payload.shape
+        if shape and out.numel() != 1:
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs, this one has shape "
+                f"{list(out.shape)}; pass its gradient"
+            )
+        if out.dtype.is_complex:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+        ones: Tensor = OPERATORS["full"].function(tuple(shape), 1, dtype=out.dtype, device=out._instance)
+        return ones
+    if g.shape != out.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{number}] has a shape of {g.shape} and output[{number}] has a "
+            f"shape of {out.shape}."
+        )
+    if g.dtype.is_complex != out.dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{number}] has a dtype of {g.dtype} and output[{number}] has a dtype of {out.dtype}."
+        )
+    if g.device != out.device:
+        raise RuntimeError(
+            f"grad_output[{number}] is on {g.device} and output[{number}] on {out.device}: move it with "
+            f".to('{out.device}')"
+        )
+    return g if g.dtype is out.dtype else g.to(out.dtype)
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: TensorOrTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors = None,
+) -> None:
+    """Accumulate the gradients of ``tensors`` into the leaves (or only ``inputs``) that they depend on.
+
+    ``grad_tensors``: the gradients of non-scalar ``tensors``. ``retain_graph`` keeps saved values for another pass
+    (default: ``create_graph``); ``create_graph`` records the pass itself, for higher derivatives. As
+    ``torch.autograd.backward``.
+    """
+    outputs = _as_tuple(tensors, "tensors")
+    gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors, "grad_tensors")
+    keep = create_graph if retain_graph is None else retain_graph
+    roots = _roots(outputs, gradients, create_graph)
+    if inputs is None:
+        run(roots, keep, create_graph)
+        return
+    targets = _as_tuple(inputs, "inputs")
+    if not targets:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    for target, g in zip(targets, _captured(roots, targets, keep, create_graph), strict=True):
+        if g is not None:
+            _into_grad(target, g, create_graph)
+
+
+def _into_grad(target: Tensor, g: Tensor, create_graph: bool) -> None:
+    node = target._node
+    if node is not None and node.is_leaf:
+        from candelabra._autograd.engine import accumulate
+
+        accumulate(node, g, create_graph)
+        return
+    present = target.grad
+    target._grad = (g if create_graph else g.detach().clone()) if present is None else present + g
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: TensorOrTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The sum of gradients of ``outputs`` with respect to ``inputs``, one per input; nothing is accumulated.
+
+    Inputs that the outputs don't depend on are an error, None with ``allow_unused``, zeros with
+    ``materialize_grads``. As ``torch.autograd.grad``.
+    """
+    if is_grads_batched:
+        raise NotImplementedError("is_grads_batched=True needs vmap, which candelabra does not have yet; use a loop")
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    outs, targets = _as_tuple(outputs, "outputs"), _as_tuple(inputs, "inputs")
+    gradients = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs, "grad_outputs")
+    keep = create_graph if retain_graph is None else retain_graph
+    if not targets:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    results = _captured(_roots(outs, gradients, create_graph), targets, keep, create_graph)
+    for position, g in enumerate(results):
+        if g is None and materialize_grads:
+            results[position] = targets[position].detach() * 0
+        elif g is None and not allow_unused:
+            raise RuntimeError(
+                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
+                f"if this is the desired behavior. (It is number {position} of inputs, shape "
+                f"{list(targets[position].shape)}.)"
+            )
+    return tuple(results)
+
+
+def _captured(
+    roots: list[tuple[Node, Any]], targets: tuple[Tensor, ...], keep: bool, create_graph: bool
+) -> list[Tensor | None]:
+    captures: dict[Node, list[int]] = {}
+    for position, target in enumerate(targets):
+        node = target._fresh()._node
+        if node is None:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        captures.setdefault(node, []).append(position)
+    captured: list[Any] = [None] * len(targets)
+    run(roots, keep, create_graph, captures, captured)
+    return captured

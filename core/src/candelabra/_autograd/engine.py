@@ -1,0 +1,377 @@
+"""The engine: walk the graph from the outputs to the leaves, each node once all its gradients are there.
+
+Iterative, so a chain of a million nodes neither recurses nor slows; a node's saved values are let go of as soon as it
+has run. One step, :func:`restored`, undoes broadcasting, so that no derivative rule has to.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._autograd.node import LEAF, PORT, Leaf, Node
+from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
+
+if TYPE_CHECKING:
+    from candelabra._tensor import Tensor
+
+Capture = Callable[[Any], None]
+
+_accumulating: Final = threading.Lock()
+
+
+def run(
+    roots: list[tuple[Node, Any]],
+    keep_graph: bool,
+    create_graph: bool,
+    captures: dict[Node, list[int]] | None = None,
+    captured: list[Any] | None = None,
+) -> None:
+    """Run the backward pass from ``roots``, (node, gradient) pairs.
+
+    With ``captures`` only nodes on a path to one of its keys run, and the gradients of those are put into ``captured``
+    at the listed positions instead of being accumulated into leaves.
+    """
+    before = state.bits
+    switch(before & ~NO_GRAD if create_graph else before | NO_GRAD)
+    try:
+        starts: dict[Node, Any] = {}
+        for node, g in roots:
+            present = starts.get(node)
+            starts[node] = g if present is None else present + g
+        one = _Pass(_count(list(starts)), keep_graph, create_graph)
+        if captures is not None:
+            assert captured is not None
+            one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)
+        for node, g in starts.items():
+            if one.pending[node]:  # a root that another root depends on
+                one.partial[node] = g
+            else:
+                one.ready.append(node)
+                one.arrived.append(g)
+        del starts
+        one.run()
+    finally:
+        switch(before)
+
+
+def _count(roots: list[Node]) -> dict[Node, int]:
+    """How many edges lead to each reachable node from reachable nodes."""
+    pending = dict.fromkeys(roots, 0)
+    stack = list(pending)
+    while stack:
+        node: Node | None = stack.pop()
+        while node is not None:  # along a chain without the detour over the stack
+            below = None
+            edge = node.e0
+            if edge is not None:
+                if edge in pending:
+                    pending[edge] += 1
+                else:
+                    pending[edge] = 1
+                    below = edge
+            edge = node.e1
+            if edge is not None:
+                if edge in pending:
+                    pending[edge] += 1
+                else:
+                    pending[edge] = 1
+                    stack.append(edge)
+            if node.more:
+                for edge in node.more:
+                    if edge is not None:
+                        if edge in pending:
+                            pending[edge] += 1
+                        else:
+                            pending[edge] = 1
+                            stack.append(edge)
+            node = below
+    return pending
+
+
+def _leading_to(targets: Iterable[Node], reachable: dict[Node, int]) -> set[Node]:
+    """The reachable nodes with an edge on a path to one of ``targets``: those that must run."""
+    incoming: dict[Node, list[Node]] = {}
+    for node in reachable:
+        for edge in node.edges():
+            if edge is not None:
+                incoming.setdefault(edge, []).append(node)
+    wanted: set[Node] = set()
+    stack = [node for target in targets for node in incoming.get(target, ())]
+    while stack:
+        node = stack.pop()
+        if node not in wanted:
+            wanted.add(node)
+            stack += incoming.get(node, ())
+    return wanted
+
+
+class _Pass:
+    """One backward pass: what is still to come. ``ready`` and ``arrived`` are stacks that move together."""
+
+    __slots__ = (
+        "arrived",
+        "captured",
+        "captures",
+        "create_graph",
+        "keep_graph",
+        "partial",
+        "pending",
+        "ready",
+        "wanted",
+    )
+
+    def __init__(self, pending: dict[Node, int], keep_graph: bool, create_graph: bool) -> None:
+        self.pending = pending
+        self.keep_graph = keep_graph
+        self.create_graph = create_graph
+        self.ready: list[Node] = []
+        """Nodes whose gradients have all arrived …"""
+        self.arrived: list[Any] = []
+        """… and the sum of these, None where there were none."""
+        self.partial: dict[Node, Any] = {}
+        """The gradients that have arrived at nodes that wait for more."""
+        self.captures: dict[Node, list[int]] | None = None
+        self.captured: list[Any] = []
+        self.wanted: set[Node] = set()
+
+    def deliver(self, edge: Node, r: Any, node: Node) -> None:
+        """One gradient from ``node`` along one edge. :meth:`run` has this written out for the first two edges."""
+        if r is not None and r._payload.shape != edge.shape:
+            r = restored(r, edge, node)
+        present = self.partial.pop(edge, None)
+        total = r if present is None else present if r is None else present + r
+        self.arrive(edge, total)
+
+    def arrive(self, edge: Node, total: Any) -> None:
+        """One edge less to wait for."""
+        self.pending[edge] = left = self.pending[edge] - 1
+        if not left:
+            self.ready.append(edge)
+            self.arrived.append(total)
+        elif total is not None:
+            self.partial[edge] = total
+
+    def run(self) -> None:
+        """Until nothing is ready."""
+        ready, arrived, partial, pending = self.ready, self.arrived, self.partial, self.pending
+        free = not self.keep_graph
+        slow = self.captures is not None or state.bits & ANOMALY
+        following: Node | None = None
+        """A node that became ready last: it is next, with the gradient ``r``, without the detour over the stack."""
+        r = None
+        while ready or following is not None:
+            if following is not None:
+                node, g, following, r = following, r, None, None
+            else:
+                node, g = ready.pop(), arrived.pop()
+            if g is None:
+                self.skip(node)
+                continue
+            if slow or node.hooks is not None:
+                results = None
+            else:
+                results = node.consume(g) if free else node.backward(g)
+            if results is None:  # a leaf, a port, or one that is watched
+                present = None  # so that a gradient that nobody else holds is seen to be ours
+                results = self.special(node, g)
+                if results is None:
+                    continue
+            # What `deliver` does, written out: a call less per edge.
+            edge = node.e0
+            if edge is not None:
+                r = results[0]
+                if r is not None and r._payload.shape != edge.shape:
+                    r = restored(r, edge, node)
+                if partial and (present := partial.pop(edge, None)) is not None:
+                    r = present if r is None else present + r
+                left = pending[edge] - 1
+                if not left:
+                    following = edge
+                else:
+                    pending[edge] = left
+                    if r is not None:
+                        partial[edge] = r
+            edge = node.e1
+            if edge is not None:
+                if following is not None:
+                    ready.append(following)
+                    arrived.append(r)
+                    following = None
+                r = results[1]
+                if r is not None and r._payload.shape != edge.shape:
+                    r = restored(r, edge, node)
+                if partial and (present := partial.pop(edge, None)) is not None:
+                    r = present if r is None else present + r
+                left = pending[edge] - 1
+                if not left:
+                    following = edge
+                else:
+                    pending[edge] = left
+                    if r is not None:
+                        partial[edge] = r
+            if node.more:
+                if following is not None:
+                    ready.append(following)
+                    arrived.append(r)
+                    following = None
+                for edge, r in zip(node.more, results[2:], strict=True):
+                    if edge is not None:
+                        self.deliver(edge, r, node)
+
+    def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
+        """Leaves, ports, hooks, captures, anomaly mode. None: the node is done with."""
+        hooks = node.hooks
+        if hooks is not None and node.outputs == 1:
+            g = hooks.on_gradient(g)
+        if self.captures is not None:
+            for position in self.captures.get(node, ()):
+                self.captured[position] = g
+            if node not in self.wanted:
+                self.skip(node)
+                return None
+        if node.kind == LEAF:
+            accumulate(node, g, self.create_graph)
+            return None
+        if node.kind == PORT:
+            self.into_port(node, g)
+            return None
+        results = _run_watched(node, g)
+        if not self.keep_graph:
+            node.release()
+        return results
+
+    def into_port(self, port: Node, g: Any) -> None:
+        """Hand the gradient of one of several outputs to its node."""
+        node = port.e0
+        assert node is not None
+        slots = self.partial.pop(node, None)
+        if slots is None:
+            slots = [None] * node.outputs
+        index = port.index  # type: ignore[attr-defined]
+        slots[index] = g if slots[index] is None else slots[index] + g
+        self.arrive(node, slots)
+
+    def skip(self, node: Node) -> None:
+        """A node that no gradient reached, or that leads nowhere that is wanted."""
+        for edge in node.edges():
+            if edge is not None:
+                self.arrive(edge, self.partial.pop(edge, None))
+
+
+def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
+    """A gradient in the shape of the tensor that it belongs to: broadcasting undone by summing."""
+    have, want = r._payload.shape, edge.shape
+    if tuple(have) == tuple(want):
+        return r
+    lead = len(have) - len(want)
+    if lead >= 0 and all(w in (1, h) for h, w in zip(have[lead:], want, strict=True)):
+        dims = [*range(lead), *(i + lead for i, w in enumerate(want) if w == 1 != have[i + lead])]
+        from candelabra._operators.primitives.reductions import sum as sum_
+
+        out = sum_(r, dims, True)
+        result: Tensor = out.reshape(want) if lead else out
+        return result
+    position = next((i for i, e in enumerate(node.edges()) if e is edge), 0)
+    raise RuntimeError(
+        f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but expected "
+        f"shape compatible with {list(want)}"
+    )
+
+
+def _run_watched(node: Node, g: Any) -> tuple[Any, ...]:
+    """With hooks on the node, or in anomaly mode."""
+    gs = tuple(g) if node.outputs > 1 else (g,)
+    hooks = node.hooks
+    if hooks is not None and hooks.before:
+        gs = hooks.run_before(gs)
+        g = list(gs) if node.outputs > 1 else gs[0]
+    if state.bits & ANOMALY:
+        from candelabra._autograd.anomaly import run_checked
+
+        results = run_checked(node, g)
+    else:
+        results = node.backward(g)
+    if hooks is not None and hooks.after:
+        arity = node._arity()
+        visible = hooks.run_after(tuple(results)[:arity], gs)
+        results = (*visible, *results[len(visible) :])
+    return results
+
+
+def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
+    """Add ``g`` to the ``.grad`` of a leaf's tensor.
+
+    A first gradient that nobody else can see is kept as it is; otherwise it is copied, so that ``x.grad.zero_()``
+    changes nothing but ``x.grad``.
+    """
+    assert isinstance(leaf, Leaf)
+    tensor = leaf.owner()
+    if tensor is None:
+        return
+    with _accumulating:
+        present = tensor.grad
+        if create_graph:
+            tensor._grad = g if present is None else present + g
+        elif present is None:
+            tensor._grad = g if _ours_alone(g) else _copy(g)
+        elif present._keys & AUTOGRAD:
+            tensor._grad = present + g
+        else:
+            present.add_(g)
+    if leaf.hooks is not None:
+        for hook in list(leaf.hooks.post_accumulate.values()):
+            hook(tensor)
+
+
+# What refers to a gradient that only the engine holds: the locals and arguments of `run`, `special` and `accumulate`,
+# and the argument of getrefcount. Measured once, on the interpreter that runs, instead of being written down.
+def _ours_alone(g: Tensor) -> bool:
+    if g._keys & (VIEW | AUTOGRAD):
+        return False
+    return sys.getrefcount(g) <= _Alone.tensor and sys.getrefcount(g._payload) <= _Alone.payload
+
+
+class _Alone:
+    tensor = 0
+    payload = 0
+
+
+def _measure() -> None:
+    class Probe:
+        __slots__ = ("_payload",)
+        _payload: object
+
+    def through_special(g: Any) -> None:
+        through_accumulate(g)
+
+    def through_accumulate(g: Any) -> None:
+        through_ours_alone(g)
+
+    def through_ours_alone(g: Any) -> None:
+        _Alone.tensor = sys.getrefcount(g)
+        _Alone.payload = sys.getrefcount(g._payload)
+
+    probe = Probe()
+    probe._payload = object()
+    held = [probe]
+    del probe
+    g = held.pop()
+    through_special(g)
+
+
+_measure()
+
+
+def _copy(g: Tensor) -> Tensor:
+    from candelabra._operators.primitives.creation import clone
+
+    before = state.bits
+    switch(before | NO_GRAD)
+    try:
+        out: Tensor = clone(g)
+    finally:
+        switch(before)
+    return out

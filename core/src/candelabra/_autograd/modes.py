@@ -1,0 +1,221 @@
+"""What a thread records: ``no_grad``, ``enable_grad``, ``set_grad_enabled``, ``inference_mode``.
+
+Each is a context manager and a decorator, of generators and coroutines too. All of it is one int per thread
+(``keys.state.bits``), so a mode costs one thread-local read on entry and one write on exit, and never leaks into
+another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import wraps
+from types import CodeType
+
+from candelabra._annotations import Any, Final, TypeVar
+from candelabra._keys import INFERENCE_MODE, NO_GRAD, state, switch
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_GENERATOR: Final = 0x20  # inspect.CO_GENERATOR, without importing inspect
+_COROUTINE: Final = 0x80 | 0x100
+_ASYNC_GENERATOR: Final = 0x200
+
+
+class _Mode:
+    """A context manager that may be entered again and again, and a decorator. Subclasses say what the bits become."""
+
+    def __init__(self) -> None:
+        self._before: list[int] = []
+
+    def _bits(self, before: int) -> int:
+        """The mode's bits, given what they are outside of it."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what the mode's bits become")
+
+    def _again(self) -> _Mode:
+        """A fresh one with the same settings, for one call of a decorated function."""
+        return type(self)()
+
+    def __enter__(self) -> None:
+        before = state.bits
+        self._before.append(before)
+        switch(self._bits(before))
+
+    def __exit__(self, *error: object) -> None:
+        before = self._before.pop()
+        switch((state.bits & ~_MODES) | (before & _MODES))
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function, a generator function, a coroutine function, or every method call of a class's
+        ``__init__``.
+        """
+        decorated: F = _decorated(self, function)
+        return decorated
+
+
+_MODES: Final = NO_GRAD | INFERENCE_MODE
+
+
+def _decorated(mode: _Mode, function: Any) -> Any:
+    if isinstance(function, type):
+        function.__init__ = _decorated(mode, function.__init__)  # type: ignore[misc]
+        return function
+    code = getattr(function, "__code__", None)
+    flags = code.co_flags if isinstance(code, CodeType) else 0
+    if flags & _ASYNC_GENERATOR:
+        raise TypeError(f"{type(mode).__name__} cannot decorate the asynchronous generator {function.__name__!r}")
+    if flags & _COROUTINE:
+
+        @wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            return await _Steps(mode, function(*args, **kwargs).__await__())
+
+        return coroutine
+    if flags & _GENERATOR:
+
+        @wraps(function)
+        def generator(*args: Any, **kwargs: Any) -> Any:
+            return (yield from _stepped(mode, function(*args, **kwargs)))
+
+        return generator
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with mode._again():
+            return function(*args, **kwargs)
+
+    return call
+
+
+class _Steps:
+    """An awaitable whose every step runs in a mode."""
+
+    def __init__(self, mode: _Mode, steps: Generator[Any, Any, Any]) -> None:
+        self.mode, self.steps = mode, steps
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield from _stepped(self.mode, self.steps))
+
+
+def _stepped(mode: _Mode, inner: Any) -> Generator[Any, Any, Any]:
+    """Run a generator's every step in the mode, and whoever consumes it in their own."""
+    step, value = inner.__next__, ()
+    while True:
+        try:
+            with mode._again():
+                yielded = step(*value)
+        except StopIteration as stop:
+            return stop.value
+        try:
+            received = yield yielded
+        except GeneratorExit:
+            with mode._again():
+                inner.close()
+            raise
+        except BaseException as error:
+            step, value = inner.throw, (error,)  # type: ignore[assignment]
+        else:
+            if received is None:
+                step, value = inner.__next__, ()
+            else:
+                step, value = inner.send, (received,)  # type: ignore[assignment]
+
+
+class no_grad(_Mode):
+    """Record nothing: results don't require grad, writes in place to leaves are allowed. As ``torch.no_grad``.
+
+    ``with no_grad():``, ``@no_grad()`` or ``@no_grad``.
+    """
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def _bits(self, before: int) -> int:
+        return before | NO_GRAD
+
+
+class enable_grad(_Mode):
+    """Record again inside :class:`no_grad`; has no effect in inference mode. As ``torch.enable_grad``."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def _bits(self, before: int) -> int:
+        return before if before & INFERENCE_MODE else before & ~NO_GRAD
+
+
+class set_grad_enabled(_Mode):
+    """Switch recording on or off at once; as a context manager, until the end of the block.
+
+    As ``torch.set_grad_enabled``; as a decorator it leaves the caller's mode as it was.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+        self._outer = state.bits
+        switch(self._bits(self._outer))
+
+    def _bits(self, before: int) -> int:
+        if not self.mode:
+            return before | NO_GRAD
+        return before if before & INFERENCE_MODE else before & ~NO_GRAD
+
+    def _again(self) -> _Mode:
+        return _Bits(self._bits)
+
+    def __enter__(self) -> None:
+        # The first block ends in the mode before the constructor, which had switched already.
+        outer = state.bits if self._before else self._outer
+        self._before.append(outer)
+        switch(self._bits(state.bits))
+
+    def __call__(self, function: F) -> F:
+        switch((state.bits & ~_MODES) | (self._outer & _MODES))
+        return super().__call__(function)
+
+    def __repr__(self) -> str:
+        return f"set_grad_enabled(mode={self.mode})"
+
+
+class _Bits(_Mode):
+    """A mode given as a function of the bits."""
+
+    def __init__(self, function: Callable[[int], int]) -> None:
+        super().__init__()
+        self._bits = function  # type: ignore[assignment,method-assign]
+
+
+class inference_mode(_Mode):
+    """Record nothing, and make tensors that can never enter a recorded graph as saved values. As
+    ``torch.inference_mode``.
+
+    ``inference_mode(False)`` inside leaves it again, with recording on.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.mode = mode
+
+    def _bits(self, before: int) -> int:
+        return before | _MODES if self.mode else before & ~_MODES
+
+    def _again(self) -> _Mode:
+        return inference_mode(self.mode)
+
+
+def is_grad_enabled() -> bool:
+    """Whether this thread records."""
+    return not state.bits & NO_GRAD
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode."""
+    return bool(state.bits & INFERENCE_MODE)
+
+
+__all__ = [
+    "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+]  # fmt: skip

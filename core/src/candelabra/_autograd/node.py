@@ -1,0 +1,224 @@
+"""The graph: one node per recorded operator.
+
+A node holds the edges to the nodes of its inputs (never the inputs themselves), what its derivative needs, and the
+shape and keys of its output. A tensor requires grad exactly when it has a node; a leaf's node is :class:`Leaf`.
+
+Attribution: a tape-free graph of backward nodes with version counters is PyTorch's; building it while the program runs
+is Chainer's and DyNet's; what a node needs comes from a table of rules as in HIPS/autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._device import Instance, instance_of_key
+from candelabra._keys import AUTOGRAD
+from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
+from candelabra.errors import GraphFreed, VersionMismatch
+
+if TYPE_CHECKING:
+    from candelabra._autograd.hooks import Hooks
+    from candelabra._tensor import Tensor
+
+
+LEAF, PORT = 1, 2
+
+
+class Spec:
+    """A tensor without its data: what a derivative may know of an input and keep no activation alive."""
+
+    __slots__ = ("shape", "keys")
+
+    def __init__(self, shape: tuple[int, ...], keys: int) -> None:
+        self.shape = shape
+        self.keys = keys
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> dtype:
+        return BY_BIT[self.keys & DTYPE_MASK]
+
+    @property
+    def instance(self) -> Instance:
+        return instance_of_key(self.keys)
+
+    @property
+    def device(self) -> Any:
+        return instance_of_key(self.keys).device
+
+    def numel(self) -> int:
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+
+class Node:
+    """A step of the backward pass. Subclasses are generated per operator, or written by hand for views and functions.
+
+    ``e0``, ``e1`` and ``more`` are the edges: nodes that the gradients go to, or None. Two edges live in slots, not in
+    a tuple: with the garbage collector on, one tracked object less per node halves the time of deep graphs.
+    """
+
+    __slots__ = ("e0", "hooks", "keys", "shape", "__weakref__")
+    e0: Node | None
+    hooks: Hooks | None
+    keys: int
+    shape: tuple[int, ...]
+    e1: Any = None
+    more: Any = ()
+    operator: str = ""
+    outputs: int = 1
+    kind: int = 0
+    """0, :data:`LEAF` or :data:`PORT`: what the engine does instead of running ``backward``."""
+
+    @property
+    def is_port(self) -> bool:
+        return self.kind == PORT
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.kind == LEAF
+
+    def backward(self, g: Any) -> tuple[Any, ...]:
+        """Gradients for the edges, in order; ``g`` is the output's gradient, or a list of them."""
+        raise NotImplementedError(f"{type(self).__name__} has no backward()")
+
+    def release(self) -> None:
+        """Let go of saved values; a second backward pass then raises :class:`GraphFreed`."""
+
+    def consume(self, g: Any) -> tuple[Any, ...]:
+        """:meth:`backward`, then :meth:`release`. Generated as one function: a call less per node."""
+        results = self.backward(g)
+        self.release()
+        return results
+
+    def edges(self) -> tuple[Node | None, ...]:
+        """All edges, absent ones as None."""
+        return (self.e0, self.e1, *self.more)
+
+    # -- PyTorch's face -----------------------------------------------------------------------------------------------
+    def name(self) -> str:
+        """The node's name, as in ``MulBackward``."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """(node, output number) per input, as in PyTorch."""
+        return tuple((e.e0, e.index) if isinstance(e, Port) else (e, 0) for e in self.edges()[: self._arity()])
+
+    def _arity(self) -> int:
+        return 1 + ("e1" in type(self).__dict__ or self.e1 is not None) + len(self.more)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for users' notes on this node."""
+        return _metadata.setdefault(self, {})
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call ``hook(grad_inputs, grad_outputs)`` after the node ran; it may return new ``grad_inputs``."""
+        from candelabra._autograd.hooks import hooks_of
+
+        return hooks_of(self).add("after", hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Any:
+        """Call ``hook(grad_outputs)`` before the node runs; it may return new ``grad_outputs``."""
+        from candelabra._autograd.hooks import hooks_of
+
+        return hooks_of(self).add("before", hook)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+_metadata: Final[WeakKeyDictionary[Node, dict[Any, Any]]] = WeakKeyDictionary()
+
+
+class Leaf(Node):
+    """Where gradients are kept: the node of a leaf tensor that requires grad. Holds the tensor weakly."""
+
+    __slots__ = ("owner",)
+    kind = LEAF
+    operator = "leaf"
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.e0 = None
+        self.hooks = None
+        self.keys = tensor._keys | AUTOGRAD
+        self.shape = tuple(tensor._payload.shape)
+        self.owner: ReferenceType[Tensor] = ref(tensor)
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The tensor whose ``.grad`` this node fills, if it is still there."""
+        return self.owner()
+
+    def consume(self, g: Any) -> Any:
+        """None: the engine accumulates."""
+
+    backward = consume
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+
+class Port(Node):
+    """One output of a node that has several; its edge leads to that node."""
+
+    __slots__ = ("index",)
+    kind = PORT
+
+    def __init__(self, node: Node, index: int, shape: tuple[int, ...], keys: int) -> None:
+        self.e0 = node
+        self.hooks = None
+        self.index = index
+        self.shape = shape
+        self.keys = keys
+
+    def consume(self, g: Any) -> Any:
+        """None: the engine hands the gradient to the node."""
+
+    backward = consume
+
+    def name(self) -> str:
+        return self.e0.name() if self.e0 is not None else "Port"
+
+
+class Released:
+    """What stands in a node's slots after its saved values were let go: any look at it is the error."""
+
+    _node = None
+
+    @property
+    def _version(self) -> list[int]:
+        raise GraphFreed(
+            "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+            "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+            "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
+            "you need to access saved tensors after calling backward."
+        )
+
+    def __getitem__(self, _: int) -> int:
+        return self._version[0]
+
+    def unpack(self) -> Any:
+        return self._version
+
+
+RELEASED: Final[Any] = Released()
+
+
+def changed(node: Node, argument: str, shape: tuple[int, ...], keys: int, now: int, then: int) -> VersionMismatch:
+    """The error for a saved tensor that was written to: names the operator, the tensor and both versions."""
+    spec = Spec(shape, keys)
+    return VersionMismatch(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{spec.device} {spec.dtype.name} tensor {list(shape)}], the {argument!r} of {node.operator!r}, is at version "
+        f"{now}; expected version {then} instead. Hint: replace the in-place operation after {node.operator!r} by an "
+        "out-of-place one, or give it a clone()"
+    )

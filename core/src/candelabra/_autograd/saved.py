@@ -1,0 +1,165 @@
+"""Saved values on their way back to a rule: outputs re-wrapped, versions compared, packed tensors unpacked.
+
+A saved input is the tensor itself (its node is older than ours: no cycle); a saved output is its payload and version
+cell, since the output tensor holds our node.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from candelabra._annotations import Any, Final
+from candelabra._autograd.node import Node, Port, changed
+from candelabra._keys import AUTOGRAD, PACK, VIEW, state, switch
+from candelabra._tensor import Tensor, wrap
+
+
+def saved_output(node: Any, position: int, name: str, payload: Any, cell: Any, version: int) -> Tensor:
+    """The saved output as a tensor of this node."""
+    if cell[0] != version:
+        raise changed(node, name, tuple(payload.shape), _output_keys(node, position), cell[0], version)
+    if node.outputs == 1:
+        out = wrap(payload, node.keys)
+        out._node = node
+    else:
+        out = wrap(payload, node.all_keys[position])
+        port = node.ports[position]()  # the output's own, so that its hooks and captures see this use too
+        out._node = port or Port(node, position, node.shapes[position], node.all_keys[position])
+    out._version = cell
+    return out
+
+
+def _output_keys(node: Any, position: int) -> int:
+    keys: int = node.keys if node.outputs == 1 else node.all_keys[position]
+    return keys
+
+
+def with_node(tensor: Any, node: Node | None) -> Any:
+    """The same payload and version with the node that the tensor had when it was saved."""
+    if not isinstance(tensor, Tensor):
+        return tensor._version  # released: raises
+    keys = tensor._keys & ~(AUTOGRAD | VIEW)
+    out = wrap(tensor._payload, keys if node is None else keys | AUTOGRAD)
+    out._version = tensor._version
+    out._node = node
+    return out
+
+
+def checked_list(node: Node, name: str, tensors: Any, versions: list[int]) -> list[Tensor | None]:
+    """A saved list argument, every version compared."""
+    if not isinstance(tensors, (list, tuple)):
+        return [tensors._version]  # released: raises
+    for tensor, version in zip(tensors, versions, strict=True):
+        if tensor is not None and tensor._version[0] != version:
+            raise changed(node, name, tensor.shape, tensor._keys, tensor._version[0], version)
+    return list(tensors)
+
+
+def zero_gradient(node: Any, position: int) -> Tensor:
+    """Zeros for an output whose gradient did not arrive."""
+    from candelabra._autograd.node import Spec
+    from candelabra._operators.primitives.creation import full
+
+    spec = Spec(node.shapes[position], node.all_keys[position])
+    return full(spec.shape, 0, dtype=spec.dtype, device=spec.device)
+
+
+# -- packed values ----------------------------------------------------------------------------------------------------
+class _HookStack(threading.local):
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]] = []
+
+
+_stack: Final = _HookStack()
+
+
+class Packed:
+    """What a pair of saved-tensor hooks made of one saved tensor."""
+
+    __slots__ = ("cell", "content", "keys", "name", "node", "position", "shape", "unpack_hook", "version")
+
+    def __init__(self, tensor: Tensor, name: str, position: int) -> None:
+        pack, self.unpack_hook = _stack.pairs[-1]
+        self.name = name
+        self.cell = tensor._version
+        self.version = self.cell[0]
+        self.shape = tuple(tensor._payload.shape)
+        self.keys = tensor._keys
+        self.node = tensor._node if position < 0 else None
+        self.position = position
+        before = state.bits
+        switch(before & ~PACK)
+        try:
+            self.content = pack(with_node(tensor, None) if position >= 0 else tensor)
+        finally:
+            switch(before)
+
+    def unpack(self, node: Any) -> Any:
+        if self.cell[0] != self.version:
+            raise changed(node, self.name, self.shape, self.keys, self.cell[0], self.version)
+        tensor = self.unpack_hook(self.content)
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"an unpack hook must return a Tensor, got {type(tensor).__name__}")
+        if self.position >= 0:
+            return saved_output(node, self.position, self.name, tensor._payload, tensor._version, tensor._version[0])
+        return tensor if tensor._node is self.node else with_node(tensor, self.node)
+
+
+class _Nothing:
+    @staticmethod
+    def unpack(node: Node) -> None:
+        return None
+
+
+def pack_saved(node: Any, outputs: tuple[str, ...]) -> None:
+    """Replace what a fresh node saved by what the innermost hooks make of it."""
+    for slot in node.saved_slots:
+        kind, name = slot[:2], slot[2:]
+        if kind == "c_" or not hasattr(node, slot) or (hasattr(node, f"p_{name}") and kind == "s_"):
+            continue
+        value = getattr(node, slot)
+        if kind == "p_":
+            position = outputs.index(name)
+            tensor = wrap(value, _output_keys(node, position) & ~AUTOGRAD)
+            tensor._version = getattr(node, f"c_{name}")
+            setattr(node, f"s_{name}", Packed(tensor, name, position))
+            setattr(node, f"p_{name}", None)
+            setattr(node, f"c_{name}", None)
+        elif isinstance(value, (list, tuple)):
+            setattr(node, slot, [_Nothing if v is None else Packed(v, name, -1) for v in value])
+        else:
+            setattr(node, slot, _Nothing if value is None else Packed(value, name, -1))
+
+
+@contextmanager
+def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> Iterator[None]:
+    """Inside the block, what operators save goes through ``pack_hook`` and comes back through ``unpack_hook``.
+
+    As ``torch.autograd.graph.saved_tensors_hooks``: for instance to keep activations on disk or on the host.
+    """
+    _stack.pairs.append((pack_hook, unpack_hook))
+    before = state.bits
+    switch(before | PACK)
+    try:
+        yield
+    finally:
+        _stack.pairs.pop()
+        switch(before)
+
+
+class save_on_cpu:
+    """Saved tensors wait on the reference device and come back to their own for the backward pass."""
+
+    def __init__(self) -> None:
+        from candelabra._plugins import registry
+
+        host = registry.default_device()
+        self._context = saved_tensors_hooks(lambda t: (t.device, t.to(host)), lambda pair: pair[1].to(pair[0]))
+
+    def __enter__(self) -> None:
+        self._context.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)

@@ -1,0 +1,299 @@
+"""Views, and writes in place: who sees what, and how history is rewritten.
+
+A view remembers its base, its parent and the operator that made it. All tensors on one memory share a version cell.
+Any write bumps it; a view whose ``_seen`` differs is brought up to date before its next use: its graph node (and, on
+immutable arrays, its payload) is made again from its parent. So ``v = b[0]; b.mul_(w)`` makes ``v`` require grad.
+
+A write to a view is, in the graph, a new base: the old one with the viewed part replaced (:class:`Overwrite`).
+
+Attribution: sharing version counters between base and views, and rebasing history on writes, are PyTorch's.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.node import Node
+from candelabra._device import instance_of_key
+from candelabra._dispatch.key import map_tensors, redispatch
+from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, VIEW, mode, state, switch
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+    from candelabra._tensor import Tensor
+
+Step = tuple[Any, tuple[Any, ...]]
+"""One view operator and its arguments after the tensor."""
+
+
+def chain_of(view: Tensor) -> list[Step]:
+    """The view operators that lead from the base to ``view``, in order."""
+    steps = []
+    while view._keys & VIEW:
+        assert view._replay is not None
+        steps.append(view._replay)
+        view = view._parent
+    return steps[::-1]
+
+
+def refresh(view: Tensor) -> None:
+    """Make a stale view's node (and payload, where arrays are immutable) again, its stale parents' first."""
+    stale = [view]
+    while (parent := stale[-1]._parent)._keys & VIEW and parent._seen != parent._version[0]:
+        stale.append(parent)
+    before = state.bits
+    switch(before & ~(NO_GRAD | INFERENCE_MODE))
+    try:
+        for tensor in reversed(stale):
+            _remake(tensor)
+    finally:
+        switch(before)
+
+
+def _remake(view: Tensor) -> None:
+    assert view._replay is not None
+    op, arguments = view._replay
+    immutable, node = instance_of_key(view._keys).immutable, view._node
+    if view._parent._node is None and not immutable:  # nothing to replay: the memory is the base's as it was
+        if node is not None and not node.is_leaf:
+            view._node = None
+            view._keys &= ~AUTOGRAD
+        view._seen = view._version[0]
+        return
+    made = redispatch(op, (view._parent, *arguments))
+    if made._payload.shape != view._payload.shape or (not immutable and made._layout() != view._layout()):
+        raise RuntimeError(
+            f"a view of shape {list(view._payload.shape)} cannot be used any more: its base was given another shape in "
+            "place after the view was made. Make the view anew"
+        )
+    if view._node is not None and view._node.is_leaf:
+        pass  # it was detached and made a leaf of its own: only its memory is the base's
+    elif made._node is None:
+        view._node = None
+        view._keys &= ~AUTOGRAD
+    else:
+        view._node = made._node
+        view._keys |= AUTOGRAD
+    if immutable:
+        view._payload = made._payload
+    view._seen = view._version[0]
+
+
+def refresh_all(op: Operator[..., Any], args: tuple[Any, ...]) -> bool:
+    """Refresh the stale views of a call; True when one of them changed its keys."""
+    changed = False
+
+    def one(tensor: Tensor, _: str) -> Tensor:
+        nonlocal changed
+        if tensor._keys & VIEW and tensor._seen != tensor._version[0]:
+            keys = tensor._keys
+            refresh(tensor)
+            changed |= tensor._keys != keys
+        return tensor
+
+    map_tensors(op, args, one)
+    return changed
+
+
+def refreshed(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
+    """Refresh the call's views and dispatch it again (their keys may have changed)."""
+    refresh_all(op, args)
+    return redispatch(op, args)
+
+
+def refreshed_inplace(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
+    """As :func:`refreshed`, for an in-place form."""
+    refresh_all(op, args)
+    return redispatch(op, args, inplace=True)
+
+
+def check_writable(target: Tensor) -> None:
+    """Refuse to write, with recording on, to a leaf that requires grad or to a view of one; and to expanded memory."""
+    if target._keys & INFERENCE and not state.bits & INFERENCE_MODE:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+            "normal tensor before doing inplace update."
+        )
+    if state.bits & NO_GRAD:
+        return
+    if target._inplace_refused is not None:
+        raise RuntimeError(target._inplace_refused)
+    node = target._node
+    if node is not None and node.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if target._keys & VIEW:
+        base = target._base._node
+        if base is not None and base.is_leaf and not is_cut(target):
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def is_cut(view: Tensor) -> bool:
+    """Whether the chain of a view passes through ``detach``: its writes carry no history."""
+    return any(op.not_differentiable is not None for op, _ in chain_of(view))
+
+
+def write(target: Tensor, payload: Any) -> None:
+    """Put a payload of the same shape and dtype in the place of the target's content; bumps the version."""
+    instance = instance_of_key(target._keys)
+    if not instance.immutable:
+        check_overlap(target)
+        instance.backend.copy_(target._payload, payload)
+    elif target._keys & VIEW:
+        base = target._base
+        with mode(include=NO_GRAD):
+            base._payload = scatter_through(chain_of(target), _plain(base), _wrapped(payload, target))._payload
+    else:
+        target._payload = payload
+    target._version[0] += 1
+
+
+def check_overlap(target: Tensor) -> None:
+    """Refuse to write to expanded memory, where several elements are one."""
+    shape = target._payload.shape
+    if (
+        shape
+        and target._keys & VIEW
+        and any(step == 0 and size > 1 for size, step in zip(shape, target._layout()[0], strict=True))
+    ):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def write_recorded(target: Tensor, value: Tensor) -> Tensor:
+    """Write ``value`` and make its node the target's history (through the base, when the target is a view)."""
+    write(target, value._payload)
+    _share_saved_output(value, target)
+    node = value._node
+    if target._keys & VIEW:
+        base = target._base
+        if not is_cut(target) and (node is not None or base._node is not None):
+            base._node = Overwrite(base, chain_of(target), node)
+            base._keys |= AUTOGRAD
+        return target
+    target._node = node
+    target._keys = target._keys | AUTOGRAD if node is not None else target._keys & ~AUTOGRAD
+    return target
+
+
+def _share_saved_output(value: Tensor, target: Tensor) -> None:
+    """A node that saved its output keeps the target's memory, not a second copy of it."""
+    node: Any = value._node
+    if node is None or target._keys & VIEW or instance_of_key(target._keys).immutable:
+        return
+    if getattr(node, "p_out", None) is value._payload and value._payload is not None:
+        node.p_out = target._payload
+        node.c_out = target._version
+        node.v_out = target._version[0]
+
+
+class Overwrite(Node):
+    """A base after a write to one of its views: the old base with that part replaced."""
+
+    __slots__ = ("chain", "e1")
+    operator = "copy_slices"
+
+    def __init__(self, base: Tensor, chain: list[Step], value: Node | None) -> None:
+        self.e0 = base._node
+        self.e1 = value
+        self.hooks = None
+        self.keys = base._keys | AUTOGRAD
+        self.shape = tuple(base._payload.shape)
+        self.chain = chain
+
+    def backward(self, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        parts = [g]
+        for op, arguments in self.chain:
+            # The gradient need not lie in memory as the base did, and these two look at that.
+            part = parts[-1].contiguous() if op.name in ("view", "view_as_complex") else parts[-1]
+            parts.append(op(part, *arguments))
+        to_base = None
+        if self.e0 is not None:
+            to_base = zeros_like(parts[-1])
+            for (op, arguments), whole in zip(reversed(self.chain), reversed(parts[:-1]), strict=True):
+                to_base = op.scatter(whole, to_base, *arguments)
+        return to_base, parts[-1] if self.e1 is not None else None
+
+    def name(self) -> str:
+        return "CopySlices"
+
+
+def zeros_like(g: Tensor) -> Tensor:
+    """Zeros in the shape of ``g``; not ``g * 0``, which is NaN where ``g`` is infinite."""
+    from candelabra._operators.primitives.creation import full
+
+    return full(tuple(g._payload.shape), 0, dtype=g.dtype, device=g.device)
+
+
+def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:
+    """``base`` with the part that a chain of views shows replaced by ``source``: a new tensor."""
+    wholes = [base]
+    for op, arguments in chain[:-1]:
+        wholes.append(op(wholes[-1], *arguments))
+    for (op, arguments), whole in zip(reversed(chain), reversed(wholes), strict=True):
+        if op.scatter is None:
+            raise RuntimeError(f"a view made by {op.name!r} cannot be written to: it shows elements more than once")
+        source = op.scatter(whole, source, *arguments)
+    return source
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    from candelabra._tensor import wrap
+
+    return wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
+
+
+def _wrapped(payload: Any, like: Tensor) -> Tensor:
+    from candelabra._tensor import wrap
+
+    return wrap(payload, like._keys & ~(AUTOGRAD | VIEW))
+
+
+# -- what changes a tensor's identity ------------------------------------------------------------------------------
+def detached(tensor: Tensor) -> Tensor:
+    """See ``Tensor.detach``. Where arrays are immutable the result must follow its base: a tracked view."""
+    from candelabra._operators.primitives.views import detach
+    from candelabra._tensor import wrap
+
+    if instance_of_key(tensor._keys).immutable or state.bits & LAYER_MASK:
+        followed: Tensor = detach(tensor)
+        return followed
+    out = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
+    out._version = tensor._version
+    return out
+
+
+def detach_in_place(tensor: Tensor) -> Tensor:
+    """See ``Tensor.detach_``."""
+    if tensor._keys & VIEW:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    tensor._node = None
+    tensor._keys &= ~AUTOGRAD
+    return tensor
+
+
+def rebind(tensor: Tensor, payload: Any) -> None:
+    """Give a tensor other memory (another shape, perhaps): its version is bumped, so that who saved it notices."""
+    if tensor._keys & VIEW:
+        raise RuntimeError("a view cannot be resized or given other memory; use its base, or a clone")
+    tensor._payload = payload
+    tensor._version[0] += 1
+
+
+def set_data(tensor: Tensor, value: Any) -> None:
+    """``tensor.data = value``: other memory, the same place in the graph."""
+    from candelabra._tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    value._fresh()
+    special = AUTOGRAD | VIEW
+    if tensor._keys & VIEW:
+        tensor._keys &= ~VIEW  # from here on it is a tensor of its own
+        tensor._version = [tensor._version[0]]
+    rebind(tensor, value._payload)
+    tensor._keys = (value._keys & ~special) | (tensor._keys & AUTOGRAD)
+    node = tensor._node
+    if node is not None and node.is_leaf:
+        node.shape = tuple(value._payload.shape)
+        node.keys = tensor._keys

@@ -1,0 +1,37 @@
+"""``candelabra devices``: one line per device, with the facts that its backend gives."""
+
+from __future__ import annotations
+
+import argparse
+
+from candelabra._plugins import registry
+from candelabra.errors import BackendError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """No arguments."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the devices; 1 when a backend failed or there is no device at all."""
+    lines: list[str] = []
+    status = 0
+    for plugin in registry.plugins().values():
+        try:
+            backend, _ = registry.load(plugin)
+            found = backend.devices()
+        except BackendError as error:
+            lines.append(f"{plugin.name}: {error}")
+            status |= plugin.error is not None
+            continue
+        except Exception as error:
+            lines.append(f"{plugin.name}: {type(error).__name__}: {error}")
+            status = 1
+            continue
+        for index, info in enumerate(found):
+            facts = "".join(f", {key} {value}" for key, value in info.facts.items())
+            lines.append(f"{plugin.name}:{index}  {info.name}{facts}")
+        if not found:
+            lines.append(f"{plugin.name}: no devices")
+    print("\n".join(lines) if lines else registry.nothing_installed())
+    return int(status or not lines)

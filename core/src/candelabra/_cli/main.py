@@ -1,0 +1,72 @@
+"""The console script: subcommands are imported when they are called, and a failing plugin is told, not fatal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from candelabra._annotations import Final
+from candelabra._version import __version__
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "devices": ("candelabra._cli.devices", "list the devices of every backend that is installed"),
+    "doctor": ("candelabra._cli.doctor", "check every plugin: found, imported, version window, devices, tracebacks"),
+    "ops": ("candelabra._cli.ops", "list the operators and how each device serves them"),
+    "explain": ("candelabra._cli.explain", "say step by step how a device serves an operator"),
+}
+"""Subcommand → its module, with ``add_arguments(parser)`` and ``run(arguments) -> exit status``, and what it does."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand and return its exit status: 0 well, 1 something failed, 2 wrong usage."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = next((a for a in arguments if not a.startswith("-")), None)
+    if name is not None and name not in COMMANDS and arguments[0] == name:
+        return _plugin_command(name, arguments[1:])
+    parser = _parser(name)
+    parsed = parser.parse_args(arguments)
+    if parsed.command is None:
+        parser.print_help()
+        return 2
+    return int(import_module(COMMANDS[parsed.command][0]).run(parsed))
+
+
+def _parser(name: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="candelabra",
+        description="Look at the devices, plugins and operators of this installation.",
+        epilog="Plugins may add commands; `candelabra doctor` lists them.",
+    )
+    parser.add_argument("--version", action="version", version=f"candelabra {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for command, (module, text) in COMMANDS.items():
+        added = commands.add_parser(command, help=text, description=text[0].upper() + text[1:] + ".")
+        if command == name:
+            import_module(module).add_arguments(added)
+    return parser
+
+
+def _plugin_command(name: str, arguments: list[str]) -> int:
+    from candelabra._plugins.contributions import commands
+
+    found, problems = commands(tuple(COMMANDS))
+    if name in found:
+        try:
+            return int(found[name](arguments) or 0)
+        except Exception:
+            import traceback
+
+            print(f"candelabra: the command {name!r}, which a plugin brings, failed:", file=sys.stderr)
+            traceback.print_exc()
+            return 1
+    known = ", ".join([*COMMANDS, *sorted(found)])
+    print(f"candelabra: there is no command {name!r}; there are {known}", file=sys.stderr)
+    for plugin, error in problems.items():
+        print(f"  plugin {plugin!r} brings none: {type(error).__name__}: {error}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Tables of routes: which step of dispatch serves an operator on a device."""
+
+from __future__ import annotations
+
+from candelabra._annotations import Any
+from candelabra._device import Instance, open_device
+from candelabra._dispatch.explain import Explanation, explain_key
+from candelabra._plugins import registry
+from candelabra._records.accepts import refusal
+from candelabra._records.record import OPERATORS, Operator
+from candelabra.dtypes import BY_NAME, dtype
+
+
+def instances(name: str | None) -> list[Instance]:
+    """The live device of that name, or the first one of every type that works. BackendError says why there is none."""
+    if name is not None:
+        return [open_device(name)]
+    return [open_device(made.name) for _, made in registry.working() if registry.device_count(made)]
+
+
+def typical_dtype(record: Operator[..., Any], instance: Instance, wanted: str | None = None) -> dtype:
+    """``wanted``, or the first dtype that the operator takes and the device holds."""
+    if wanted is not None:
+        return BY_NAME[wanted]
+    for name in ("float32", "int64", "bool", "complex64"):
+        if refusal(record, BY_NAME[name]) is None and BY_NAME[name] in instance.keys:
+            return BY_NAME[name]
+    return BY_NAME["float32"]
+
+
+def table(instance: Instance) -> dict[str, Explanation]:
+    """How every operator is served on a device, without a gradient."""
+    return {
+        name: explain_key(record, instance, typical_dtype(record, instance), False)
+        for name, record in sorted(OPERATORS.items())
+    }

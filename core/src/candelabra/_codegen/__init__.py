@@ -1,0 +1,1 @@
+"""Functions written as text from records: entries, adapters and graph nodes."""

@@ -1,0 +1,224 @@
+"""Adapters: what a dispatch table holds.
+
+An adapter takes Tensors and returns Tensors; inside, it hands payloads to a kernel and, when a gradient is asked for,
+makes the graph node. Each is generated for one operator and one key, so that dtype, device and mode are constants in
+it, and nothing is decided twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import ref
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.node import Port, Spec
+from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
+from candelabra._codegen.source import build, indent
+from candelabra._dispatch.failure import fail
+from candelabra._keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state, switch
+from candelabra._records.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
+from candelabra.dtypes import complex64, complex128
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+new = object.__new__
+COMPLEX_BITS = complex64.bit | complex128.bit
+
+
+class Call:
+    """One resolved call: everything that the generated text needs to know."""
+
+    def __init__(self, operator: Operator[..., Any], key: int, keys: tuple[int, ...], keymap: dict[Any, int]) -> None:
+        self.operator = operator
+        self.key = key
+        self.keys = keys
+        """The dispatch keys of each output, AUTOGRAD and VIEW left out."""
+        self.keymap = keymap
+        self.scalar: str | None = None
+        self.recording = False
+        self.kernel: Callable[..., Any] | None = None
+        """On payloads; or, with ``on_tensors``, the body of a composite with a derivative of its own."""
+        self.on_tensors = False
+        self.differentiable: tuple[bool, ...] = (True,)
+
+    @property
+    def variant(self) -> Variant:
+        return Variant(self.scalar, bool(self.key & PACK), self.differentiable, not self.key & COMPLEX_BITS)
+
+
+def payload_argument(p: Parameter, call: Call) -> str:
+    """The text that hands one argument to a kernel."""
+    if call.on_tensors or p.name == call.scalar:
+        return p.name
+    if p.kind in (TENSOR, OPERAND, INDEX, MASK):
+        return f"{p.name}._payload"
+    if p.kind == OPTIONAL:
+        return f"(None if {p.name} is None else {p.name}._payload)"
+    if p.kind == LIST:
+        return f"[_t._payload for _t in {p.name}]"
+    if p.kind == INDICES:
+        return f"[None if _t is None else _t._payload for _t in {p.name}]"
+    return "device.index" if p.kind == DEVICE else p.name
+
+
+def compile_adapter(call: Call) -> Callable[..., Any]:
+    """The functional form."""
+    from candelabra._tensor import Tensor
+
+    op = call.operator
+    names = [p.name for p in op.schema.parameters]
+    passed = ", ".join(names)
+    scope: dict[str, Any] = {
+        "kernel": call.kernel, "fail": fail, "op": op, "new": new, "Tensor": Tensor, "keymap": call.keymap,
+        "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec,
+        "Port": Port, "ref": ref, "Result": op.schema.result, **{f"K{i}": k for i, k in enumerate(call.keys)},
+    }  # fmt: skip
+    scope["KN"] = call.keys[0] | AUTOGRAD
+    scope["KT"] = call.keys[0] | AUTOGRAD * call.recording | VIEW * op.view
+    lines: list[str] = []
+    if call.key & VIEW:
+        lines += guard_lines(op, passed, scope, call.scalar)
+    dynamic = next((p.name for p in op.schema.parameters if p.kind == DTYPE), None)
+    if dynamic and not call.on_tensors:  # before the kernel: a dtype that the device cannot hold never reaches it
+        lines.append(f"_k = K0 if {dynamic} is None else keymap[{dynamic}]")
+    lines += kernel_lines(call, passed)
+    plan = None
+    if call.recording:
+        plan, making, cls = forward_lines(op, call.variant)
+        scope["NodeClass"] = cls()
+        lines += plan.edge_lines()
+        if call.key & INFERENCE:
+            scope["INFERENCE"], scope["refuse_inference"] = INFERENCE, refuse_inference
+            lines += plan.inference_lines()
+    if op.schema.result is None:
+        lines += single_output_lines(call, dynamic)
+        if call.recording:
+            known = not dynamic and not call.on_tensors  # then the output's keys have the mark already
+            node = [*making, "_node.shape = _p.shape", f"_node.keys = {'_k | AUTOGRAD' if dynamic else 'KN'}"]
+            node += [*extra_lines(call, scope), "_o0._node = _node", *([] if known else ["_o0._keys |= AUTOGRAD"])]
+            lines += [f"if _k & {FLOATING_BITS}:", *indent(node)] if dynamic else node
+        lines.append("return _o0")
+    else:
+        lines += several_outputs_lines(call)
+        if call.recording:
+            lines += [*making, "_node.keys = 0", "_node.shape = ()", *port_lines(call), *extra_lines(call, scope)]
+        lines.append(f"return Result({', '.join(f'_o{i}' for i in range(len(call.keys)))})")
+    return build(op.name, passed, lines, scope, f"{op.name}{' recorded' if call.recording else ''}")
+
+
+def kernel_lines(call: Call, passed: str) -> list[str]:
+    """Run the kernel; when it raises, the operator's rule says what was wrong."""
+    arguments = ", ".join(
+        (f"{p.name}=" if p.keyword_only and call.on_tensors else "") + payload_argument(p, call)
+        for p in call.operator.schema.parameters
+    )
+    if not call.on_tensors:
+        return ["try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))"]
+    return [
+        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
+        "finally: switch(_mode)",
+    ]  # fmt: skip
+
+
+def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
+    """Wrap the one payload in a tensor; ``dynamic`` is the parameter that may change its dtype at each call."""
+    if call.on_tensors:
+        return ["_p = _o0._payload", *(["_k = _o0._keys"] if dynamic else [])]
+    recorded = call.recording and not dynamic
+    lines = ["_o0 = new(Tensor)", "_o0._payload = _p", *([] if recorded else ["_o0._node = None"])]
+    if call.operator.view:
+        first = call.operator.schema.parameters[0].name
+        arguments = ", ".join(p.name for p in call.operator.schema.parameters[1:])
+        base = f"{first}._base" if call.key & VIEW else first
+        if call.key & VIEW:
+            base = f"{first}._base if {first}._keys & VIEW else {first}"
+        lines += [
+            f"_o0._version = {first}._version", f"_o0._seen = {first}._version[0]", f"_o0._base = {base}",
+            f"_o0._parent = {first}", f"_o0._replay = (op, ({arguments}{',' if arguments else ''}))",
+        ]  # fmt: skip
+    else:
+        lines.append("_o0._version = [0]")
+    if dynamic:
+        mark = " | VIEW" if call.operator.view else ""
+        return [*lines, f"_o0._keys = _k{mark}"]
+    return [*lines, "_o0._keys = KT"]
+
+
+def several_outputs_lines(call: Call) -> list[str]:
+    """Wrap each payload of a tuple in a tensor."""
+    if call.on_tensors:
+        return [f"{', '.join(f'_o{i}' for i in range(len(call.keys)))} = _o0"]
+    lines = []
+    for i in range(len(call.keys)):
+        lines += [
+            f"_o{i} = new(Tensor)",
+            f"_o{i}._payload = _p[{i}]",
+            f"_o{i}._node = None",
+            f"_o{i}._version = [0]",
+            f"_o{i}._keys = K{i}",
+        ]
+    return lines
+
+
+def port_lines(call: Call) -> list[str]:
+    """Give each differentiable output a port on ``_node``."""
+    count = range(len(call.keys))
+    lines = [
+        f"_node.shapes = ({''.join(f'_o{i}._payload.shape, ' for i in count)})",
+        f"_node.all_keys = ({''.join(f'K{i} | {AUTOGRAD * call.differentiable[i]}, ' for i in count)})",
+    ]
+    for i in count:
+        if call.differentiable[i]:
+            lines += [
+                f"_o{i}._node = Port(_node, {i}, _node.shapes[{i}], _node.all_keys[{i}])",
+                f"_o{i}._keys = _node.all_keys[{i}]",
+            ]
+    # Saved outputs come back on the same ports; weakly, since a port holds its node.
+    ports = [f"ref(_o{i}._node)" if call.differentiable[i] else "None" for i in count]
+    return [*lines, f"_node.ports = ({', '.join(ports)},)"]
+
+
+def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
+    """What saved-tensor hooks and anomaly mode add; nothing when both are off."""
+    lines = []
+    if call.key & PACK:
+        from candelabra._autograd.saved import pack_saved
+
+        scope["pack_saved"] = pack_saved
+        lines.append(f"pack_saved(_node, {call.operator.schema.outputs!r})")
+    if call.key & ANOMALY:
+        from candelabra._autograd.anomaly import remember
+
+        scope["remember"] = remember
+        lines.append("remember(_node)")
+    return lines
+
+
+def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scalar: str | None = None) -> list[str]:
+    """Views compare the version that they saw with their base's; a stale one is brought up to date first."""
+    from candelabra._autograd.views import refreshed
+
+    scope["refreshed"] = refreshed
+    tests = []
+    for p in op.schema.tensors:
+        n = p.name
+        if n == scalar:
+            continue
+        if p.kind in (LIST, INDICES):
+            tests.append(f"any([_t is not None and _t._keys & VIEW and _t._seen != _t._version[0] for _t in {n}])")
+        else:
+            some = f"{n} is not None and " if p.kind == OPTIONAL else ""
+            tests.append(f"({some}{n}._keys & VIEW and {n}._seen != {n}._version[0])")
+    if not tests:
+        return []
+    return [f"if {' or '.join(tests)}:", f"    return refreshed(op, ({passed},))"]
+
+
+def _floating_bits() -> int:
+    from candelabra.dtypes import ALL, FLOATING
+
+    return sum(d.bit for d in ALL if d.category >= FLOATING)
+
+
+FLOATING_BITS = _floating_bits()

@@ -1,0 +1,205 @@
+"""Arguments made canonical, and the errors of those that cannot be.
+
+Everything here runs before a key is looked up, so each function returns at once on the common form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._device import Instance, instance_of_key, open_device
+from candelabra._keys import SCALAR_BITS, SCALAR_FIRST
+from candelabra.dtypes import BY_NAME, bool_, dtype, int64
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+    from candelabra._tensor import Tensor
+
+
+def kind_of(value: object) -> str:
+    """A value's type in words, for error messages."""
+    return type(value).__name__
+
+
+def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
+    """The error for an argument that should have been a tensor."""
+    from candelabra._tensor import Tensor
+
+    names = [p.name for p in op.schema.parameters]
+    for name, value in arguments.items():
+        optional = op.schema.named(name)
+        if isinstance(value, Tensor) or (value is None and optional is not None and optional.kind == "optional"):
+            continue
+        return TypeError(
+            f"{op.name}(): argument '{name}' (position {names.index(name) + 1}) must be Tensor, not {kind_of(value)}"
+        )
+    return TypeError(f"{op.name}(): a tensor argument was never initialised")
+
+
+def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int]:
+    """A tensor subclass, a subclass of a Python number, or a NumPy-like scalar: the value and its part of the key."""
+    keys = getattr(value, "_keys", None)  # of a subclass: a tensor itself was recognised by its type
+    if keys is not None:
+        return value, keys
+    number: Any
+    for number in (bool, int, float, complex):
+        if isinstance(value, number):
+            return number(value), SCALAR_BITS[number] | (SCALAR_FIRST if first else 0)
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of an array library
+        return as_operand(op, name, value.item(), first)
+    raise not_operand(op, name, value)
+
+
+def maybe_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int | None]:
+    """As :func:`as_operand`, with None for the key of a stranger: Python then asks the other operand."""
+    try:
+        return as_operand(op, name, value, first)
+    except TypeError:
+        return value, None
+
+
+def not_operand(op: Operator[..., Any], name: str, value: Any) -> TypeError:
+    names = [p.name for p in op.schema.parameters]
+    return TypeError(
+        f"{op.name}(): argument '{name}' (position {names.index(name) + 1}) must be Tensor or Number, not "
+        f"{kind_of(value)}"
+    )
+
+
+def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
+    """A non-empty tuple or list of tensors."""
+    from candelabra._tensor import Tensor
+
+    if isinstance(value, Tensor) or not isinstance(value, Iterable):
+        raise TypeError(f"{op.name}(): argument '{name}' must be tuple of Tensors, not {kind_of(value)}")
+    tensors = tuple(value)
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"{op.name}(): expected Tensor as element {position} in argument '{name}', but got {kind_of(tensor)}"
+            )
+    if not tensors:
+        raise RuntimeError(f"{op.name}(): expected a non-empty list of Tensors in argument '{name}'")
+    return tensors
+
+
+def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
+    """An integer tensor as int64."""
+    from candelabra._tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{op.name}(): argument '{name}' must be Tensor, not {kind_of(value)}")
+    if value._keys & int64.bit:
+        return value
+    if value.dtype.category != 1:
+        raise RuntimeError(f"{op.name}(): Expected dtype int64 for {name}, got {value.dtype}")
+    return value.to(int64)
+
+
+def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
+    """A bool tensor; uint8 is taken as bool, as PyTorch does."""
+    from candelabra._tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{op.name}(): argument '{name}' must be Tensor, not {kind_of(value)}")
+    if value._keys & bool_.bit:
+        return value
+    if value.dtype.name != "uint8":
+        raise RuntimeError(
+            f"{op.name}(): {name} expected to be a boolean tensor, but got a tensor with dtype {value.dtype}"
+        )
+    return value.to(bool_)
+
+
+def as_indices(op: Operator[..., Any], name: str, value: Any) -> tuple[Tensor | None, ...]:
+    """Index tensors, None where a dimension is not indexed."""
+    return tuple(None if v is None else as_index(op, name, v) for v in value)
+
+
+def as_dim(dim: Any, tensor: Any) -> int:
+    """A dimension as a non-negative int; a 0-d tensor accepts 0 and -1."""
+    rank = len(tensor._payload.shape) if hasattr(tensor, "_payload") else 0
+    return wrap_dim(dim, rank)
+
+
+def wrap_dim(dim: Any, rank: int) -> int:
+    """``dim`` counted from the front; IndexError outside ``[-rank, rank-1]``."""
+    if type(dim) is not int:
+        if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+            raise TypeError(f"argument 'dim' must be int, not {kind_of(dim)}")
+        dim = dim.__index__()
+    limit = rank or 1
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return int(dim + limit if dim < 0 else dim)
+
+
+def as_dims(dim: Any, tensor: Any) -> tuple[int, ...] | None:
+    """Dims as a tuple of non-negative ints, none twice. None and an empty tuple mean all, and come back as None."""
+    if dim is None:
+        return None
+    rank = len(tensor._payload.shape)
+    if isinstance(dim, (tuple, list)):
+        dims = tuple([wrap_dim(d, rank) for d in dim])
+        if len(set(dims)) != len(dims):
+            twice = next(d for i, d in enumerate(dims) if d in dims[:i])
+            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+        return (dims if rank else None) or None
+    dims = (wrap_dim(dim, rank),)
+    return dims if rank else None
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of non-negative ints (-1 is left for the operators that infer it)."""
+    if type(shape) is tuple:
+        for size in shape:
+            if type(size) is not int or size < 0:
+                break
+        else:
+            return shape
+    if isinstance(shape, (tuple, list)):
+        return tuple([as_size(s) for s in shape])
+    return (as_size(shape),)
+
+
+def as_size(size: Any) -> int:
+    """One size as an int."""
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise TypeError(f"size must be an int or a tuple of ints, but found {kind_of(size)}: {size!r}")
+    return int(size.__index__())
+
+
+def as_dtype(value: Any) -> dtype:
+    """A dtype; Python's ``bool``, ``int``, ``float``, ``complex`` stand for their defaults, as in PyTorch."""
+    if isinstance(value, dtype):
+        return value
+    if value in _PYTHON_TYPES:
+        return BY_NAME[_PYTHON_TYPES[value]]
+    raise TypeError(f"dtype must be a candelabra.dtype, not {kind_of(value)}: {value!r}")
+
+
+_PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
+def as_device(value: Any) -> Instance:
+    """A live device."""
+    return value if isinstance(value, Instance) else open_device(value)
+
+
+def device_of(tensor: Tensor) -> Instance:
+    """The live device of a tensor."""
+    return instance_of_key(tensor._keys)
+
+
+def write_out(op: Operator[..., Any], out: Any, *args: Any, **kwargs: Any) -> Any:
+    """The ``out=`` form; see ``candelabra._dispatch.out``."""
+    from candelabra._dispatch.out import write_out as write
+
+    return write(op, out, args, kwargs)
+
+
+__all__ = [
+    "as_device", "as_dim", "as_dims", "as_dtype", "as_index", "as_indices", "as_mask", "as_operand", "as_shape",
+    "as_tensors", "maybe_operand", "not_tensors", "write_out",
+]  # fmt: skip

@@ -1,0 +1,231 @@
+"""Devices: a type (a backend's name) and an index.
+
+A :class:`device` is a name and costs nothing; the backend behind it is loaded when the first tensor is made there (or
+moved there). :class:`Instance` is the live thing: its bit in dispatch keys, its kernels, its keys per dtype.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._keys import DEVICE_SHIFT
+from candelabra.dtypes import ALL, dtype
+from candelabra.errors import DeviceUnavailable, UnsupportedDType
+
+if TYPE_CHECKING:
+    from candelabra.backend import Backend, Kernel
+
+
+class device:
+    """A device's name: ``device("cpu")``, ``device("acme:1")``, ``device("acme", 1)``, or a copy of another.
+
+    As a context manager it is the default device of this thread inside the block; as a decorator, inside the function.
+    Equality is that of (type, index), an absent index being 0.
+    """
+
+    __slots__ = ("type", "index")
+
+    def __init__(self, type: str | device, index: int | None = None) -> None:
+        name: Any = type
+        if isinstance(name, device):
+            name, index = name.type, name.index if index is None else index
+        if not isinstance(name, str):
+            raise TypeError(f"device() expects a string such as 'name' or 'name:0', got {name!r}")
+        kind, colon, number = name.partition(":")
+        if colon:
+            if index is not None:
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {name}"
+                )
+            if not number.isdecimal() or (len(number) > 1 and number[0] == "0"):
+                raise RuntimeError(f"invalid device string: {name!r}; expected 'name' or 'name:index'")
+            index = int(number)
+        if not kind.isidentifier():
+            raise RuntimeError(f"invalid device string: {name!r}; expected 'name' or 'name:index'")
+        if index is not None and (not isinstance(index, int) or index < 0):
+            raise RuntimeError(f"device index must be a non-negative int, got {index!r}")
+        self.type: str = kind
+        self.index: int | None = index
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r}" + ("" if self.index is None else f", index={self.index}") + ")"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == other.type and (self.index or 0) == (other.index or 0)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index or 0))
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return device, (str(self),)
+
+    def __enter__(self) -> device:
+        _default.outer = (_default.device, _default.outer)
+        _default.device = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert _default.outer is not None
+        _default.device, _default.outer = _default.outer
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def on_device(*args: Any, **kwargs: Any) -> Any:
+            with device(self):
+                return function(*args, **kwargs)
+
+        return on_device
+
+
+class Instance:
+    """A live device. ``keys[dtype]`` is the dispatch key set of its tensors, ``bit`` the device's own part of it."""
+
+    __slots__ = ("device", "backend", "index", "bit", "keys", "kernels", "immutable", "__weakref__")
+
+    def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel]) -> None:
+        self.device: Final = device(backend.name, index)
+        self.backend: Final = backend
+        self.index: Final = index
+        self.bit: Final = bit
+        self.kernels = kernels
+        """Shared by all instances of the backend: registering late reaches every one."""
+        self.keys: Final[dict[dtype, int]] = {d: bit | d.bit for d in ALL if d in backend.capabilities.storage}
+        self.immutable: Final = not backend.capabilities.mutable
+
+    def __repr__(self) -> str:
+        return f"<device instance {self.device}>"
+
+    def keys_for(self, d: dtype) -> int:
+        """The key set of this device's tensors of dtype ``d``; refuses what the device cannot hold."""
+        try:
+            return self.keys[d]
+        except KeyError:
+            held = ", ".join(k.name for k in self.keys)
+            raise UnsupportedDType(
+                f"device {str(self.device)!r} cannot hold {d}: it stores {held}; convert first with .to(dtype)"
+            ) from None
+
+
+class _Default(threading.local):
+    """This thread's default device, and those of the blocks around: one object may be entered by several threads."""
+
+    device: device | None = None
+    outer: tuple[Any, Any] | None = None
+    current: dict[str, int] | None = None
+    """Per device type the index that its bare name means, where that is not 0."""
+
+
+_default: Final = _Default()
+_process_default: list[device | None] = [None]
+_instances: Final[dict[device, Instance]] = {}
+_by_bit: Final[dict[int, Instance]] = {}
+_lock: Final = threading.RLock()
+
+
+def open_device(name: device | str | int | None = None) -> Instance:
+    """The live device of that name (None: the default device), loading its backend at first use."""
+    if name is None:
+        name = _default.device or _process_default[0] or _fallback_default()
+    elif isinstance(name, int):
+        name = device(_accelerator(), name)
+    elif not isinstance(name, device):
+        name = device(name)
+    if name.index is None and _default.current:
+        name = device(name.type, _default.current.get(name.type, 0))
+    try:
+        return _instances[name]
+    except KeyError:
+        return _open(name)
+
+
+def _open(name: device) -> Instance:
+    from candelabra._plugins import registry
+
+    backend, kernels = registry.backend(name.type)
+    with _lock:
+        if name in _instances:
+            return _instances[name]
+        devices = backend.devices()
+        index = name.index or 0
+        if index >= len(devices):
+            raise DeviceUnavailable(
+                f"device {str(name)!r} does not exist: backend {name.type!r} offers {len(devices)} device(s)"
+                + (f", '{name.type}:0' to '{name.type}:{len(devices) - 1}'" if devices else "")
+            )
+        bit = 1 << (DEVICE_SHIFT + len(_by_bit))
+        instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels)
+        return instance
+
+
+def instance_of_key(key: int) -> Instance:
+    """The device whose bit stands in a key; the lowest, if there are several."""
+    bits = key >> DEVICE_SHIFT
+    return _by_bit[(bits & -bits) << DEVICE_SHIFT]
+
+
+def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
+    """A kernel of the device, the one for this dtype where it has several; None where it has none."""
+    kernel = instance.kernels.get(name)
+    choose: Callable[[dtype], Callable[..., Any]] | None = getattr(kernel, "for_dtype", None)
+    return kernel if choose is None else choose(compute)
+
+
+def instances_of_key(key: int) -> list[Instance]:
+    """Every device whose bit stands in a key."""
+    return [instance for bit, instance in _by_bit.items() if key & bit]
+
+
+def open_instances() -> list[Instance]:
+    """The devices that have been used so far."""
+    return list(_instances.values())
+
+
+def current_index(device_type: str) -> int:
+    """Which device of a type this thread means by the type's bare name."""
+    return (_default.current or {}).get(device_type, 0)
+
+
+def set_current_index(device_type: str, index: int) -> None:
+    """Choose which device of a type this thread means by the type's bare name."""
+    _default.current = {**(_default.current or {}), device_type: index}
+
+
+def _fallback_default() -> device:
+    from candelabra._plugins import registry
+
+    chosen = _process_default[0] = registry.default_device()
+    return chosen
+
+
+def _accelerator() -> str:
+    # PyTorch reads a bare int as the index of the current accelerator.
+    from candelabra._plugins import registry
+
+    return registry.accelerator()
+
+
+def get_default_device() -> device:
+    """Where new tensors go when no device is named."""
+    return open_device().device
+
+
+def set_default_device(name: device | str | None) -> None:
+    """Set the default device of the process; ``None`` goes back to the reference device."""
+    _process_default[0] = None if name is None else open_device(name).device
+
+
+def forget_instances(device_type: str) -> None:
+    """Forget the live devices of a type whose backend was removed. Their tensors keep their bits, and so work on."""
+    with _lock:
+        for name in [name for name in _instances if name.type == device_type]:
+            del _instances[name]
+        if _process_default[0] is not None and _process_default[0].type == device_type:
+            _process_default[0] = None

@@ -1,0 +1,222 @@
+"""``candelabra.<device type>`` and ``tensor.<device type>()``, for every device type alike.
+
+The functions are those of PyTorch's device modules. A type that has a plugin answers from it; a type that only has a
+name (see ``candelabra._plugins.names``) answers that it is not available, and says in errors what to install.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._device import current_index, device, open_device, open_instances, set_current_index
+from candelabra._plugins import names, registry
+from candelabra.errors import BackendError
+
+if TYPE_CHECKING:
+    from candelabra._device import Instance
+    from candelabra._tensor import Tensor
+    from candelabra.backend import DeviceInfo
+
+DeviceLike = device | str | int | None
+
+
+def devices() -> list[device]:
+    """Every device of every backend that works, in alphabetical order of the types. Loads all plugins."""
+    return [device(made.name, i) for _, made in registry.working() for i in range(registry.device_count(made))]
+
+
+class DeviceProperties:
+    """What a backend says of one device: ``name``, and its facts as attributes and in ``facts``."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.name = info.name
+        self.facts: Mapping[str, str] = dict(info.facts)
+        for key, value in self.facts.items():
+            if key.isidentifier() and not hasattr(self, key):
+                setattr(self, key, value)
+
+    def __repr__(self) -> str:
+        facts = "".join(f", {key}={value!r}" for key, value in self.facts.items())
+        return f"DeviceProperties(name={self.name!r}{facts})"
+
+
+class DeviceModule(ModuleType):
+    """PyTorch's functions about one type of device. ``device=`` is an index, a device, a name, or None: the current."""
+
+    def __init__(self, device_type: str) -> None:
+        super().__init__(f"candelabra.{device_type}", f"The devices of type {device_type!r}.")
+        self.type: Final = device_type
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+    def unavailable_reason(self) -> str | None:
+        """Why no device of this type can be used, in a sentence; None where one can."""
+        try:
+            made, _ = registry.backend(self.type)
+            found = made.devices()
+        except Exception as error:
+            return f"{error}"
+        return None if found else f"backend {self.type!r} offers no devices"
+
+    def is_available(self) -> bool:
+        """Whether there is a device of this type that can be used. Never raises."""
+        return self.unavailable_reason() is None
+
+    def device_count(self) -> int:
+        """How many devices of this type there are; 0 without a plugin."""
+        try:
+            return registry.device_count(registry.backend(self.type)[0])
+        except BackendError:
+            return 0
+
+    def is_initialized(self) -> bool:
+        """Whether a device of this type has been used in this process."""
+        return any(instance.device.type == self.type for instance in open_instances())
+
+    def init(self) -> None:
+        """Open the current device. BackendError says why it cannot be opened."""
+        self._instance(None)
+
+    def get_device_name(self, device: DeviceLike = None) -> str:
+        """The device's name for people."""
+        return self.get_device_properties(device).name
+
+    def get_device_properties(self, device: DeviceLike = None) -> DeviceProperties:
+        """Name and facts, as the backend gives them."""
+        instance = self._instance(device)
+        return DeviceProperties(instance.backend.devices()[instance.index])
+
+    def is_bf16_supported(self) -> bool:
+        """Whether the devices compute in bfloat16."""
+        from candelabra.dtypes import BY_NAME
+
+        return BY_NAME["bfloat16"] in registry.backend(self.type)[0].capabilities.arithmetic
+
+    # -- the current device -------------------------------------------------------------------------------------------
+    def current_device(self) -> int:
+        """The index that this thread means where it names the type without one."""
+        return self._instance(None).index
+
+    def set_device(self, device: DeviceLike) -> None:
+        """Make a device the current one of its type in this thread; negative indices are ignored, as in PyTorch."""
+        if isinstance(device, int) and device < 0:
+            return
+        set_current_index(self.type, self._instance(device).index)
+
+    @contextmanager
+    def device(self, device: DeviceLike) -> Iterator[None]:
+        """The current device of this type inside a ``with`` block."""
+        before = current_index(self.type)
+        self.set_device(device)
+        try:
+            yield
+        finally:
+            set_current_index(self.type, before)
+
+    # -- work and memory ----------------------------------------------------------------------------------------------
+    def synchronize(self, device: DeviceLike = None) -> None:
+        """Wait for all work given to the device; raises what went wrong in it."""
+        instance = self._instance(device)
+        instance.backend.synchronize(instance.index)
+
+    def Stream(self, device: DeviceLike = None) -> Any:
+        """A new stream. NotImplementedError where the backend has none."""
+        instance = self._instance(device)
+        return instance.backend.stream(instance.index)
+
+    def current_stream(self, device: DeviceLike = None) -> Any:
+        """This thread's current stream. NotImplementedError where the backend has none."""
+        instance = self._instance(device)
+        return instance.backend.current_stream(instance.index)
+
+    def memory_stats(self, device: DeviceLike = None) -> dict[str, int]:
+        """What the backend counts, in bytes: ``allocated``, ``reserved``, ``peak`` …; empty before the first use."""
+        if not self.is_initialized():
+            return {}
+        instance = self._instance(device)
+        return dict(instance.backend.memory(instance.index))
+
+    def memory_allocated(self, device: DeviceLike = None) -> int:
+        """Bytes in tensors now; 0 where the backend does not count."""
+        return self.memory_stats(device).get("allocated", 0)
+
+    def max_memory_allocated(self, device: DeviceLike = None) -> int:
+        """The most bytes that were in tensors at once; 0 where the backend does not count."""
+        return self.memory_stats(device).get("peak", 0)
+
+    def memory_reserved(self, device: DeviceLike = None) -> int:
+        """Bytes that the backend holds, free blocks of its pool too; 0 where it does not count."""
+        return self.memory_stats(device).get("reserved", 0)
+
+    def empty_cache(self) -> None:
+        """Give unused pooled memory of all used devices of this type back; nothing where none was used."""
+        for instance in open_instances():
+            if instance.device.type == self.type:
+                instance.backend.memory(instance.index, release=True)
+
+    # -- random numbers -----------------------------------------------------------------------------------------------
+    def manual_seed(self, seed: int) -> None:
+        """Seed the random numbers, which are the same on every device; nothing without a device of this type."""
+        if self.is_available():
+            from candelabra._random.generator import manual_seed
+
+            manual_seed(seed)
+
+    manual_seed_all = manual_seed
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+    def _instance(self, name: DeviceLike) -> Instance:
+        if name is None:
+            return open_device(device(self.type))
+        found = device(self.type, name) if isinstance(name, int) else device(name)
+        if found.type != self.type:
+            raise ValueError(f"Expected a {self.type} device, but got: {found}")
+        return open_device(found)
+
+    def __repr__(self) -> str:
+        return f"<device module {self.__name__!r}>"
+
+
+_modules: Final[dict[str, DeviceModule]] = {}
+_lock: Final = threading.Lock()
+
+
+@cache
+def _registered() -> frozenset[str]:
+    # Metadata does not change while a program runs, and `hasattr(tensor, …)` must not read it each time.
+    return frozenset(names.registered_names())
+
+
+def is_device_type(name: str) -> bool:
+    """Whether a plugin or a registered name makes ``name`` a device type."""
+    return name in _registered() or name in registry.plugins()
+
+
+def device_module(name: str) -> DeviceModule | None:
+    """``candelabra.<name>``, one object per type; None where ``name`` is no device type."""
+    if not is_device_type(name):
+        return None
+    with _lock:
+        return _modules.setdefault(name, DeviceModule(name))
+
+
+def tensor_attribute(tensor: Tensor, name: str) -> Any:
+    """What a tensor has per device type: the method ``x.<type>()`` and the flag ``x.is_<type>``; else None."""
+    if name.startswith("is_") and is_device_type(name[3:]):
+        return tensor.device.type == name[3:]
+    return _mover(tensor, name) if is_device_type(name) else None
+
+
+def _mover(tensor: Tensor, device_type: str) -> Callable[..., Tensor]:
+    def move(device: DeviceLike = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+        module = DeviceModule(device_type)
+        moved: Tensor = tensor.to(module._instance(device).device, non_blocking=non_blocking)
+        return moved
+
+    move.__name__ = move.__qualname__ = device_type
+    move.__doc__ = f"This tensor on a device of type {device_type!r}: itself where it is there already, else a copy."
+    return move

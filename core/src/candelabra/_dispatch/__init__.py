@@ -1,0 +1,1 @@
+"""From a call to the function that serves it, once per operator and key."""

@@ -1,0 +1,236 @@
+"""Why a call goes where it goes: dispatch told step by step, from the same function that dispatches.
+
+:func:`explain` looks at a concrete call without running it; :func:`explain_key` at an operator, a device and a dtype,
+as ``candelabra explain`` does. Both follow a call down: a layer, a promotion, then what serves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FunctionType
+
+from candelabra._annotations import Any, Final
+from candelabra._device import Instance, instances_of_key
+from candelabra._dispatch.key import key_of
+from candelabra._dispatch.promote import common_dtype
+from candelabra._dispatch.resolve import resolution
+from candelabra._keys import (
+    ANOMALY,
+    AUTOGRAD,
+    INFERENCE,
+    LAYER_MASK,
+    NO_GRAD,
+    PACK,
+    SCALAR_BITS,
+    SCALAR_FIRST,
+    SCALAR_MASK,
+    VIEW,
+)
+from candelabra._namespace.publishing import operator_named, public_function
+from candelabra._records.record import Operator
+from candelabra.dtypes import ALL, DTYPE_MASK, dtype
+
+STEPS: Final[tuple[tuple[str, str], ...]] = (
+    ("cross-device", "tensors on two device instances: a routine that looks at the arguments"),
+    ("layer", "the highest functionality layer that serves the operator"),
+    ("promotion", "mixed dtypes: the core casts the operands to one"),
+    ("native", "the backend's kernel, or its strides for a view"),
+    ("composite", "the composite body"),
+    ("fallback", "the fallback policy: the reference device, with copies both ways"),
+    ("unsupported", "an error: nobody serves it"),
+)
+"""The steps of dispatch by number, from 1: route and meaning."""
+NUMBERS: Final = {**{route: i for i, (route, _) in enumerate(STEPS, 1)}, "strided": 4}
+FLAGS: Final = {
+    "autograd": AUTOGRAD, "view": VIEW, "inference": INFERENCE, "no_grad": NO_GRAD, "saved-tensor hooks": PACK,
+    "anomaly": ANOMALY,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decision: the number of the step that took it, its route and the reason in a sentence."""
+
+    number: int
+    route: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"step {self.number}, {self.route}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How one call of one operator is served. ``route`` and ``reason`` are those of the last step."""
+
+    operator: str
+    key: tuple[str, ...]
+    """The key of the call in words: functionality, scalars, dtypes, devices."""
+    steps: tuple[Step, ...]
+    gradient: str
+    """Whether the call is recorded, and by what derivative."""
+    calls: tuple[Explanation, ...] = field(default=())
+    """Of an overloaded function: the operators that it called."""
+
+    @property
+    def route(self) -> str:
+        return self.steps[-1].route if self.steps else "front"
+
+    @property
+    def reason(self) -> str:
+        return self.steps[-1].reason if self.steps else "calls the operators below"
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.operator}({', '.join(self.key)})" if self.steps else f"{self.operator}: an overloaded function"
+        ]
+        if self.steps:
+            taken = {step.number: step for step in self.steps}
+            for number, (route, meaning) in enumerate(STEPS, 1):
+                step = taken.get(number)
+                served = step is self.steps[-1]
+                mark = "=>" if served else " >" if step else "  "
+                lines.append(
+                    f" {mark} {number}. {meaning}" if step is None else f" {mark} {number}. {step.route}: {step.reason}"
+                )
+                if route == "promotion" and step is not None and not served:
+                    lines[-1] += ", then anew:"
+            lines.append(f"    gradient: {self.gradient}")
+        return "\n".join([*lines, *("  " + line for call in self.calls for line in str(call).splitlines())])
+
+
+def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
+    """How this call would be dispatched: the steps, the route that serves it, whether it is recorded.
+
+    ``operator`` is a record, its name (``"add"``, in place ``"add_"``) or a function of the namespace. An operator is
+    not run. An overloaded function (``max``, ``split``) is; the operators that it calls are told in ``calls``. Raises
+    what the call itself would raise for arguments that no operator takes; ``TypeError`` for an unknown operator.
+    """
+    record, inplace = _record(operator)
+    if record is None:
+        return _front(operator, args, kwargs)
+    given = canonical(record.form("inplace" if inplace else "function"), args, kwargs)
+    compute = common_dtype(record, given) if _has_tensors(given) else None
+    return follow(record, key_of(record, given), inplace, compute)
+
+
+def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: bool) -> Explanation:
+    """How the operator is served on tensors of one dtype, on one device, with or without a gradient asked for."""
+    tensors = [p for p in record.schema.parameters if p.kind in ("tensor", "operand", "list", "optional")]
+    key = instance.keys_for(d) if tensors else instance.bit
+    compute = record.promote(d) if tensors else None
+    return follow(record, key | (AUTOGRAD if grad and tensors else 0), False, compute)
+
+
+def follow(record: Operator[..., Any], key: int, inplace: bool, compute: dtype | None) -> Explanation:
+    """The steps of a key, each as :func:`~candelabra._dispatch.resolve.resolution` decides it."""
+    words = names_of(key)
+    steps: list[Step] = []
+    try:
+        while True:
+            found = resolution(record, key, inplace)
+            steps.append(Step(NUMBERS[found.route], found.route, found.reason))
+            if found.route == "layer":
+                key &= ~_highest(key & LAYER_MASK)
+            elif found.route == "promotion" and compute is not None and len(steps) < 8:
+                key = key & ~(DTYPE_MASK | SCALAR_MASK | SCALAR_FIRST) | compute.bit
+                steps[-1] = Step(3, "promotion", f"operands are cast to {compute.name} first")
+            else:
+                break
+    except Exception as error:
+        steps.append(Step(7, "unsupported", f"{type(error).__name__}: {error}"))
+    return Explanation(record.name + "_" * inplace, words, tuple(steps), _gradient(record, key, steps[-1]))
+
+
+def names_of(key: int) -> tuple[str, ...]:
+    """A dispatch key in words."""
+    from candelabra._dispatch.layers import layers_of_key
+
+    words = [word for word, bit in FLAGS.items() if key & bit]
+    words += [f"layer {layer.name!r}" for layer in layers_of_key(key)]
+    words += [f"a Python {kind.__name__}" for kind, bit in SCALAR_BITS.items() if key & bit]
+    words += [d.name for d in ALL if key & d.bit]
+    return tuple(words + [str(instance.device) for instance in instances_of_key(key)])
+
+
+def _highest(bits: int) -> int:
+    return 1 << (bits.bit_length() - 1)
+
+
+def _gradient(record: Operator[..., Any], key: int, last: Step) -> str:
+    if not record.differentiable and record.body is not None and record.not_differentiable is None:
+        kind = "that of the operators in its body"
+    elif record.not_differentiable is not None:
+        return f"none: {record.not_differentiable}"
+    elif not record.differentiable:
+        return "none is declared"
+    else:
+        kind = "its own"
+    if last.route in ("cross-device", "unsupported"):
+        return kind
+    if not key & AUTOGRAD:
+        return f"{kind}; not recorded: no argument requires grad"
+    return f"{kind}; not recorded: grad mode is off" if key & NO_GRAD else f"{kind}; recorded"
+
+
+# -- from a call to its key -------------------------------------------------------------------------------------------
+def _record(operator: Any) -> tuple[Operator[..., Any] | None, bool]:
+    if isinstance(operator, Operator):
+        return operator, False
+    name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
+    for known, inplace in ((name, False), (name[:-1] if name.endswith("_") else "", True)):
+        record = operator_named(known)
+        is_itself = isinstance(operator, str) or (
+            record is not None and operator is record.form(("function", "inplace")[inplace])
+        )
+        if record is not None and is_itself:
+            return record, inplace
+    if isinstance(operator, str):
+        if public_function(operator) is None:
+            raise TypeError(f"explain(): there is no operator {operator!r}")
+    elif not callable(operator):
+        raise TypeError(f"explain() expects an operator, its name or a function, got {operator!r}")
+    return None, False
+
+
+class _Caught(dict[int, Any]):
+    """Stands in for a dispatch table and keeps the arguments that reached it."""
+
+    def __missing__(self, key: int) -> Callable[..., Any]:
+        return lambda *args: args
+
+
+def canonical(entry: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The canonical, positional arguments that an entry computes: the entry itself, over a table that catches them."""
+    assert isinstance(entry, FunctionType)
+    twin = FunctionType(entry.__code__, {**entry.__globals__, "table": _Caught()}, entry.__name__, entry.__defaults__)
+    twin.__kwdefaults__ = entry.__kwdefaults__
+    caught: tuple[Any, ...] = twin(*args, **kwargs)
+    return caught
+
+
+def _has_tensors(args: tuple[Any, ...]) -> bool:
+    return any(hasattr(a, "_payload") or (isinstance(a, tuple) and _has_tensors(a)) for a in args)
+
+
+def _front(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """Run an overloaded function under a layer that explains what comes by."""
+    from candelabra._dispatch.layers import Layer
+
+    calls: list[Explanation] = []
+
+    def tell(op: Operator[..., Any], next: Callable[..., Any], *given: Any) -> Any:
+        compute = common_dtype(op, given) if _has_tensors(given) else None
+        calls.append(follow(op, key_of(op, given), False, compute))
+        return next(*given)
+
+    if isinstance(operator, str):
+        operator = public_function(operator)
+    layer = Layer("explain", tell)
+    try:
+        with layer:
+            operator(*args, **kwargs)
+    finally:
+        layer.remove()
+    return Explanation(operator.__name__, (), (), "that of the operators below", tuple(calls))

@@ -1,0 +1,159 @@
+"""Steps 6 and 7: run on the reference device and copy back, or say who does have a kernel.
+
+Policies, per operator or for all: ``"allow"`` (warn once per operator and device, count), ``"error"``. Views never
+fall back: a view of a copy would be a wrong number later.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._device import Instance, open_device
+from candelabra._records.schema import DEVICE
+from candelabra.dtypes import dtype
+from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+counts: Final[Counter[tuple[str, str]]] = Counter()
+"""How often each (device, operator) fell back in this process."""
+_warned: Final[set[tuple[str, str]]] = set()
+_lock: Final = threading.Lock()
+
+
+class _Policy:
+    default: str = "allow"
+    operators: dict[str, str] = {}  # noqa: RUF012 - the process-wide policy itself
+
+
+def fallback_policy(op: Operator[..., Any]) -> str:
+    """``"allow"`` or ``"error"`` for this operator."""
+    return _Policy.operators.get(op.name, _Policy.default)
+
+
+@contextmanager
+def fallback(policy: str, operators: Iterable[str] = ()) -> Iterator[None]:
+    """Set the fallback policy inside a block: for the named operators, or for all when none is named."""
+    if policy not in ("allow", "error"):
+        raise ValueError(f'fallback() expects "allow" or "error", got {policy!r}')
+    before = _Policy.default, dict(_Policy.operators)
+    if names := list(operators):
+        _Policy.operators.update(dict.fromkeys(names, policy))
+    else:
+        _Policy.default = policy
+    _clear()
+    try:
+        yield
+    finally:
+        _Policy.default, _Policy.operators = before
+        _clear()
+
+
+def _clear() -> None:
+    from candelabra._records.record import clear_dispatch_tables
+
+    clear_dispatch_tables()
+
+
+def reference_device(instance: Instance) -> Instance | None:
+    """The device that others fall back to, None where ``instance`` is it or none is installed."""
+    from candelabra._plugins import registry
+
+    try:
+        name = registry.reference_device()
+    except BackendError:
+        return None
+    found = open_device(name)
+    return None if found.backend is instance.backend else found
+
+
+def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Callable[..., Any] | None:
+    """A kernel on payloads that copies to the reference device, runs there, and copies the results back."""
+    if op.view or fallback_policy(op) == "error":
+        return None
+    host = reference_device(instance)
+    if host is None or op.name not in host.kernels:
+        return None
+    kernel = host.kernels[op.name]
+    several = op.schema.result is not None
+    mark = (str(instance.device), op.name)
+    parameters = op.schema.parameters
+
+    def run(*args: Any) -> Any:
+        _notice(mark, str(host.device))
+        result = kernel(
+            *[
+                host.index if p.kind == DEVICE else _carry(a, instance, host)
+                for p, a in zip(parameters, args, strict=True)
+            ]
+        )
+        if several:
+            return tuple(_carry(r, host, instance) for r in result)
+        return _carry(result, host, instance)
+
+    return run
+
+
+def _carry(value: Any, source: Instance, target: Instance) -> Any:
+    if isinstance(value, (list, tuple)) and any(_is_payload(v) for v in value):
+        return [_carry(v, source, target) for v in value]
+    if not _is_payload(value):
+        return value
+    return move_payload(value, source, target)
+
+
+def _is_payload(value: Any) -> bool:
+    return hasattr(value, "shape") and not isinstance(value, (int, float, complex, bool, str, dtype))
+
+
+def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
+    """A payload on another device, through the host's memory where the backends differ."""
+    if source.backend is target.backend:
+        return source.backend.transfer(payload, source.index, target.index)
+    d = source.backend.dtype_of(payload)
+    target.keys_for(d)
+    return target.backend.from_host(target.index, source.backend.to_host(payload), tuple(payload.shape), d)
+
+
+def _notice(mark: tuple[str, str], host: str) -> None:
+    with _lock:
+        counts[mark] += 1
+        if mark in _warned:
+            return
+        _warned.add(mark)
+    warnings.warn(
+        f"operator {mark[1]!r} has no kernel on {mark[0]!r} and runs on {host!r}, with copies both ways. This is said "
+        "once; candelabra.fallback_counts() counts, candelabra.fallback('error') forbids it",
+        FallbackWarning,
+        stacklevel=4,
+    )
+
+
+def fallback_counts() -> dict[tuple[str, str], int]:
+    """(device, operator) → number of calls that ran on the reference device instead."""
+    return dict(counts)
+
+
+def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> UnsupportedOperator:
+    """The error of step 7: operator, device, who does have a kernel, which plugins failed, what to do."""
+    from candelabra._plugins import registry
+
+    having = registry.backends_with_kernel(op.name)
+    broken = registry.failures()
+    text = f"operator {op.name!r} is not available on device {str(instance.device)!r} for {compute}"
+    text += f". Kernels exist on: {', '.join(having)}" if having else ". No installed backend has a kernel for it"
+    if broken:
+        text += f". Plugins that failed to load: {', '.join(broken)} (see `candelabra doctor`)"
+    if op.view:
+        text += ". Views never fall back"
+    elif fallback_policy(op) == "error":
+        text += ". The fallback policy is 'error'; candelabra.fallback('allow') lets it run on the reference device"
+    if having:
+        text += f". To go on: x.to({having[0]!r})"
+    return UnsupportedOperator(text)

@@ -1,0 +1,151 @@
+"""In-place forms, computed from the record of the functional one.
+
+Two ways. Where no history is written and the backend has a kernel for it (its name ends in ``_``), a generated adapter
+calls that kernel and bumps the version. Everywhere else the result is computed out of place and written into the
+tensor: that is right on every device, immutable ones too, and for views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._codegen.source import build
+from candelabra._device import Instance, kernel_for
+from candelabra._dispatch.failure import fail
+from candelabra._dispatch.key import redispatch
+from candelabra._dispatch.promote import check_inplace_shape, title
+from candelabra._keys import (
+    AUTOGRAD,
+    INFERENCE,
+    INFERENCE_MODE,
+    NO_GRAD,
+    SCALAR_FIRST,
+    SCALAR_MASK,
+    VIEW,
+    state,
+    switch,
+)
+from candelabra._records.promotion import real_part
+from candelabra._records.schema import OPERAND
+from candelabra.dtypes import can_cast, dtype
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+
+def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
+    """The in-place form for one key."""
+    result = op.results[0](compute)
+    if op.results[0] is real_part and compute.is_complex:
+        raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")
+    if not can_cast(result, compute):
+        raise RuntimeError(f"result type {title(result)} can't be cast to the desired output type {title(compute)}")
+    recording = bool(key & AUTOGRAD) and not key & NO_GRAD
+    kernel = kernel_for(instance, op.name + "_", compute)
+    foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are written to in their mode only
+    if (
+        kernel is None
+        or recording
+        or foreign
+        or result is not compute
+        or instance.immutable
+        or compute not in instance.backend.capabilities.arithmetic
+    ):
+        return _writing(op)
+    return _compile_direct(op, key, kernel)
+
+
+def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    from candelabra._codegen.adapters import Call, guard_lines, payload_argument
+
+    call = Call(op, key, (), {})
+    operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
+    if key & SCALAR_MASK:
+        call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
+    names = [p.name for p in op.schema.parameters]
+    passed = ", ".join(names)
+    first = names[0]
+    scope: dict[str, Any] = {"kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW}
+    lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
+    lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]
+    if lines:
+        from candelabra._autograd.views import refreshed_inplace
+
+        scope["refreshed_inplace"] = refreshed_inplace
+    if key & VIEW:
+        from candelabra._autograd.views import check_overlap
+
+        scope["check_overlap"] = check_overlap
+        lines.append(f"check_overlap({first})")
+    arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
+    lines += [
+        f"try: kernel({arguments})",
+        f"except Exception as _error: fail(op, _error, ({passed},))",
+        f"{first}._version[0] += 1",
+        f"return {first}",
+    ]
+    return build(op.name + "_", passed, lines, scope, op.name + "_")
+
+
+def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> None:
+    """As ``fail``, and an in-place operator may not broadcast its target either."""
+    try:
+        shape = op.rule(op, args)
+    except Exception:
+        shape = None
+    if shape is not None and tuple(shape) != tuple(args[0]._payload.shape):
+        raise RuntimeError(
+            f"{op.name}_(): output with shape {list(args[0]._payload.shape)} doesn't match the broadcast shape "
+            f"{list(shape)}"
+        ) from None
+    fail(op, error, args)
+
+
+def _writing(op: Operator[..., Any]) -> Callable[..., Any]:
+    from candelabra._autograd.saved import with_node
+    from candelabra._autograd.views import check_writable, refresh_all, write, write_recorded
+
+    first = op.schema.parameters[0].name
+    # A composite without a derivative of its own: its operators are recorded, and they may save what is overwritten.
+    composite = op.body is not None and not op.differentiable and op.not_differentiable is None
+    needs_input = composite or any(first in rule.names for rule in op.rules.values())
+    recorded = composite or op.differentiable
+
+    def inplace(*args: Any) -> Any:
+        if refresh_all(op, args):
+            return redispatch(op, args, inplace=True)
+        target = args[0]
+        recording = recorded and not state.bits & NO_GRAD and any(_requires_grad(a) for a in args)
+        check_writable(target)
+        if not recording:
+            value = _cast(redispatch(op, args), target)
+            check_inplace_shape(op, target, value)
+            write(target, value._payload)
+            return target
+        shadow = with_node(_clone(target) if needs_input else target, target._node)
+        shadow._version = [0]
+        value = _cast(redispatch(op, tuple(shadow if a is target else a for a in args)), target)
+        check_inplace_shape(op, target, value)
+        return write_recorded(target, value)
+
+    return inplace
+
+
+def _requires_grad(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(_requires_grad(v) for v in value)
+    return getattr(value, "_node", None) is not None
+
+
+def _cast(value: Any, target: Any) -> Any:
+    return value if value.dtype is target.dtype else value.to(target.dtype)
+
+
+def _clone(target: Any) -> Any:
+    before = state.bits
+    switch(before | NO_GRAD)
+    try:
+        return target.clone()
+    finally:
+        switch(before)

@@ -1,0 +1,118 @@
+"""Functionality layers: what sits between a call and its kernel.
+
+A layer (a profiler, a checker, a tracer, a vendor's own) is one bit of the key. While the bit is in the thread's mode
+(``with layer:``) or in a tensor's keys, every operator that the layer serves goes through its handler, which takes
+Tensors and ``next``, the function below it. While a handler runs, its bit is off in the thread's mode.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from candelabra import _journal as journal
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._keys import LAYER_LIMIT, LAYER_SHIFT, state, switch
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+Handler = Callable[..., Any]
+"""``handler(op, next, *args)``: ``args`` are positional and canonical."""
+
+_layers: Final[dict[int, Layer]] = {}
+_lock: Final = threading.Lock()
+
+
+class _Outer(threading.local):
+    """The mode bits around each ``with layer:`` that a thread is in, innermost first."""
+
+    bits: tuple[int, Any] | None = None
+
+
+class Layer:
+    """One functionality layer. Of several, the one that was created last runs first (a freed place is taken again).
+
+    ``handler`` serves every operator, unless ``register`` gives one its own; without either, the call falls through.
+    """
+
+    def __init__(self, name: str, handler: Handler | None = None) -> None:
+        with _lock:
+            free = [b for b in range(LAYER_LIMIT) if 1 << (LAYER_SHIFT + b) not in _layers]
+            if not free:
+                raise RuntimeError(f"no room for layer {name!r}: {LAYER_LIMIT} layers exist already")
+            self.name = name
+            self.bit: Final = 1 << (LAYER_SHIFT + free[0])
+            self.handler = handler
+            self.handlers: dict[str, Handler] = {}
+            self._outer = _Outer()
+            _layers[self.bit] = self
+        journal.note(self.remove)
+        _clear()
+
+    def register(self, operator: Operator[..., Any] | str, handler: Handler) -> None:
+        """Give one operator a handler of its own."""
+        self.handlers[operator if isinstance(operator, str) else operator.name] = handler
+        _clear()
+
+    def remove(self) -> None:
+        """Forget the layer; its bit is free again."""
+        _layers.pop(self.bit, None)
+        _clear()
+
+    def __enter__(self) -> Layer:
+        self._outer.bits = (state.bits, self._outer.bits)
+        switch(state.bits | self.bit)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._outer.bits is not None
+        before, self._outer.bits = self._outer.bits
+        switch(before)
+
+
+class Bound:
+    """A layer's handler bound to an operator and to what lies below."""
+
+    def __init__(self, layer: Layer, function: Callable[..., Any]) -> None:
+        self.name = layer.name
+        self.function = function
+
+
+def layers_of_key(key: int) -> list[Layer]:
+    """The layers whose bits stand in a key, in the order in which they run."""
+    return [_layers[bit] for bit in sorted((b for b in _layers if key & b), reverse=True)]
+
+
+def layer_for(op: Operator[..., Any], key: int, inplace: bool) -> Bound | None:
+    """The highest layer in ``key`` that serves ``op``, or None."""
+    for bit in sorted((b for b in _layers if key & b), reverse=True):
+        layer = _layers[bit]
+        handler = layer.handlers.get(op.name, layer.handler)
+        if handler is not None:
+            return Bound(layer, _bind(op, layer, handler, key & ~bit, inplace))
+    return None
+
+
+def _bind(op: Operator[..., Any], layer: Layer, handler: Handler, below: int, inplace: bool) -> Callable[..., Any]:
+    table = op.inplace_table if inplace else op.table
+    bit = layer.bit
+
+    def through(*args: Any) -> Any:
+        def next(*args: Any) -> Any:
+            return table[below](*args)
+
+        before = state.bits
+        switch(before & ~bit)
+        try:
+            return handler(op, next, *args)
+        finally:
+            switch(before)
+
+    return through
+
+
+def _clear() -> None:
+    from candelabra._records.record import clear_dispatch_tables
+
+    clear_dispatch_tables()

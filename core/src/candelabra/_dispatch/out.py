@@ -1,0 +1,77 @@
+"""The ``out=`` form: compute, then write into the tensor that was given."""
+
+from __future__ import annotations
+
+import warnings
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._dispatch.promote import title
+from candelabra._keys import AUTOGRAD, NO_GRAD, state
+from candelabra.dtypes import can_cast
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+
+def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``op`` and write the result into ``out``, resized if its shape differs (with a warning unless empty).
+
+    ``out`` may have a wider dtype of the same or a higher category. Neither it nor the arguments may require grad.
+    """
+    if not state.bits & NO_GRAD and any(getattr(a, "_keys", 0) & AUTOGRAD for a in args):
+        raise _undifferentiable(op.name)
+    return store(op.name, op.function(*args, **kwargs), out)
+
+
+def store(name: str, value: Any, out: Any) -> Any:
+    """Write what was computed, a tensor or a NamedTuple of tensors, into ``out``, by :func:`write_out`'s rules.
+
+    Without ``out`` the value is handed back. Of several the dtypes must agree.
+    """
+    from candelabra._tensor import Tensor
+
+    if out is None:
+        return value
+    if isinstance(value, Tensor):
+        if not isinstance(out, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        if not state.bits & NO_GRAD and (out._keys | value._keys) & AUTOGRAD:
+            raise _undifferentiable(name)
+        _place(name, value, out)
+        return out
+    if not isinstance(out, (tuple, list)) or len(out) != len(value):
+        raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(value)} Tensors")
+    for v, o in zip(value, out, strict=True):
+        if isinstance(o, Tensor) and o.dtype is not v.dtype:
+            raise RuntimeError(f"{name}(): Expected out tensor to have dtype {v.dtype}, but got {o.dtype} instead")
+    return type(value)(*[store(name, v, o) for v, o in zip(value, out, strict=True)])
+
+
+def _undifferentiable(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad."
+    )
+
+
+def _place(name: str, value: Any, out: Any) -> None:
+    if value.device != out.device:
+        raise RuntimeError(f"{name}(): Expected out tensor to have device {value.device}, but got {out.device} instead")
+    if not can_cast(value.dtype, out.dtype):
+        raise RuntimeError(
+            f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}"
+        )
+    if value.shape != out.shape:
+        if out.numel():
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
+                f"match the required output shape {list(value.shape)}. This behavior is deprecated: resize it "
+                "yourself, or pass an empty tensor.",
+                UserWarning,
+                stacklevel=4,
+            )
+        from candelabra._autograd.views import rebind
+
+        rebind(out, value.to(out.dtype)._payload)
+    else:
+        out.copy_(value)

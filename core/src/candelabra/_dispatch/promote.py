@@ -1,0 +1,109 @@
+"""Step 3: operands of several dtypes are made alike by recorded casts, then the call is dispatched anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._dispatch.key import redispatch
+from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND
+from candelabra.dtypes import Operand, can_cast, category_of_scalar, default_for_category, dtype, result_dtype
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+
+def common_dtype(op: Operator[..., Any], args: tuple[Any, ...]) -> dtype:
+    """The dtype that the call computes in: the operands' common one, then what the record makes of it."""
+    return op.promote(result_dtype(operands(op, args)))
+
+
+def operands(op: Operator[..., Any], args: tuple[Any, ...]) -> list[Operand]:
+    """What promotion looks at: operands by (dtype, rank); indices and masks stay out."""
+    from candelabra._tensor import Tensor
+
+    found = []
+    for p, value in zip(op.schema.parameters, args, strict=True):
+        if p.kind in (INDEX, MASK, INDICES):
+            continue
+        if isinstance(value, Tensor):
+            found.append(Operand(value.dtype, 2 if value._payload.shape else 1))
+        elif p.kind == LIST:
+            found += [Operand(t.dtype, 2 if t._payload.shape else 1) for t in value]
+        elif p.kind == OPERAND:
+            found.append(Operand(default_for_category(category_of_scalar(value)), 0))
+    return found
+
+
+def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
+    """A routine that casts and calls again."""
+
+    def promote(*args: Any) -> Any:
+        compute = common_dtype(op, args)
+        if inplace:
+            return _inplace(op, args, compute)
+        return redispatch(op, cast_operands(op, args, compute))
+
+    return promote
+
+
+def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
+    """For a dtype that the operator refuses (``words``): cast to the one that is named, if it is taken; call again."""
+    from candelabra._records.accepts import refusal
+
+    place = [p.name for p in op.schema.parameters].index("dtype")
+
+    def cast(*args: Any) -> Any:
+        if args[place] is None or refusal(op, args[place]):
+            raise NotImplementedError(words)
+        return redispatch(op, cast_operands(op, args, args[place]))
+
+    return cast
+
+
+def cast_operands(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> tuple[Any, ...]:
+    """Every operand as ``compute``; scalars of a lower kind stay as they are (every kernel takes those)."""
+    from candelabra._tensor import Tensor
+
+    cast = []
+    for p, value in zip(op.schema.parameters, args, strict=True):
+        if p.kind in (INDEX, MASK, INDICES):
+            cast.append(value)
+        elif isinstance(value, Tensor):
+            cast.append(value if value.dtype is compute else value.to(compute))
+        elif p.kind == LIST:
+            cast.append(tuple(t if t.dtype is compute else t.to(compute) for t in value))
+        else:
+            cast.append(value)
+    return tuple(cast)
+
+
+def _inplace(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> Any:
+    """The result is computed in the common dtype and must be castable into the tensor that receives it."""
+    target = args[0]
+    result = op.results[0](compute)
+    if not can_cast(result, target.dtype):
+        raise RuntimeError(
+            f"result type {title(result)} can't be cast to the desired output type {title(target.dtype)}"
+        )
+    if result is target.dtype and compute is target.dtype:
+        return redispatch(op, (target, *cast_operands(op, args, compute)[1:]), inplace=True)
+    value = redispatch(op, cast_operands(op, args, compute))
+    check_inplace_shape(op, target, value)
+    return target.copy_(value)
+
+
+def check_inplace_shape(op: Operator[..., Any], target: Any, value: Any) -> None:
+    """An in-place operator may not broadcast the tensor that it writes to."""
+    if tuple(value._payload.shape) != tuple(target._payload.shape):
+        raise RuntimeError(
+            f"{op.name}_(): output with shape {list(target._payload.shape)} doesn't match the broadcast shape "
+            f"{list(value._payload.shape)}"
+        )
+
+
+def title(d: dtype) -> str:
+    """PyTorch's name of a dtype in error messages."""
+    from candelabra.dtypes import PYTHON_NAMES
+
+    return PYTHON_NAMES[d.name]

@@ -1,0 +1,183 @@
+"""A miss: decide, once per operator and key, which function serves the call.
+
+The numbered steps of :func:`resolve` are the whole of dispatch. Each returns a function of the operator's positional,
+canonical arguments; ``candelabra explain`` prints which step it was (:class:`Resolution`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._codegen.adapters import Call, compile_adapter
+from candelabra._codegen.source import build
+from candelabra._device import Instance, instance_of_key, instances_of_key, kernel_for
+from candelabra._dispatch.crossing import cross_device
+from candelabra._dispatch.fallback import fallback_kernel, no_kernel
+from candelabra._dispatch.inplace import compile_inplace
+from candelabra._dispatch.layers import layer_for
+from candelabra._dispatch.promote import casting, promoting
+from candelabra._dispatch.viewing import strided_view_kernel
+from candelabra._keys import (
+    AUTOGRAD,
+    DEVICE_SHIFT,
+    INFERENCE,
+    INFERENCE_MODE,
+    LAYER_MASK,
+    NO_GRAD,
+    SCALAR_FIRST,
+    SCALAR_MASK,
+    SCALAR_SHIFT,
+)
+from candelabra._records.accepts import refusal, refused_operand
+from candelabra._records.schema import OPERAND
+from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+
+class Resolution(NamedTuple):
+    """What serves a key: the function, the step that found it, and a sentence about it."""
+
+    function: Callable[..., Any]
+    route: str
+    reason: str
+
+
+def resolve(op: Operator[..., Any], key: int, inplace: bool) -> Callable[..., Any]:
+    """The function that serves ``op`` for ``key``."""
+    return resolution(op, key, inplace).function
+
+
+def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resolution:
+    """As :func:`resolve`, with the route."""
+    # 1. Tensors of two device instances: a routine that looks at the arguments.
+    devices = key >> DEVICE_SHIFT
+    if devices & (devices - 1):
+        names = ", ".join(str(i.device) for i in instances_of_key(key))
+        return Resolution(cross_device(op, inplace), "cross-device", f"tensors on {names}")
+    # 2. The highest functionality layer with a kernel for this operator.
+    if key & LAYER_MASK:
+        layer = layer_for(op, key, inplace)
+        if layer is not None:
+            return Resolution(layer.function, "layer", f"functionality layer {layer.name!r}")
+        key &= ~LAYER_MASK
+    if not devices:
+        raise TypeError(f"{op.name}(): at least one argument must be a Tensor, all are numbers")
+    # 3. Mixed dtypes, or a scalar of a higher kind: promote, so that kernels see one dtype.
+    compute = _compute_dtype(op, key)
+    words = refused_operand(op, key)
+    if words is not None:
+        raise NotImplementedError(words)
+    if compute is None or op.promote(compute) is not compute:
+        return Resolution(promoting(op, inplace), "promotion", "operands are cast to one dtype first")
+    instance = instance_of_key(key)
+    words = refusal(op, compute)
+    if words is not None and op.schema.named("dtype") is None:
+        raise NotImplementedError(words)
+    if words is not None:
+        return Resolution(casting(op, words), "promotion", "the input is cast to the dtype that is named first")
+    if inplace:
+        return Resolution(compile_inplace(op, key, compute, instance), "native", "in-place form")
+    return _served(op, key, compute, instance)
+
+
+def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Resolution:
+    wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
+    name = str(instance.device)
+    call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
+    call.recording = wants_grad and op.differentiable
+    call.differentiable = tuple(bool(_dtype_of(k).category >= FLOATING) for k in call.keys)
+    if key & SCALAR_MASK:
+        operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
+        call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
+    kernel = kernel_for(instance, op.name, compute)
+    composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
+    # 4. The backend's kernel. It must not hide the operators of a composite that autograd has to see.
+    if kernel is not None and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
+        call.kernel = kernel
+        return Resolution(compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}")
+    if op.view and instance.backend.capabilities.strided:
+        call.kernel = strided_view_kernel(op, instance)
+        if call.kernel is not None:
+            return Resolution(compile_adapter(call), "strided", "computed from strides by the core")
+    # 5. The composite body: above autograd, or below it when the record has a derivative of its own.
+    if op.body is not None:
+        if composite_above:
+            why = (
+                "inference only: the backend's override was passed over"
+                if kernel is not None
+                else "its operators are dispatched"
+            )
+            return Resolution(_composite(op, key), "composite", why)
+        call.kernel, call.on_tensors = op.body, True
+        return Resolution(
+            compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
+        )
+    # 6. The fallback policy.
+    call.kernel = fallback_kernel(op, instance, compute)
+    if call.kernel is not None:
+        return Resolution(
+            compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"
+        )
+    # 7. Nobody serves it.
+    raise no_kernel(op, instance, compute)
+
+
+def output_keys(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:
+    """The keys of each output: its dtype's, and the inference mark where the mode has it."""
+    mark = _inference_mark(op, key)
+    return tuple(instance.keys_for(rule(compute)) | mark for rule in op.results)
+
+
+def _inference_mark(op: Operator[..., Any], key: int) -> int:
+    """Results are inference tensors in inference mode; outside it only views of inference tensors are."""
+    return INFERENCE if key & INFERENCE_MODE or (op.view and key & INFERENCE) else 0
+
+
+def _keymap(op: Operator[..., Any], key: int, instance: Instance) -> dict[dtype, int]:
+    return _CheckedKeys(instance, _inference_mark(op, key))
+
+
+class _CheckedKeys(dict[Any, int]):
+    """``keys[dtype]``, with the error for a dtype that the device cannot hold."""
+
+    def __init__(self, instance: Instance, mark: int) -> None:
+        self.instance = instance
+        self.update({d: k | mark for d, k in instance.keys.items()})
+
+    def __missing__(self, d: Any) -> int:
+        return self.instance.keys_for(d)
+
+
+def _compute_dtype(op: Operator[..., Any], key: int) -> dtype | None:
+    """The one dtype of the tensors, if there is one and no scalar is of a higher kind."""
+    bits = key & DTYPE_MASK
+    if bits not in BY_BIT:
+        if not bits:  # a factory, or a call with index tensors only
+            return ALL[0] if op.promote is not None else None
+        return None if op.promote.__name__ != "unpromoted" else BY_BIT[bits & -bits]
+    found = BY_BIT[bits]
+    scalars = (key & SCALAR_MASK) >> SCALAR_SHIFT
+    if scalars and scalars.bit_length() - 1 > found.category:
+        return None
+    return found
+
+
+def _dtype_of(keys: int) -> dtype:
+    return BY_BIT[keys & DTYPE_MASK]
+
+
+def _computes(instance: Instance, d: dtype) -> bool:
+    capabilities = instance.backend.capabilities
+    return d in capabilities.arithmetic or (d in capabilities.storage and d.category <= INTEGER)
+
+
+def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:
+    """The body itself; keyword-only parameters are handed over by name."""
+    names = [p.name for p in op.schema.parameters]
+    passed = ", ".join(f"{p.name}={p.name}" if p.keyword_only else p.name for p in op.schema.parameters)
+    if not any(p.keyword_only for p in op.schema.parameters):
+        return op.body  # type: ignore[return-value]
+    return build(op.name, ", ".join(names), [f"return body({passed})"], {"body": op.body}, f"{op.name} composite")

@@ -1,0 +1,112 @@
+"""Deep and shallow copies of tensors, and pickles.
+
+Tensors that share memory share it in the copy too: the memory is copied once per ``memo``, and views are made anew
+from the copy. A pickle holds bytes, dtype, shape and device, and calls :func:`rebuilt` only.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.views import chain_of
+from candelabra._interchange.host import tensor_from_bytes, tensor_to_bytes
+from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode
+
+if TYPE_CHECKING:
+    from candelabra._tensor import Tensor
+
+
+def deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+    """See ``Tensor.__deepcopy__``: ``RuntimeError`` for what is no leaf, as PyTorch."""
+    if not tensor.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because a computed tensor is stored in it: store "
+            "tensor.detach() instead."
+        )
+    if id(tensor) in memo:
+        return memo[id(tensor)]  # type: ignore[no-any-return]
+    out = _copied_memory(tensor, memo)
+    if tensor._keys & VIEW:
+        with mode(include=NO_GRAD):
+            for op, arguments in chain_of(tensor):
+                out = op(out, *arguments)
+    elif tensor.requires_grad or type(tensor) is not type(out):
+        out = _alias(out)
+    out = _dressed(out, tensor)
+    memo[id(tensor)] = out
+    out.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    if tensor.grad is not None:
+        out.grad = copy.deepcopy(tensor.grad, memo)
+    return out
+
+
+def _copied_memory(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+    """The base's memory, copied once per memo. The version cell stands for the memory: all who share it share that."""
+    from candelabra._tensor import wrap
+
+    base = tensor._base if tensor._keys & VIEW else tensor
+    found = memo.get(id(base._version))
+    if found is None:
+        with mode(include=NO_GRAD):
+            found = wrap(base._payload, base._keys & ~(AUTOGRAD | VIEW)).clone()
+        memo[id(base._version)] = found
+        memo.setdefault(id(memo), []).append(base)  # an id is good as long as what it names lives
+    return found
+
+
+def _alias(out: Tensor) -> Tensor:
+    """A second tensor on the same payload and version: it may require grad, which the copy of the memory does not."""
+    from candelabra._tensor import wrap
+
+    made = wrap(out._payload, out._keys)
+    made._version = out._version
+    return made
+
+
+def _dressed(out: Tensor, like: Tensor) -> Tensor:
+    if type(like) is not type(out):
+        out = out.as_subclass(type(like))
+    if like.requires_grad:
+        out.requires_grad_()
+    return out
+
+
+def shallow_copy(tensor: Tensor) -> Tensor:
+    """A second tensor on the same memory, a leaf, with the same attributes."""
+    out = _dressed(tensor.detach(), tensor)
+    out.__dict__.update(tensor.__dict__)
+    return out
+
+
+def reduced(tensor: Tensor) -> tuple[Any, ...]:
+    """What a pickle stores: the elements alone, so that a view of a large tensor is a small pickle."""
+    arguments = (
+        type(tensor), tensor_to_bytes(tensor), tensor.dtype.name, tuple(tensor._payload.shape), str(tensor.device),
+        tensor.requires_grad, dict(tensor.__dict__),
+    )  # fmt: skip
+    return rebuilt, arguments
+
+
+def rebuilt(
+    cls: type,
+    data: bytes,
+    dtype: str,
+    shape: tuple[int, ...],
+    device: str,
+    requires_grad: bool,
+    attributes: dict[str, Any],
+) -> Any:
+    """The tensor that :func:`reduced` took apart, on the device where it was."""
+    from candelabra._tensor import Tensor
+
+    if not issubclass(cls, Tensor):
+        raise TypeError(f"a pickled tensor names the class {cls.__name__}, which is no Tensor")
+    out = tensor_from_bytes(data, dtype, shape, device)
+    if cls is not Tensor:
+        out = out.as_subclass(cls)
+    if requires_grad:
+        out.requires_grad_()
+    out.__dict__.update(attributes)
+    return out

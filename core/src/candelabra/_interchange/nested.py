@@ -1,0 +1,176 @@
+"""Nested sequences of numbers as bytes of one dtype.
+
+Everything that grows with the data runs in C: levels are joined by ``itertools.chain``, kinds found by ``set(map(type,
+…))``, numbers packed by ``array``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from math import isfinite
+from operator import attrgetter
+
+from candelabra._annotations import Any, Final, NamedTuple
+from candelabra._interchange.values import FORMATS
+from candelabra.dtypes import (
+    BOOL,
+    BY_NAME,
+    FLOATING,
+    INTEGER,
+    Operand,
+    category_of_scalar,
+    default_for_category,
+    dtype,
+    float32,
+    int64,
+    result_dtype,
+)
+
+NUMBERS: Final = {bool, int, float, complex}
+
+
+class Flat(NamedTuple):
+    """The numbers in C order, the shape that they had, and the dtype that PyTorch would infer."""
+
+    numbers: Sequence[Any]
+    shape: tuple[int, ...]
+    inferred: dtype
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether a value is a level of nesting: lists, tuples, ranges, and what else has a length and items."""
+    if isinstance(value, (list, tuple, range)):
+        return True
+    if isinstance(value, (str, bytes, dict, set)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+        return False
+    return getattr(value, "shape", None) != () and not hasattr(value, "keys")  # a 0-d array is a number
+
+
+def flatten(data: Any) -> Flat:
+    """The numbers of nested sequences.
+
+    ``ValueError`` where sequences of one level differ in length, ``TypeError`` or ``RuntimeError`` for what is no
+    number; the words are PyTorch's.
+    """
+    level: Sequence[Any] = (data,)
+    shape: list[int] = []
+    while level and is_sequence(level[0]):
+        wanted = len(level[0])
+        _check_level(level, wanted, len(shape))
+        shape.append(wanted)
+        inner = level[0]
+        level = inner if len(level) == 1 and isinstance(inner, (list, tuple)) else list(chain.from_iterable(level))
+        if not wanted:
+            break
+    kinds = set(map(type, level))
+    if kinds <= NUMBERS:
+        top = max(map(CATEGORY.__getitem__, kinds), default=FLOATING)
+        return Flat(level, tuple(shape), default_for_category(top))
+    return _of_strangers(level, tuple(shape))
+
+
+CATEGORY: Final = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+def _check_level(level: Sequence[Any], wanted: int, dim: int) -> None:
+    try:
+        lengths = set(map(len, level))
+    except TypeError:
+        raise TypeError("not a sequence") from None
+    if lengths != {wanted}:
+        got = next(length for length in map(len, level) if length != wanted)
+        raise ValueError(f"expected sequence of length {wanted} at dim {dim} (got {got})")
+    if not all(map(is_sequence, level)):
+        raise TypeError("not a sequence")
+
+
+def _of_strangers(level: Sequence[Any], shape: tuple[int, ...]) -> Flat:
+    """Elements that are not all Python's own numbers: 0-d tensors, array scalars, subclasses, mistakes."""
+    numbers = []
+    operands = set()
+    for value in level:
+        if isinstance(value, str):
+            if shape:
+                raise ValueError(f"too many dimensions '{type(value).__name__}'")
+            raise TypeError(f"new(): invalid data type '{type(value).__name__}'")
+        if isinstance(value, bytes):
+            raise TypeError(f"new(): invalid data type '{type(value).__name__}'")
+        if getattr(value, "shape", None) == () and hasattr(value, "item"):
+            d = _dtype_of_scalar(value)
+            value = value.item()
+        elif isinstance(value, (bool, int, float, complex)):
+            d = default_for_category(category_of_scalar(value))
+        elif is_sequence(value):
+            raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
+        elif hasattr(value, "__index__"):
+            value, d = value.__index__(), int64
+        elif hasattr(value, "__float__"):
+            value, d = float(value), default_for_category(FLOATING)
+        else:
+            raise RuntimeError(f"Could not infer dtype of {type(value).__name__}")
+        numbers.append(value)
+        operands.add(Operand(d, 2))
+    return Flat(numbers, shape, result_dtype(operands))
+
+
+def _dtype_of_scalar(value: Any) -> dtype:
+    d = getattr(value, "dtype", None)
+    if isinstance(d, dtype):
+        return d
+    found = BY_NAME.get(getattr(d, "name", ""))
+    return found if found is not None else default_for_category(category_of_scalar(value.item()))
+
+
+# -- packing ----------------------------------------------------------------------------------------------------------
+def packed(numbers: Iterable[Any], d: dtype) -> tuple[memoryview, dtype]:
+    """The numbers as bytes, and the dtype of those: ``d``, or float32 for the half types, which the device then casts.
+
+    ``RuntimeError`` for an integer or float outside the dtype's range, ``ValueError`` for an int that not even int64
+    holds, ``TypeError`` for complex numbers in a real dtype.
+    """
+    if d.category == BOOL:
+        return memoryview(bytes(map(bool, numbers))), d
+    if d.category == INTEGER:
+        return _integers(numbers, d), d
+    if d.is_complex:
+        parts = chain.from_iterable(map(attrgetter("real", "imag"), numbers))
+        return memoryview(array(FORMATS[d.name], parts)).cast("B"), d
+    wide = d if d.name in FORMATS else float32
+    return memoryview(array(FORMATS[wide.name], numbers)).cast("B"), wide
+
+
+def _integers(numbers: Iterable[Any], d: dtype) -> memoryview:
+    values = numbers if isinstance(numbers, (list, tuple, range)) else list(numbers)
+    try:
+        return memoryview(array(FORMATS[d.name], values)).cast("B")
+    except (OverflowError, TypeError):  # floats are cut, and what is too large is named
+        return memoryview(array(FORMATS[d.name], [_integer(v, d) for v in values])).cast("B")
+
+
+def _integer(value: Any, d: dtype) -> int:
+    if isinstance(value, complex):
+        raise TypeError("'complex' object cannot be interpreted as an integer")
+    bits = d.itemsize * 8 - d.is_signed
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+        value = int(value)
+    elif not -(1 << 63) <= value < 1 << 63 and d.name != "uint64":
+        raise ValueError("Overflow when unpacking long long")
+    top = (1 << bits) - 1
+    if (-top - 1 if d.is_signed else 0) <= value <= top:
+        return int(value)
+    if not d.is_signed and d.itemsize < 8 and -top <= value < 0:  # PyTorch lets -1 be the largest, and so on
+        return int(value) & top
+    raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+
+
+def fitted(value: Any, d: dtype) -> Any:
+    """One Python number as a number of dtype ``d``; errors as in :func:`packed`."""
+    if d.category == BOOL:
+        return bool(value)
+    if d.category == INTEGER:
+        return _integer(int(value) if isinstance(value, bool) else value, d)
+    return complex(value) if d.is_complex else float(value)

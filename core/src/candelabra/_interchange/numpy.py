@@ -1,0 +1,112 @@
+"""NumPy arrays: tensors over their memory, and arrays over a tensor's memory.
+
+NumPy is imported only where a user asks for an array; one that was handed in is recognised without importing it.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._device import open_device
+from candelabra._interchange.host import host_view, place
+from candelabra.dtypes import BY_NAME, dtype
+
+if TYPE_CHECKING:
+    from candelabra._device import Instance
+    from candelabra._tensor import Tensor
+
+SUPPORTED: Final = (
+    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
+    "and bool"
+)
+
+
+def is_ndarray(value: Any) -> bool:
+    """Whether a value is a NumPy array. Where NumPy was never imported, nothing is."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def dtype_of_array(array: Any) -> dtype:
+    """The dtype of an array's elements (bfloat16 is ``ml_dtypes``'); TypeError and ValueError in PyTorch's words."""
+    found = BY_NAME.get(array.dtype.name)
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {array.dtype.type.__module__}.{array.dtype.type.__name__}. The only "
+            f"supported types are: {SUPPORTED}."
+        )
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+            "currently not supported."
+        )
+    return found
+
+
+def copied_array(array: Any, instance: Instance) -> Tensor:
+    """A tensor with a copy of an array's elements, on any device."""
+    d = dtype_of_array(array)
+    flat = (array if array.flags.c_contiguous else array.copy()).reshape(-1).view("u1")
+    return place(memoryview(flat), d, tuple(array.shape), instance)
+
+
+def shared_array(array: Any) -> Tensor:
+    """A tensor over an array's memory, on the host's device; a write to one is seen by the other.
+
+    A read-only array is copied, with a warning: PyTorch would let a write through. ``ValueError`` for negative strides
+    and for strides that are no multiple of the element's size.
+    """
+    from candelabra._plugins import registry
+    from candelabra._tensor import wrap
+
+    d = dtype_of_array(array)
+    if any(step < 0 for step in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with "
+            "array.copy().) "
+        )
+    if any(step % array.itemsize for step in array.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
+            "memory."
+        )
+    instance = open_device(registry.reference_device())
+    if not array.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable. candelabra copies it, so that a write to the tensor does not reach "
+            "memory that others take for constant; pass a copy to silence this warning.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return copied_array(array, instance)
+    payload = instance.backend.from_dlpack(array, instance.index, None)
+    return copied_array(array, instance) if payload is None else wrap(payload, instance.keys_for(d))
+
+
+def as_ndarray(tensor: Tensor, force: bool = False) -> Any:
+    """A NumPy array over a tensor's memory (bfloat16: of ``ml_dtypes``' type); see ``Tensor.numpy``."""
+    if force:
+        tensor = tensor.detach()
+    elif tensor.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    import numpy
+
+    backend = tensor._fresh()._instance.backend
+    if not backend.capabilities.host and not force:
+        raise TypeError(
+            f"can't convert {tensor.device} device type tensor to numpy. Copy the tensor to the host's memory first: "
+            "tensor.numpy(force=True), or tensor.to(...)"
+        )
+    payload = tensor._payload
+    if isinstance(payload, numpy.ndarray):
+        return payload.view()
+    if tensor.dtype.name == "bfloat16":
+        import ml_dtypes
+
+        kind: Any = ml_dtypes.bfloat16
+    else:
+        kind = tensor.dtype.name
+    return numpy.frombuffer(bytearray(host_view(tensor)), kind).reshape(tuple(payload.shape))

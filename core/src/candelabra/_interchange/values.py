@@ -1,0 +1,69 @@
+"""Tensors as Python numbers and nested lists."""
+
+from __future__ import annotations
+
+import struct
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._device import instance_of_key
+from candelabra._interchange.host import host_view
+from candelabra._keys import VIEW
+from candelabra.dtypes import ALL, DTYPE_MASK, dtype
+
+if TYPE_CHECKING:
+    from candelabra._tensor import Tensor
+
+FORMATS: Final[dict[str, Any]] = {
+    "bool": "?", "uint8": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I",
+    "uint64": "Q", "float32": "f", "float64": "d", "complex64": "f", "complex128": "d",
+}  # fmt: skip
+"""What ``struct`` and ``memoryview`` call a dtype (of complex ones: their parts). The half types go another way."""
+
+
+_READERS: Final[dict[int, Any]] = {
+    d.bit: struct.Struct("=" + FORMATS[d.name]).unpack for d in ALL if d.name in FORMATS and not d.is_complex
+}
+"""How one number is read from its bytes, by the dtype's bit."""
+
+
+def unpacked(data: memoryview, d: dtype) -> list[Any]:
+    """The numbers in ``data``, as Python's bool, int, float or complex."""
+    if d.name == "float16":
+        return list(struct.unpack(f"{len(data) // 2}e", data))
+    if d.name == "bfloat16":  # the upper half of a float32
+        words = memoryview(data).cast("B").cast("H").tolist()
+        return list(struct.unpack(f"{len(words)}f", struct.pack(f"{len(words)}I", *[w << 16 for w in words])))
+    parts = memoryview(data).cast("B").cast(FORMATS[d.name]).tolist() if len(data) else []
+    if d.is_complex:
+        return list(map(complex, parts[::2], parts[1::2]))
+    return parts
+
+
+def item(tensor: Tensor) -> Any:
+    """The one element as a Python number; ``RuntimeError`` where there are several, or none."""
+    keys = tensor._keys
+    payload = (tensor._fresh() if keys & VIEW else tensor)._payload
+    if payload.shape:
+        count = tensor.numel()
+        if count != 1:
+            raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
+    data = instance_of_key(keys).backend.to_host(payload)
+    read = _READERS.get(keys & DTYPE_MASK)
+    return read(data)[0] if read is not None else unpacked(data, tensor.dtype)[0]
+
+
+def nested_list(tensor: Tensor) -> Any:
+    """The elements as lists in lists, one level per dim; a 0-d tensor's is a number."""
+    values = unpacked(host_view(tensor), tensor.dtype)
+    shape = tuple(tensor._payload.shape)
+    if not shape:
+        return values[0]
+    if 0 in shape:
+        return _empty(shape)
+    for size in shape[:0:-1]:
+        values = [values[i : i + size] for i in range(0, len(values), size)]
+    return values
+
+
+def _empty(shape: tuple[int, ...]) -> list[Any]:
+    return [_empty(shape[1:]) for _ in range(shape[0])] if shape and shape[0] else []

@@ -1,0 +1,1 @@
+"""The public names: where they are declared, and how they come to stand in ``candelabra``."""

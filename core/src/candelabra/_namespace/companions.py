@@ -1,0 +1,49 @@
+"""`candelabra.nn`, `candelabra.optim` and `candelabra.utils.data`: a distribution of its own, in folders of its own.
+
+The package's ``__path__`` is extended by every folder ``candelabra`` on sys.path, so that plain imports find them
+wherever pip put them, editable installs included.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+
+from candelabra._annotations import Final
+
+COMPANIONS: Final[dict[str, tuple[str, str]]] = {
+    "nn": ("candelabra.nn", "nn"),
+    "optim": ("candelabra.optim", "nn"),
+    "utils": ("candelabra.utils.data", "nn"),
+}  # fmt: skip
+"""Attributes of ``candelabra`` that other distributions bring: what to import for each, and the extra that has it."""
+
+
+def extend_path(path: list[str]) -> None:
+    """Append to ``path`` each ``<entry of sys.path>/candelabra`` that is a directory and not yet in it."""
+    known = set(path)
+    for entry in sys.path:
+        folder = os.path.join(os.path.abspath(entry), "candelabra")
+        if folder not in known and os.path.isdir(folder):
+            known.add(folder)
+            path.append(folder)
+
+
+def companion(name: str, path: list[str]) -> ModuleType:
+    """The package ``candelabra.<name>``, imported; sys.path may have grown since the core was imported.
+
+    Raises ``ModuleNotFoundError`` when the distribution is not installed.
+    """
+    extend_path(path)
+    whole, extra = COMPANIONS[name]
+    try:
+        import_module(whole)
+    except ModuleNotFoundError as error:
+        if error.name is None or not whole.startswith(error.name):
+            raise  # the package is there, something that it needs is not
+        raise ModuleNotFoundError(
+            f'candelabra.{name} is not installed: pip install "candelabra[{extra}]"', name=f"candelabra.{name}"
+        ) from None
+    return sys.modules[f"candelabra.{name}"]

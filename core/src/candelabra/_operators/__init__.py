@@ -1,0 +1,1 @@
+"""The operators' records, by subject."""

@@ -1,0 +1,144 @@
+"""Contractions over chosen dims: ``tensordot``, ``kron``, ``chain_matmul``; ``einsum`` has a module of its own.
+
+They are made of matrix products and what brings their operands into shape, and so are their derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._codegen.arguments import wrap_dim
+from candelabra._operators.families.chains import chained
+from candelabra._operators.families.einsum import evaluated
+from candelabra._operators.families.einsum_notation import Equation
+from candelabra._operators.families.products import alike
+from candelabra._operators.fronts.forms import with_out
+from candelabra._operators.fronts.registry import front
+from candelabra._operators.primitives.reductions import matmul
+from candelabra._records.promotion import unpromoted
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+Ints = tuple[int, ...]
+
+
+# -- tensordot --------------------------------------------------------------------------------------------------------
+def _paired(dims: Any) -> int | tuple[Ints, Ints]:
+    """``dims`` as a number, or as two tuples, so that plans for it can be remembered."""
+    if hasattr(dims, "_payload"):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        return dims
+    if len(dims) != 2:
+        raise RuntimeError(f"tensordot expects dims to be an int or two lists of ints, but got {len(dims)} entries")
+    first, second = ((d,) if isinstance(d, int) else tuple(d) for d in dims)
+    return first, second
+
+
+@lru_cache(maxsize=512)
+def _tensordot_equation(a: Ints, b: Ints, dims: int | tuple[Ints, Ints]) -> Equation:
+    """The contraction as einsum would write it: labels of ``a`` count its dims, and those summed over occur in both."""
+    first, second = _contracted(len(a), len(b), dims)
+    for i, j in zip(first, second, strict=True):
+        if a[i] != b[j] and 1 not in (a[i], b[j]):
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a[i]} in dim {i} and second has size "
+                f"{b[j]} in dim {j}"
+            )
+    left = tuple(range(len(a)))
+    right = tuple(first[second.index(j)] if j in second else len(a) + j for j in range(len(b)))
+    output = tuple(k for k in left if k not in first) + tuple(k for k in right if k >= len(a))
+    return Equation((left, right), output, True)
+
+
+def _contracted(m: int, n: int, dims: int | tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """The dims of each tensor that are summed over, in pairs."""
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(m, n):
+            raise RuntimeError(
+                f"tensordot expects dims <= the number of dims of both tensors, {m} and {n}, but got dims={dims}"
+            )
+        return tuple(range(m - dims, m)), tuple(range(dims))
+    first, second = dims
+    if len(first) != len(second):
+        raise RuntimeError("both dimension lists should have same length")
+    first, second = tuple(wrap_dim(d, m) for d in first), tuple(wrap_dim(d, n) for d in second)
+    for found in (first, second):
+        if len(set(found)) != len(found):
+            twice = next(d for i, d in enumerate(found) if d in found[:i])
+            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return first, second
+
+
+@by
+def _tensordot_shape(input: Tensor, other: Tensor, dims: Any) -> Ints:
+    a, b = shape_of(input), shape_of(other)
+    return tuple((a + b)[k] for k in _tensordot_equation(a, b, _paired(dims)).output)
+
+
+@operator(_tensordot_shape, promote=unpromoted, method=False)
+def tensordot(input: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
+    """Sums of products over ``dims``: the last n dims of ``input`` with the first n of ``other``, or pairs of lists.
+
+    The result has the remaining dims of ``input``, then those of ``other``. A dim of size 1 broadcasts.
+    ``RuntimeError`` where sizes do not match or the dtypes differ.
+    """
+    equation = _tensordot_equation(shape_of(input), shape_of(other), _paired(dims))
+    out = evaluated((input, other), equation)
+    return out if out.dtype is input.dtype else out.to(input.dtype)  # a sum of integers over what broadcasts is int64
+
+
+# -- kron -------------------------------------------------------------------------------------------------------------
+@by
+def _kron_shape(input: Tensor, other: Tensor) -> Ints:
+    a, b = shape_of(input), shape_of(other)
+    rank = max(len(a), len(b))
+    return tuple(m * n for m, n in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True))
+
+
+@operator(_kron_shape)
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of ``input`` times all of ``other``, laid out as blocks.
+
+    The tensor of fewer dims gets dims of size 1 in front; sizes multiply. Dtypes promote.
+    """
+    a, b = shape_of(input), shape_of(other)
+    rank = max(len(a), len(b))
+    a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    outside = [s for size in a for s in (size, 1)]
+    inside = [s for size in b for s in (1, size)]
+    return (input.reshape(outside) * other.reshape(inside)).reshape([m * n for m, n in zip(a, b, strict=True)])
+
+
+# -- chains -----------------------------------------------------------------------------------------------------------
+@front(method=False)
+@with_out
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of matrices, multiplied in the order that takes the fewest operations.
+
+    Takes the matrices one by one or as one list. ``RuntimeError`` for none, for other than 2-d tensors, and where the
+    sizes do not fit.
+    """
+    chain: Sequence[Tensor] = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    if not chain:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for i, matrix in enumerate(chain):
+        if not hasattr(matrix, "_payload"):
+            raise TypeError(f"chain_matmul(): argument 'matrices' must be Tensors, but got {type(matrix).__name__}")
+        if matrix.dim() != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.dim()}, expected 2 instead (matrix {i} of chain_matmul)")
+    if len(chain) == 1:
+        return chain[0]
+    return chained(chain, _product)
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    alike(left, right)
+    return matmul(left, right)

@@ -1,0 +1,135 @@
+"""The gamma function's family: its logarithm, that one's derivatives, the incomplete ones, and Hurwitz's zeta.
+
+Source of the definitions: NIST Digital Library of Mathematical Functions, chapters 5, 8 and 25.
+"""
+
+from __future__ import annotations
+
+import math
+
+from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
+from candelabra._operators.fronts.forms import with_out
+from candelabra._operators.fronts.registry import front
+from candelabra._operators.primitives.creation import arange
+from candelabra._operators.primitives.pointwise import exp
+from candelabra._records.promotion import to_float
+from candelabra._records.record import operator
+from candelabra._records.rules import pointwise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from candelabra.typing import Number, Tensor
+
+
+def missing(what: str) -> Callable[..., NoReturn]:
+    """The rule of an input by which nobody derives: it raises when it is asked, in PyTorch's words."""
+
+    def rule(g: Tensor) -> NoReturn:
+        raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+    return rule
+
+
+# -- complete ---------------------------------------------------------------------------------------------------------
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.gammaln",))
+def lgamma(input: Tensor) -> Tensor:
+    """The logarithm of the absolute value of the gamma function; infinity at 0, -1, -2, …"""
+    ...
+
+
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.digamma", "special.psi"))
+def digamma(input: Tensor) -> Tensor:
+    """The derivative of :func:`lgamma`; NaN at -1, -2, …, an infinity of the opposite sign at 0.0 and -0.0."""
+    ...
+
+
+@operator(pointwise, promote=to_float, accepts="real", public=False, method=False, out=False)
+def polygamma_of(input: Tensor, n: int) -> Tensor:
+    """The ``n``-th derivative of :func:`digamma`.
+
+    Source: DLMF 5.15, ``(-1)**(n+1) n! zeta(n + 1, input)``.
+    """
+    if n == 0:
+        return digamma(input)
+    factorial = math.exp(math.lgamma(n + 1)) if n <= 170 else math.inf
+    return special_zeta(float(n + 1), input) * (factorial if n % 2 else -factorial)
+
+
+lgamma.vjp(input=lambda g, input: g * digamma(input))
+digamma.vjp(input=lambda g, input: g * polygamma_of(input, 1))
+polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
+
+
+@front(method=False, aliases=("special.polygamma",))
+@with_out
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """The ``n``-th derivative of :func:`digamma` at ``input``; ``RuntimeError`` for a negative ``n``."""
+    return polygamma_of(input, _checked_order(n))
+
+
+@front(function=False, method="polygamma")
+def polygamma_method(input: Tensor, n: int) -> Tensor:
+    """As the function :func:`polygamma`."""
+    return polygamma_of(input, _checked_order(n))
+
+
+@front(function=False)
+def polygamma_(input: Tensor, n: int) -> Tensor:
+    """In-place form of :func:`polygamma`."""
+    return polygamma_of.form("inplace")(input, _checked_order(n))
+
+
+def _checked_order(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise TypeError(f"polygamma(): argument 'n' must be int, not {type(n).__name__}")
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return n
+
+
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.multigammaln",))
+def mvlgamma(input: Tensor, p: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension ``p``.
+
+    Source: ``p (p - 1) / 4 log(pi) + sum of lgamma(input - j / 2) over j = 0 … p - 1``.
+    """
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    steps = arange(0.0, -0.5, p, dtype=input.dtype, device=input.device)
+    return lgamma(input.unsqueeze(-1) + steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+# -- incomplete -------------------------------------------------------------------------------------------------------
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.gammainc",))
+def igamma(input: Tensor, other: Tensor) -> Tensor:
+    """The regularised lower incomplete gamma function ``P(input, other)``. Differentiable in ``other``."""
+    ...
+
+
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.gammaincc",))
+def igammac(input: Tensor, other: Tensor) -> Tensor:
+    """The regularised upper incomplete gamma function, ``1 - igamma(input, other)``. Differentiable in ``other``."""
+    ...
+
+
+def _density(input: Tensor, other: Tensor) -> Tensor:
+    """``x**(a-1) exp(-x) / gamma(a)``: the derivative of P(a, x) in x."""
+    return exp((input - 1) * other.log() - other - lgamma(input))
+
+
+igamma.vjp(input=missing("igamma: input"), other=lambda g, input, other: g * _density(input, other))
+igammac.vjp(input=missing("igammac: input"), other=lambda g, input, other: -g * _density(input, other))
+
+
+# -- zeta -------------------------------------------------------------------------------------------------------------
+@operator(pointwise, promote=to_float, accepts="real", namespace="special")
+def special_zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Hurwitz's zeta function: the sum of ``(k + other)**-input`` over k = 0, 1, … Differentiable in ``other``."""
+    ...
+
+
+special_zeta.vjp(
+    input=missing("special_zeta: self"),
+    other=lambda g, input, other: g * -input * special_zeta(input + 1.0, other),
+)

@@ -1,0 +1,100 @@
+"""The three transforms that devices bring: complex to complex, real to complex, complex to real.
+
+``dim`` is a tuple of dims, ``norm`` one of "backward" (the inverse is divided by the number of points), "ortho" (both
+by its square root) and "forward" (the transform is). Everything else in ``candelabra.fft`` is made of these.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._operators.primitives.creation import cast, full
+from candelabra._operators.primitives.joining import cat
+from candelabra._records.promotion import real_part
+from candelabra._records.record import operator
+from candelabra._records.rules import by, like_input, shape_of
+from candelabra.dtypes import PYTHON_NAMES, dtype
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+Ints = tuple[int, ...]
+SWAPPED: Final = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+"""The norm of the adjoint. A transform F of norm "backward" is not divided, so its adjoint, which runs the other way,
+may not be either; among the inverse transforms that is norm "forward"."""
+
+
+def wide(d: dtype) -> dtype:
+    """Refuse half types: neither PyTorch nor any library transforms them on a CPU."""
+    if d.itemsize == 2:
+        raise RuntimeError(f"Unsupported dtype {PYTHON_NAMES[d.name]}")
+    return d
+
+
+def _complex_of(d: Any) -> Any:
+    return d.to_complex()
+
+
+def _with_last(shape: Ints, dim: Ints, size: int) -> Ints:
+    return tuple(size if i == dim[-1] else s for i, s in enumerate(shape))
+
+
+@operator(like_input, accepts="complex", public=False, out=False)
+def fft_c2c(input: Tensor, dim: Ints, norm: str, forward: bool) -> Tensor:
+    """The discrete Fourier transform over ``dim``, or its inverse."""
+    ...
+
+
+fft_c2c.vjp(input=lambda g, dim, norm, forward: fft_c2c(g, dim, SWAPPED[norm], not forward))
+
+
+@by
+def _spectrum_shape(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Ints:
+    shape = shape_of(input)
+    return _with_last(shape, dim, shape[dim[-1]] // 2 + 1) if onesided else shape
+
+
+@operator(_spectrum_shape, promote=wide, accepts="real floating", result=_complex_of, public=False, out=False)
+def fft_r2c(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Tensor:
+    """The transform of real numbers; ``onesided`` leaves out the half of the last dim that repeats the other."""
+    ...
+
+
+@operator(
+    by(lambda input, dim, norm, size: _with_last(shape_of(input), dim, size)),
+    accepts="complex", result=real_part, public=False, out=False,
+)  # fmt: skip
+def fft_c2r(input: Tensor, dim: Ints, norm: str, size: int) -> Tensor:
+    """The inverse transform of the half of a Hermitian spectrum, of ``size`` real points in the last dim.
+
+    The last dim of the input has size // 2 + 1 points; what is imaginary in points that must be real is ignored.
+    """
+    ...
+
+
+def _weighted(x: Tensor, dim: int, size: int, inner: float) -> Tensor:
+    """The half of a spectrum of ``size`` points, with those that stand for two multiplied by ``inner``.
+
+    All do but the first, and the last of an even size.
+    """
+    count = (size - 1) // 2
+    if not count:
+        return x
+    parts = [(1, 1.0), (count, inner)] + ([(1, 1.0)] if size % 2 == 0 else [])
+    real = x.dtype.to_real()
+    weights = cat(tuple(full((n,), w, dtype=real, device=x.device) for n, w in parts), 0)
+    return x * weights.reshape([-1 if i == dim else 1 for i in range(len(shape_of(x)))])
+
+
+def _r2c_back(g: Tensor, input_spec: Any, dim: Ints, norm: str, onesided: bool) -> Tensor:
+    # x is real, so its gradient is the real part of the adjoint, which a half of the spectrum gives: a sum over all
+    # points counts the inner ones twice.
+    if not onesided:
+        return cast(fft_c2c(g, dim, SWAPPED[norm], False), dtype=input_spec.dtype)  # which drops what is imaginary
+    size = input_spec.shape[dim[-1]]
+    return fft_c2r(_weighted(g, dim[-1], size, 0.5), dim, SWAPPED[norm], size)
+
+
+fft_r2c.vjp(input=_r2c_back)
+fft_c2r.vjp(
+    input=lambda g, dim, norm, size: _weighted(fft_r2c(g, dim, SWAPPED[norm], True), dim[-1], size, 2.0),
+)

@@ -1,0 +1,1 @@
+"""Overloaded names."""

@@ -1,0 +1,196 @@
+"""Methods by which Python and other libraries read a tensor: numbers, arrays, DLPack, copies, pickles."""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._interchange import copying, dlpack
+from candelabra._interchange import numpy as arrays
+from candelabra._interchange.values import item
+from candelabra._operators.fronts.registry import front
+
+if TYPE_CHECKING:
+    from candelabra._tensor import Tensor
+
+method = front(function=False)
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+def _number(input: Tensor) -> Any:
+    if input.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return item(input)
+
+
+def _real(input: Tensor, kind: str) -> Any:
+    value = _number(input)
+    if isinstance(value, builtins.complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+        return value.real
+    return value
+
+
+@method
+def __float__(input: Tensor) -> float:
+    """``float(x)`` of one element; ``ValueError`` for more, ``RuntimeError`` for a complex one."""
+    return builtins.float(_real(input, "double"))
+
+
+@method
+def __int__(input: Tensor) -> int:
+    """``int(x)`` of one element, cut towards 0."""
+    return builtins.int(_real(input, "int64_t"))
+
+
+@method
+def __complex__(input: Tensor) -> complex:
+    """``complex(x)`` of one element."""
+    return builtins.complex(_number(input))
+
+
+@method
+def __index__(input: Tensor) -> int:
+    """One integer (or bool) where Python wants an index; ``TypeError`` for anything else."""
+    if input.numel() != 1 or input.dtype.category > 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return builtins.int(item(input))
+
+
+@method
+def __floor__(input: Tensor) -> int:
+    """``math.floor(x)`` of one element, an int."""
+    found: int = math.floor(_real(input, "double"))
+    return found
+
+
+@method
+def __ceil__(input: Tensor) -> int:
+    """``math.ceil(x)`` of one element, an int."""
+    found: int = math.ceil(_real(input, "double"))
+    return found
+
+
+@method
+def __trunc__(input: Tensor) -> int:
+    """``math.trunc(x)`` of one element, an int."""
+    found: int = math.trunc(_real(input, "double"))
+    return found
+
+
+@method
+def __round__(input: Tensor, ndigits: int | None = None) -> Tensor:
+    """``round(x, ndigits)``: every element rounded, ties to even; a tensor of the same dtype."""
+    return input.round(decimals=ndigits or 0)
+
+
+@method
+def __divmod__(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """``(x // y, x % y)``."""
+    return input // other, input % other
+
+
+@method
+def __rdivmod__(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """``(y // x, y % x)``."""
+    return other // input, other % input
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------------
+@method
+def numpy(input: Tensor, *, force: bool = False) -> Any:
+    """A NumPy array over the tensor's memory, with its strides; bfloat16 has ``ml_dtypes``' type.
+
+    ``RuntimeError`` for a tensor that requires grad and ``TypeError`` for one of another device than the host's;
+    ``force=True`` detaches and copies as needed.
+    """
+    return arrays.as_ndarray(input, force)
+
+
+@method
+def __array__(input: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """What ``numpy.asarray(x)`` calls: :meth:`numpy`, then a cast, a ``ValueError`` with ``copy=False``."""
+    array = arrays.as_ndarray(input)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"Unable to avoid copy while creating an array as requested: {array.dtype} to {dtype}.")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+@front(function=False, is_property=True)
+def __array_interface__(input: Tensor) -> dict[str, Any]:
+    """The address of a host tensor's memory, in NumPy's protocol; AttributeError where there is none to tell."""
+    host = input._instance.backend.capabilities.host
+    if not host or input.requires_grad or input.dtype.name == "bfloat16":
+        raise AttributeError("only tensors on the host, without grad, of a dtype of NumPy's have __array_interface__")
+    found: dict[str, Any] = arrays.as_ndarray(input).__array_interface__
+    return found
+
+
+@method
+def __buffer__(input: Tensor, flags: int) -> memoryview:
+    """The buffer protocol from Python 3.12 on (PEP 688): ``memoryview(x)``. Before, ``memoryview(x.numpy())``."""
+    return memoryview(arrays.as_ndarray(input))
+
+
+@method
+def __dlpack__(
+    input: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> Any:
+    """A DLPack capsule over the tensor's memory. ``BufferError`` for a tensor that requires grad."""
+    options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    return dlpack.export(input, **{name: value for name, value in options.items() if value is not None})
+
+
+@method
+def __dlpack_device__(input: Tensor) -> tuple[int, int]:
+    """The (type, id) of the tensor's device in DLPack's numbering."""
+    return dlpack.device_of(input)
+
+
+@method
+def data_ptr(input: Tensor) -> int:
+    """The address of the first element, for tensors on the host; 0 for empty ones."""
+    if not input.numel():
+        return 0
+    return builtins.int(arrays.as_ndarray(input.detach()).__array_interface__["data"][0])
+
+
+@method
+def is_pinned(input: Tensor) -> bool:
+    """Whether the memory is page-locked: never."""
+    return False
+
+
+# -- copies and pickles -----------------------------------------------------------------------------------------------
+@method
+def __deepcopy__(input: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy in memory of its own; tensors that share memory share it in the copy. ``RuntimeError`` for non-leaves."""
+    return copying.deep_copy(input, memo)
+
+
+@method
+def __copy__(input: Tensor) -> Tensor:
+    """A second tensor on the same memory."""
+    return copying.shallow_copy(input)
+
+
+@method
+def __reduce_ex__(input: Tensor, protocol: int) -> tuple[Any, ...]:
+    """A pickle of the elements, dtype, shape, device and attributes: it calls one function of candelabra, no other."""
+    return copying.reduced(input)
+
+
+@front
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never lazy here."""
+    return input
+
+
+@front
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negation is never lazy here."""
+    return input

@@ -1,0 +1,1 @@
+"""Reductions and normalisations under a mask."""

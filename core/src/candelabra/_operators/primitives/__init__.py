@@ -1,0 +1,1 @@
+"""Operators that the engine and other operators are made of."""

@@ -1,0 +1,1 @@
+"""Plugins: finding, loading and checking what distributions register."""

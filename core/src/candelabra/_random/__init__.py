@@ -1,0 +1,1 @@
+"""Generators, and how draws consume their counters."""

@@ -1,0 +1,142 @@
+"""Drawing: from a generator to a tensor of random numbers, and the checks that come before the generator moves."""
+
+from __future__ import annotations
+
+from math import prod
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._device import Instance
+from candelabra._operators.primitives import creation, random
+from candelabra._random import generator as generators
+from candelabra._random.counters import counters_used
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, dtype, finfo, float32, iinfo, int64
+
+if TYPE_CHECKING:
+    from candelabra._random.generator import Generator
+    from candelabra._records.record import Operator
+    from candelabra._tensor import Tensor
+
+CPP_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
+    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long", "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""What PyTorch calls a dtype in the errors of its random functions."""
+_RECORDS = {
+    "uniform": random.random_uniform, "normal": random.random_normal, "exponential": random.random_exponential,
+}  # fmt: skip
+EXACT = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}
+"""Up to here a floating dtype holds every integer."""
+
+
+def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
+    """The generator that was given, or the device's default one."""
+    if generator is None:
+        return generators.default_generator(instance)
+    if not isinstance(generator, generators.Generator):
+        raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
+    return generator
+
+
+def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any) -> Tensor:
+    """``shape`` numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
+    instance.keys_for(d)  # refused before the generator moves
+    record: Operator[..., Any] = _RECORDS[kind]
+    if min(shape, default=0) < 0:
+        creation.given_shape(record, (shape,))
+    seed, offset = generator_of(name, generator, instance).take(counters_used(kind, prod(shape), d.name))
+    out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
+    return out
+
+
+def draw_integers(
+    name: str, low: int, high: int, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any
+) -> Tensor:
+    """Integers in [low, high) of any dtype that holds them; floating ones are drawn as int64 and cast."""
+    check_range(low, high, d)
+    instance.keys_for(d)
+    creation.given_shape(random.random_integers, (shape,))
+    whole = d if d.category <= INTEGER else int64
+    counters = counters_used("integers", prod(shape), whole.name, high - low)
+    seed, offset = generator_of(name, generator, instance).take(counters)
+    out: Tensor = random.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
+    return cast_to(out, d)
+
+
+def cast_to(x: Tensor, d: dtype) -> Tensor:
+    """The tensor itself if it has the dtype, else a copy that does."""
+    if x.dtype is d:
+        return x
+    out: Tensor = creation.cast.function(x, dtype=d)
+    return out
+
+
+def check_range(low: int, high: int, d: dtype) -> None:
+    """RuntimeError where [low, high) is empty or has numbers that ``d`` cannot hold."""
+    if d.category == COMPLEX:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    least, most = limits_of(d)
+    if not least <= low <= most:
+        raise RuntimeError(f"from is out of bounds for {CPP_NAMES[d.name]}")
+    if not least <= high - 1 <= most:
+        raise RuntimeError(f"to - 1 is out of bounds for {CPP_NAMES[d.name]}")
+
+
+def limits_of(d: dtype) -> tuple[int, int]:
+    """The least and the largest integer that may be drawn as ``d``."""
+    if d.category == BOOL:
+        return 0, 1
+    if d.category == INTEGER:
+        limits = iinfo(d)
+        return limits.min, limits.max
+    # A floating dtype holds more than int64 does, in which its integers are drawn.
+    top = min(int(finfo(d).max), (1 << 63) - 1)
+    return -top - 1 if top == (1 << 63) - 1 else -top, top
+
+
+def draw_bernoulli(name: str, p: Any, shape: tuple[int, ...], instance: Instance, generator: Any) -> Tensor:
+    """A bool tensor, True with probability ``p``: a checked number, or a tensor that broadcasts to ``shape``."""
+    kind = "float32"
+    if hasattr(p, "_payload"):
+        kind = p.dtype.name
+        p = p.detach() if p._instance is instance else p.detach().to(instance.device)
+        if tuple(p._payload.shape) != shape:
+            p = p.expand(shape)
+    seed, offset = generator_of(name, generator, instance).take(counters_used("bernoulli", prod(shape), kind))
+    out: Tensor = random.random_bernoulli.function(p, shape, seed, offset, device=instance)
+    return out
+
+
+def check_floating(kernel: str, d: dtype, allow_complex: bool = True) -> None:
+    """NotImplementedError, which is a RuntimeError too, for dtypes that a continuous distribution has no values of."""
+    if d.category < FLOATING or (d.category == COMPLEX and not allow_complex):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{PYTHON_NAMES[d.name]}'")
+
+
+def check_std(std: Any) -> None:
+    """RuntimeError where a standard deviation, a number or a tensor, is negative or NaN."""
+    if hasattr(std, "_payload"):
+        if not bool((std >= 0).all()):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
+    """``noise * factor + shift``, each step rounded to the dtype; half types compute in float32 and round once."""
+    if (factor, shift) == (1, 0):
+        return noise
+    d = noise.dtype
+    if d.name in ("float16", "bfloat16"):
+        noise = cast_to(noise, float32)
+    value = noise if factor == 1 else noise * factor
+    value = value if shift == 0 else value + shift
+    return cast_to(value, d)
+
+
+def check_probability(p: Any) -> None:
+    """RuntimeError where a number is no probability."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")

@@ -1,0 +1,1 @@
+"""The grammar of operators: what an author writes down, read and checked."""

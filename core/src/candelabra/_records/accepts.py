@@ -1,0 +1,60 @@
+"""Which dtypes an operator refuses, checked once per key, in PyTorch's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._keys import SCALAR_BITS, SCALAR_MASK
+from candelabra.dtypes import BOOL, COMPLEX, DTYPE_MASK, FLOATING, INTEGER, PYTHON_NAMES, bool_, dtype
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+CLASSES: Final[dict[str, Callable[[dtype], bool]]] = {
+    "real": lambda d: d.category != COMPLEX,
+    "numeric": lambda d: d.category != BOOL,
+    "real numeric": lambda d: d.category in (INTEGER, FLOATING),
+    "floating": lambda d: d.category >= FLOATING,
+    "real floating": lambda d: d.category == FLOATING,
+    "integral": lambda d: d.category <= INTEGER,
+    "integer": lambda d: d.category == INTEGER,
+    "complex": lambda d: d.category == COMPLEX,
+    "signed": lambda d: d.category != BOOL,
+    "numeric operands": lambda d: d.category != BOOL,
+}
+"""The words that a record's ``accepts=`` may say. "numeric operands" looks at each operand, before promotion."""
+INSTEAD: Final = {
+    "neg": (
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead."
+    ),
+    "positive": "The `+` operator, on a bool tensor is not supported.",
+    "sub": (
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+        "operator instead."
+    ),
+    "sub of others": (
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead."
+    ),
+}
+"""What is told about operators for which there is another one."""
+
+
+def refusal(op: Operator[..., Any], d: dtype) -> str | None:
+    """Why ``op`` refuses ``d``, or None."""
+    if op.accepts is None or CLASSES[op.accepts](d):
+        return None
+    if op.name in INSTEAD:
+        return INSTEAD[op.name]
+    return f"\"{op.name}\" not implemented for '{PYTHON_NAMES[d.name]}': it takes {op.accepts} dtypes"
+
+
+def refused_operand(op: Operator[..., Any], key: int) -> str | None:
+    """Why ``op`` refuses one operand among others, of which only the key is known; None where it doesn't."""
+    operands = key & (DTYPE_MASK | SCALAR_MASK)
+    bools = bool_.bit | SCALAR_BITS[bool]
+    if op.accepts != "numeric operands" or not operands & bools or not operands & ~bools:
+        return None
+    return INSTEAD[f"{op.name} of others"]

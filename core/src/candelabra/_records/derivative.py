@@ -1,0 +1,94 @@
+"""The grammar of derivatives, checked when a rule is declared.
+
+Source of the form: HIPS/autograd's table of one-line vector-Jacobian products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._records.schema import DIFFERENTIABLE, REQUIRED, default_of, parameter_names
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+
+class Rule(NamedTuple):
+    """One rule: the inputs whose gradients it gives, the function, and the names that it asks for."""
+
+    targets: tuple[str, ...]
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+    joint: bool
+
+    def optional(self, name: str) -> bool:
+        """Whether a gradient may be absent (None) instead of zeros: the parameter's default is None."""
+        return not isinstance(self.function, Applied) and default_of(self.function, name) is None
+
+
+class Applied:
+    """A rule that is one operator on what it names: ``tanh.vjp(input=applied(tanh_backward, "g", "out"))``.
+
+    Said so, the operator's dispatch table is bound into the node, and the calls in between are spared.
+    """
+
+    def __init__(self, operator: Operator[..., Any], names: tuple[str, ...]) -> None:
+        self.operator = operator
+        self.names = names
+
+    def __call__(self, *args: Any) -> Any:
+        return self.operator.function(*args)
+
+
+def applied(operator: Operator[..., Any], *names: str) -> Applied:
+    """See :class:`Applied`."""
+    return Applied(operator, names)
+
+
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return function.names if isinstance(function, Applied) else parameter_names(function)
+
+
+def checked_rules(
+    operator: Operator[..., Any], joint: tuple[Any, ...], single: dict[str, Callable[..., Any]]
+) -> dict[tuple[str, ...], Rule]:
+    """Check both sides, the rules and the schema, and return ``{targets: rule}``."""
+    if joint and (len(joint) != 2 or not isinstance(joint[0], tuple)):
+        raise TypeError(f"{operator.name}.vjp: a joint rule is vjp((names…), function), got {joint!r}")
+    rules = {}
+    if joint:
+        targets, function = joint
+        rules[targets] = Rule(targets, function, _names(function), True)
+    for name, function in single.items():
+        rules[(name,)] = Rule((name,), function, _names(function), False)
+    for rule in rules.values():
+        _check(operator, rule)
+    return rules
+
+
+def _check(operator: Operator[..., Any], rule: Rule) -> None:
+    schema = operator.schema
+    inputs = {p.name: p for p in schema.parameters}
+    signature = f"{operator.name}({', '.join(inputs)}) -> {', '.join(schema.outputs)}"
+    asks = f"rule for {', '.join(rule.targets)}: ({', '.join(rule.names)})"
+    twice = [name for name in rule.names if name in inputs and name in schema.outputs]
+    if twice:
+        raise TypeError(f"{twice[0]!r} is both an input and an output of {signature}: rename the input; {asks}")
+    for target in rule.targets:
+        if target not in inputs or inputs[target].kind not in DIFFERENTIABLE:
+            raise TypeError(f"{target!r} is no differentiable input of {signature}; {asks}")
+    gradients = {"g"} if schema.result is None else {f"g_{field}" for field in schema.outputs}
+    specs = {f"{p.name}_spec" for p in schema.tensors}
+    legal = gradients | specs | set(inputs) | set(schema.outputs) | ({"needs"} if rule.joint else set())
+    unknown = [name for name in rule.names if name not in legal]
+    if unknown:
+        raise TypeError(
+            f"{unknown[0]!r} is neither an input, an output, a gradient ({', '.join(sorted(gradients))}) nor an "
+            f"input's spec of {signature}; {asks}"
+        )
+    if not gradients.intersection(rule.names):
+        raise TypeError(f"a derivative is linear in the gradient, but none of {sorted(gradients)} is asked for; {asks}")
+    for name in () if isinstance(rule.function, Applied) else rule.names:
+        if name not in gradients and default_of(rule.function, name) is not REQUIRED:
+            raise TypeError(f"only a gradient may have a default (None: may be absent), {name!r} has one; {asks}")

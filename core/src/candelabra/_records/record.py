@@ -1,0 +1,221 @@
+"""One operator, one record.
+
+``@operator(rule, …)`` turns a typed function into an :class:`Operator`: signature = schema, docstring = documentation,
+body = decomposition into other operators (``...`` for a primitive). Everything else — the function and the method that
+users call, in-place and ``out=`` forms, dispatch tables, graph nodes — is computed from the record, at first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+from candelabra import _journal as journal
+from candelabra._annotations import Any, Final, Generic, ParamSpec, TypeVar
+from candelabra._namespace.index import OPERATORS_IN, Declared
+from candelabra._records.derivative import Rule, checked_rules
+from candelabra._records.promotion import Promotion, common, same
+from candelabra._records.schema import Schema, read_schema
+from candelabra.dtypes import dtype
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+OPERATORS: Final[Declared[Operator[..., Any]]] = Declared()
+"""Every operator by name. Filled by the declarations, when a name of theirs is asked for, and by plugins."""
+PUBLISHERS: Final[list[Callable[[Operator[..., Any]], Callable[[], None]]]] = []
+"""Told of each operator that is declared; each returns how to withdraw it."""
+
+ShapeRule = Callable[..., Any]
+"""Called with the operator's arguments when a kernel failed; raises what is wrong in the user's words, or returns the
+shape of the result (a tuple of shapes for several outputs)."""
+
+
+class DispatchTable(dict[int, Callable[..., Any]]):
+    """``{key: bound function}``. A miss asks the resolver once; the whole key is the cache key."""
+
+    __slots__ = ("operator", "inplace")
+
+    def __init__(self, operator: Operator[..., Any], inplace: bool) -> None:
+        self.operator = operator
+        self.inplace = inplace
+
+    def __missing__(self, key: int) -> Callable[..., Any]:
+        from candelabra._dispatch.resolve import resolve
+
+        generation = self.operator.generation
+        found = self[key] = resolve(self.operator, key, self.inplace)
+        if self.operator.generation != generation:  # a kernel came meanwhile: what was found may be the old one
+            self.pop(key, None)
+        return found
+
+
+class Operator(Generic[P, R]):
+    """The record. Callable, though what users call is :attr:`function`, compiled at first use."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        rule: ShapeRule,
+        *,
+        promote: Promotion = common,
+        result: Callable[[dtype], dtype] | tuple[Callable[[dtype], dtype], ...] = same,
+        accepts: str | None = None,
+        view: bool | Callable[..., Any] = False,
+        inplace: bool | None = None,
+        out: bool | None = None,
+        method: bool | str = True,
+        random: bool = False,
+        data_dependent: bool = False,
+        public: bool = True,
+        namespace: str = "",
+        aliases: tuple[str, ...] = (),
+    ) -> None:
+        self.name: Final = function.__name__.rstrip("_") if function.__name__.endswith("_") else function.__name__
+        self.doc: Final = function.__doc__ or ""
+        self.schema: Final[Schema] = read_schema(function)
+        self.declared: Final = function
+        self.body: Final = None if _is_primitive(function) else function
+        self.rule: Final = rule
+        self.promote: Final = promote
+        self.results: Final = result if isinstance(result, tuple) else (result,) * len(self.schema.outputs)
+        self.accepts: Final = accepts
+        self.view: Final = bool(view)
+        self.geometry: Final = view if callable(view) else None
+        """Of a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
+        pointwise = getattr(rule, "pointwise", False)
+        self.inplace: Final = pointwise if inplace is None else inplace
+        has_out = self.schema.named("out") is None and self.schema.result is None and not view
+        self.out: Final = has_out if out is None else out
+        self.method: Final = method if not namespace or isinstance(method, str) else False
+        self.random: Final = random
+        self.data_dependent: Final = data_dependent
+        self.public: Final = public
+        self.namespace: Final = namespace
+        self.public_name: Final = dotted(self.name, namespace)
+        self.aliases: Final = aliases
+        """Further public names, ``"arccos"`` or ``"special.expit"``; one without a dot is a method's name too."""
+        self.rules: dict[tuple[str, ...], Rule] = {}
+        self.real_rules: dict[tuple[str, ...], Rule] = {}
+        self.not_differentiable: str | None = None
+        self.scatter: Callable[..., Any] | None = None
+        self.generation = 0
+        self.table: Final = DispatchTable(self, False)
+        self.inplace_table: Final = DispatchTable(self, True)
+        self.layers: Final[dict[int, Callable[..., Any]]] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self.node_classes: Final[dict[Any, type]] = {}
+        if not self.doc:
+            raise TypeError(f"operator {self.name}: the docstring is its documentation and may not be missing")
+
+    def vjp(self, *joint: Any, **rules: Callable[..., Any]) -> Operator[P, R]:
+        """Declare derivatives: ``op.vjp(input=rule, other=rule)``, or jointly ``op.vjp(("x", "weight"), rule)``.
+
+        A rule maps ``g``, the gradient of the output, to the gradient of an input. Its parameters are names of inputs,
+        of outputs (``out``, or the fields of the NamedTuple), ``g`` or ``g_<field>``, ``<input>_spec``, and ``needs``
+        in a joint rule. What it names is what is saved. Broadcasting is undone by the engine.
+        """
+        added = checked_rules(self, joint, rules)
+        self.rules.update(added)
+        self.node_classes.clear()
+        self.not_differentiable = None
+        return self
+
+    def vjp_of_reals(self, **rules: Callable[..., Any]) -> Operator[P, R]:
+        """The same rules without their conjugations, for calls in a real dtype: on the hot path a call less each."""
+        self.real_rules.update(checked_rules(self, (), rules))
+        return self
+
+    def no_gradient(self, reason: str) -> Operator[P, R]:
+        """Say aloud that the result does not carry a gradient, and why."""
+        self.not_differentiable = reason
+        return self
+
+    def scattered(self, scatter: Callable[..., Any]) -> Operator[P, R]:
+        """For a view: ``scatter(base, source, *arguments)`` is ``base`` with the viewed part replaced by ``source``."""
+        self.scatter = scatter
+        return self
+
+    @property
+    def differentiable(self) -> bool:
+        return bool(self.rules)
+
+    def form(self, kind: str) -> Callable[..., R]:
+        """The compiled ``"function"``, ``"inplace"`` form, or an operator of the data model (``"__add__"``)."""
+        try:
+            return self._functions[kind]
+        except KeyError:
+            from candelabra._codegen.entry import compile_entry
+
+            compiled = self._functions[kind] = compile_entry(self, kind)
+            return compiled
+
+    @cached_property
+    def function(self) -> Callable[..., R]:
+        """What users call."""
+        return self.form("function")
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    def clear(self) -> None:
+        """Forget what was resolved: a kernel, a layer or a policy has changed."""
+        self.generation += 1
+        self.table.clear()
+        self.inplace_table.clear()
+
+
+def dotted(name: str, namespace: str) -> str:
+    """``linalg.inv`` of ``linalg_inv`` in the namespace ``linalg``; the name itself where there is no namespace."""
+    return f"{namespace}.{name.removeprefix(namespace.replace('.', '_') + '_')}" if namespace else name
+
+
+def _nothing() -> None:
+    """What the body of a primitive compiles to."""
+    ...
+
+
+def _is_primitive(function: Callable[..., Any]) -> bool:
+    # By the instructions without their arguments: a docstring moves constants, and ``return input`` is as short.
+    return function.__code__.co_code[::2] == _nothing.__code__.co_code[::2]
+
+
+def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Operator[P, R]]:
+    """Declare an operator; see :class:`Operator` for the options and the module's docstring for the idea.
+
+    Raises ``ValueError`` when the name is taken: an operator has one record.
+    """
+
+    def declare(function: Callable[P, R]) -> Operator[P, R]:
+        record: Operator[P, R] = Operator(function, rule, **options)
+        if dict.__contains__(OPERATORS, record.name) or elsewhere(record.name, function.__module__):
+            first = OPERATORS[record.name].declared.__module__
+            raise ValueError(
+                f"operator {record.name!r} is declared twice: first in {first}, now in {function.__module__}"
+            )
+        OPERATORS[record.name] = record
+        published = [publish(record) for publish in PUBLISHERS]
+
+        def undo() -> None:
+            del OPERATORS[record.name]
+            for withdraw in published:
+                withdraw()
+
+        journal.note(undo)
+        return record
+
+    return declare
+
+
+def elsewhere(name: str, module: str) -> bool:
+    """Whether the index has the operator, not imported yet maybe, and a stranger's module wants its name."""
+    return name in OPERATORS_IN and not module.startswith("candelabra.")
+
+
+def clear_dispatch_tables(operators: Iterable[Operator[..., Any]] | None = None) -> None:
+    """Forget resolved calls, of all operators unless some are named."""
+    for record in list(OPERATORS.present().values()) if operators is None else operators:
+        record.clear()

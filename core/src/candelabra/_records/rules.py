@@ -1,0 +1,66 @@
+"""Rules of shape, one per family. They run when a kernel has failed, and say what is wrong in the user's words.
+
+A rule is called with the operator and its canonical arguments and returns the result's shape, or raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._layout import broadcast_shapes, reduced_shape
+from candelabra._records.schema import LIST
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+Shape = tuple[int, ...]
+
+
+def shape_of(value: Any) -> Shape:
+    """The shape of a tensor; a scalar's is ``()``."""
+    payload = getattr(value, "_payload", None)
+    return () if payload is None else tuple(payload.shape)
+
+
+def pointwise(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
+    """All tensors broadcast together."""
+    shapes = []
+    for p, value in zip(op.schema.parameters, args, strict=True):
+        if p.kind == LIST:
+            shapes += [shape_of(t) for t in value]
+        elif hasattr(value, "_payload"):
+            shapes.append(shape_of(value))
+    return broadcast_shapes(*shapes)
+
+
+pointwise.pointwise = True  # type: ignore[attr-defined]
+
+
+def reduction(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
+    """``dim`` goes, or stays as 1 with ``keepdim``."""
+    named = {p.name: value for p, value in zip(op.schema.parameters, args, strict=True)}
+    dim = named.get("dim")
+    dims = (dim,) if isinstance(dim, int) else dim
+    return reduced_shape(shape_of(args[0]), dims, named.get("keepdim", False))
+
+
+def like_input(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
+    """The result has the first tensor's shape."""
+    return shape_of(args[0])
+
+
+def by(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator's own rule, as a function of its arguments by position."""
+
+    def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
+        return function(*args)
+
+    rule.__name__ = function.__name__
+    return rule
+
+
+@by
+def unchecked(*args: Any) -> None:
+    """The kernel's own error says enough."""
+    return None

@@ -1,0 +1,189 @@
+"""A tensor as it lies in a file: dtype, shape, strides and offset over a block of bytes.
+
+Every reader in this folder yields these; no reader knows the Tensor class. Strides and offset count elements, bytes
+are little-endian, complex numbers are (real, imaginary) pairs. The numbers come from files that nobody vouches for, so
+they are checked against the storage before a byte is touched.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from candelabra._annotations import Literal, NamedTuple
+from candelabra._serialization.errors import FileFormatError
+
+__all__ = [
+    "ITEM_SIZE",
+    "MAX_EXPANDED_BYTES",
+    "Bytes",
+    "StoredTensor",
+    "contiguous_strides",
+    "stored_tensor",
+    "swap_bytes",
+]
+
+Bytes = bytes | bytearray | memoryview
+
+ITEM_SIZE = {
+    "bool": 1,
+    "int8": 1,
+    "uint8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "float16": 2,
+    "bfloat16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "float32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
+}
+"""Bytes of one element of each dtype that a file may hold."""
+
+MAX_EXPANDED_BYTES = 1 << 28
+"""A tensor may be larger than its storage (stride 0, overlapping rows), but not larger than this: a file of 100 bytes
+may otherwise ask for terabytes."""
+
+MAX_DIMENSIONS = 64
+
+_WORD: dict[int, Literal["B", "H", "I", "Q"]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+class StoredTensor(NamedTuple):
+    """A strided view of a block of bytes.
+
+    ``dtype`` is a key of `ITEM_SIZE`; ``shape``, ``strides`` and ``offset`` are in elements; ``storage`` holds at least
+    every element that they reach (`check`).
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    storage: Bytes
+    requires_grad: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the tensor takes when contiguous."""
+        return prod(self.shape) * ITEM_SIZE[self.dtype]
+
+    def check(self) -> None:
+        """Raise ValueError unless every element lies inside the storage and the whole is of a bearable size."""
+        if self.dtype not in ITEM_SIZE:
+            raise ValueError(f"dtype {self.dtype!r} is not one of {', '.join(ITEM_SIZE)}")
+        if len(self.shape) > MAX_DIMENSIONS:
+            raise ValueError(f"{len(self.shape)} dimensions are more than {MAX_DIMENSIONS}")
+        if len(self.shape) != len(self.strides):
+            raise ValueError(f"shape {self.shape} and strides {self.strides} differ in length")
+        if any(n < 0 for n in (*self.shape, *self.strides, self.offset)):
+            raise ValueError(
+                f"shape {self.shape}, strides {self.strides} and offset {self.offset} must not be negative"
+            )
+        if self.requires_grad and not self.dtype.startswith(("float", "bfloat", "complex")):
+            raise ValueError(f"requires_grad is for floating and complex numbers, not {self.dtype}")
+        if 0 in self.shape:
+            return
+        held = memoryview(self.storage).nbytes // ITEM_SIZE[self.dtype]
+        last = self.offset + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
+        if last >= held:
+            raise ValueError(
+                f"shape {self.shape}, strides {self.strides} and offset {self.offset} reach element {last} "
+                f"of a storage of {held}"
+            )
+        if self.nbytes > max(memoryview(self.storage).nbytes, MAX_EXPANDED_BYTES):
+            raise ValueError(
+                f"shape {self.shape} takes {self.nbytes} bytes, expanded from a storage of "
+                f"{memoryview(self.storage).nbytes}; the limit for that is {MAX_EXPANDED_BYTES}"
+            )
+
+    def contiguous_bytes(self) -> bytes:
+        """The elements in C order.
+
+        One slice where they lie so already; otherwise one strided copy (in C, by memoryview) per index of all
+        dimensions but the longest; a dimension of stride 0 is gathered once and then repeated.
+
+        Raises:
+            ValueError: see `check`; or a bool that is neither 0 nor 1.
+        """
+        self.check()
+        data = b"" if 0 in self.shape else self._gather()
+        if self.dtype == "bool" and data.translate(None, b"\0\1"):
+            raise ValueError("a bool must be stored as 0 or 1")
+        return data
+
+    def _gather(self) -> bytes:
+        size = ITEM_SIZE[self.dtype]
+        dense = contiguous_strides(self.shape)
+        view = memoryview(self.storage).cast("B")
+        if all(n == 1 or have == want for n, have, want in zip(self.shape, self.strides, dense, strict=True)):
+            return bytes(view[self.offset * size : self.offset * size + self.nbytes])
+        distinct = tuple(1 if step == 0 else n for n, step in zip(self.shape, self.strides, strict=True))
+        data = _strided_copy(view, size, distinct, self.strides, self.offset)
+        inner = size
+        for dim in reversed(range(len(self.shape))):
+            if distinct[dim] != self.shape[dim]:
+                count = self.shape[dim]
+                data = b"".join(data[i : i + inner] * count for i in range(0, len(data), inner))
+            inner *= self.shape[dim]
+        return data
+
+
+def stored_tensor(
+    file: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    storage: Bytes,
+    requires_grad: bool = False,
+) -> StoredTensor:
+    """A checked StoredTensor; what is wrong with it is reported as damage of ``file``."""
+    stored = StoredTensor(dtype, shape, strides, offset, storage, requires_grad)
+    try:
+        stored.check()
+    except ValueError as error:
+        raise FileFormatError(file, "a tensor inside its storage", str(error)) from None
+    return stored
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """C-order strides in elements: ``(3, 1)`` for shape ``(2, 3)``."""
+    strides: list[int] = []
+    step = 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def swap_bytes(data: Bytes, dtype: str) -> bytes:
+    """The same numbers in the other byte order (a complex number is two)."""
+    width = ITEM_SIZE[dtype] // 2 if dtype.startswith("complex") else ITEM_SIZE[dtype]
+    source = memoryview(data).cast("B")
+    swapped = bytearray(len(source))
+    for i in range(width):
+        swapped[i::width] = source[width - 1 - i :: width]
+    return bytes(swapped)
+
+
+def _strided_copy(view: memoryview, size: int, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> bytes:
+    """C-order bytes of a strided tensor of at least one element, no dimension of which is repeated."""
+    if size not in _WORD:  # complex128: two words of 8 bytes
+        shape, strides, offset, size = (*shape, 2), (*(2 * s for s in strides), 1), 2 * offset, size // 2
+    source = view[: len(view) // size * size].cast(_WORD[size])
+    result = bytearray(prod(shape) * size)
+    target = memoryview(result).cast(_WORD[size])
+    dense = contiguous_strides(shape)
+    longest = max(range(len(shape)), key=lambda dim: shape[dim])
+    count, take, put = shape[longest], strides[longest] or 1, dense[longest]
+    others = [(range(n), strides[d], dense[d]) for d, n in enumerate(shape) if d != longest]
+    for index in product(*(steps for steps, _, _ in others)):
+        first = offset + sum(i * step for i, (_, step, _) in zip(index, others, strict=True))
+        start = sum(i * step for i, (_, _, step) in zip(index, others, strict=True))
+        target[start : start + (count - 1) * put + 1 : put] = source[first : first + (count - 1) * take + 1 : take]
+    return bytes(result)

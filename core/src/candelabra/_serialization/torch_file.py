@@ -1,0 +1,191 @@
+"""PyTorch's ``.pt`` and ``.pth`` files, read without executing the pickle in them.
+
+Two formats, both as `torch.save` writes them (`torch/serialization.py`):
+
+- since 1.6, a zip archive ``NAME/data.pkl``, ``NAME/data/KEY`` for each storage, ``NAME/byteorder`` ("little", "big");
+  no record is compressed;
+- before, four pickles (a magic number, a version, the sizes of C types, the object), a pickled list of storage keys,
+  and for each key the number of elements in 8 bytes and the elements, little-endian.
+
+A tensor is ``_rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks)``, a storage a persistent id
+``("storage", type, key, location, elements)``. What comes back: dict for OrderedDict (without its attributes, such as
+the ``_metadata`` of a state_dict) and Counter, tuple for torch.Size, str for a dtype ("float32") and a device, a
+1-dimensional tensor for a bare storage, a tensor with requires_grad for a Parameter. One tensor object met twice comes
+back as one; different tensors over one storage come back with memory of their own. The device in the file is not used.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+from candelabra._annotations import BinaryIO, TypeVar
+from candelabra._serialization.errors import FileFormatError, kind_of
+from candelabra._serialization.pickle_reader import PickleReader
+from candelabra._serialization.stored import ITEM_SIZE, Bytes, StoredTensor, stored_tensor, swap_bytes
+from candelabra._serialization.torch_names import NAMES, Storage, Tensor, in_short, storage_of
+
+__all__ = ["LEGACY_START", "ZIP_START", "read_legacy", "read_zip"]
+
+ZIP_START = b"PK\x03\x04"
+LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+"""The magic number 0x1950a86a20f9469cfc6c, pickled."""
+
+_LEGACY_VERSION = 1001
+
+T = TypeVar("T")
+
+
+def read_zip(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
+    """The object in the zip archive ``f``; ``file`` names it in errors.
+
+    Raises:
+        FileFormatError: damaged, compressed, no checkpoint, or a pickle with other than values and tensors.
+    """
+    records = _Records(f, file)
+    order = records.read("byteorder").decode("latin-1") if "byteorder" in records else "little"
+    if order not in ("little", "big"):
+        raise FileFormatError(file, "byteorder little or big", in_short(order))
+    reader = PickleReader(file, NAMES, _Storages.named_in(file))
+    root = reader.read(io.BytesIO(records.read("data.pkl")))
+    return reader.finish(root, _Storages(file, lambda key: records.read(f"data/{key}"), order, from_stored).tensor)
+
+
+def read_legacy(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
+    """The object in ``f``, a seekable file of the format before PyTorch 1.6, at its start.
+
+    Raises:
+        FileFormatError: as `read_zip`.
+    """
+    size = f.seek(0, 2)
+    f.seek(len(LEGACY_START))
+    version = PickleReader(file, {}).read(f)
+    if version != _LEGACY_VERSION:
+        raise FileFormatError(file, f"format version {_LEGACY_VERSION}", in_short(version))
+    PickleReader(file, {}).read(f)  # the sizes of C types, which the format does not use
+    widths: dict[str, int] = {}
+    named = _Storages.named_in(file)
+
+    def persistent(saved: object) -> Storage:
+        storage = named(saved)
+        widths.setdefault(storage.key, ITEM_SIZE[storage.dtype])
+        return storage
+
+    reader = PickleReader(file, NAMES, persistent)
+    root = reader.read(f)
+    keys = PickleReader(file, {}).read(f)
+    if type(keys) is not list or not all(isinstance(key, str) for key in keys):
+        raise FileFormatError(file, "a list of storage keys", in_short(keys))
+    data: dict[str, bytes] = {}
+    for key in keys:
+        if key not in widths or key in data:
+            raise FileFormatError(file, "storages of the tensors in the file, once each", in_short(key))
+        length = int.from_bytes(f.read(8), "little") * widths[key]
+        if length > size - f.tell():
+            raise FileFormatError(file, f"{length} bytes of storage {key!r}", f"{size - f.tell()}", "truncated")
+        data[key] = f.read(length)
+
+    def fetch(key: str) -> bytes:
+        if key not in data:
+            raise FileFormatError(file, f"a storage {in_short(key)}", "none")
+        return data[key]
+
+    return reader.finish(root, _Storages(file, fetch, "little", from_stored).tensor)
+
+
+class _Records:
+    """The records of a zip archive as PyTorch writes it: in one folder, not compressed, each name once.
+
+    Names are only ever compared, never used as paths. No record is compressed and together they are no larger than the
+    file, so reading them all takes no more memory than the file has bytes.
+    """
+
+    def __init__(self, f: BinaryIO, file: str) -> None:
+        import zipfile
+
+        self.file = file
+        self.size = f.seek(0, 2)
+        self.archive = self._guard(lambda: zipfile.ZipFile(f))
+        infos = self.archive.infolist()
+        names = [info.filename for info in infos]
+        pickles = [name for name in names if name == "data.pkl" or name.endswith("/data.pkl")]
+        if len(set(names)) < len(names) or len(pickles) != 1:
+            raise FileFormatError(
+                file, "a PyTorch archive, with one record data.pkl and each name once", in_short(names[:8])
+            )
+        self.folder = pickles[0].removesuffix("data.pkl")
+        if f"{self.folder}constants.pkl" in names:
+            raise FileFormatError(
+                file, "a checkpoint", "a TorchScript program", "save its state_dict() with torch.save"
+            )
+        if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in infos):
+            raise FileFormatError(file, "records that are neither compressed nor encrypted", "some that are")
+        if sum(info.file_size for info in infos) > self.size:
+            raise FileFormatError(
+                file, f"records of at most {self.size} bytes together", f"{sum(info.file_size for info in infos)} bytes"
+            )
+        self.names = frozenset(names)
+
+    def __contains__(self, name: str) -> bool:
+        return self.folder + name in self.names
+
+    def read(self, name: str) -> bytes:
+        if name not in self:
+            raise FileFormatError(self.file, f"a record {self.folder + name!r}", "none")
+        return self._guard(lambda: self.archive.read(self.folder + name))
+
+    def _guard(self, act: Callable[[], T]) -> T:
+        """What ``act`` gives; whatever a damaged archive makes zipfile raise becomes one error."""
+        try:
+            return act()
+        except Exception as error:
+            raise FileFormatError(self.file, "a zip archive", f"{type(error).__name__}: {error}", "damaged") from None
+
+
+class _Storages:
+    """Turns the Tensor and Storage records of a pickle into tensors."""
+
+    def __init__(
+        self, file: str, fetch: Callable[[str], Bytes], order: str, from_stored: Callable[[StoredTensor], object]
+    ) -> None:
+        self.file = file
+        self.fetch = fetch
+        self.order = order
+        self.from_stored = from_stored
+        self.data: dict[tuple[str, str], Bytes] = {}
+
+    @staticmethod
+    def named_in(file: str) -> Callable[[object], Storage]:
+        """What a persistent id stands for."""
+
+        def persistent(saved: object) -> Storage:
+            try:
+                return storage_of(saved)
+            except ValueError as error:
+                raise FileFormatError(file, "a storage as persistent id", str(error)) from None
+
+        return persistent
+
+    def tensor(self, value: object) -> object:
+        if isinstance(value, Storage):
+            value = Tensor(value, value.dtype, 0, (value.length,), (1,), False)
+        if not isinstance(value, Tensor):
+            raise FileFormatError(self.file, "values", f"{kind_of(value)} as a value")
+        storage, width = value.storage, ITEM_SIZE[value.storage.dtype]
+        view = memoryview(self.little_endian(storage.key, value.dtype))
+        view = view[storage.start * width : (storage.start + storage.length) * width]
+        if len(view) < storage.length * width:
+            raise FileFormatError(
+                self.file, f"{storage.length} of {storage.dtype} in storage {storage.key!r}", f"{len(view)} bytes"
+            )
+        return self.from_stored(
+            stored_tensor(self.file, value.dtype, value.shape, value.strides, value.offset, view, value.requires_grad)
+        )
+
+    def little_endian(self, key: str, dtype: str) -> Bytes:
+        """The bytes under ``key``; in a big-endian file it depends on the dtype which of them are swapped."""
+        reading = (key, dtype if self.order == "big" else "")
+        if reading not in self.data:
+            data = self.fetch(key)
+            self.data[reading] = swap_bytes(data, dtype) if self.order == "big" else data
+        return self.data[reading]

@@ -1,0 +1,431 @@
+"""The Tensor: a payload, its dispatch keys, its version and its place in the graph.
+
+Functions and methods that compute are not defined here: they are generated from the operators' records and attached as
+lazy attributes (``candelabra._namespace.publishing``). This file defines the attributes that only look at a tensor, and
+those that change what it is (``requires_grad_``, ``backward``, ``data``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.api import backward
+from candelabra._autograd.node import Leaf, Node
+from candelabra._device import Instance, device, instance_of_key
+from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, VIEW, state
+from candelabra._layout import (
+    contiguous_format,
+    contiguous_strides,
+    is_contiguous_layout,
+    physical_order,
+    strided,
+)
+from candelabra._layout import layout as layout_type
+from candelabra._size import Size
+from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
+
+if TYPE_CHECKING:
+    from candelabra._methods import OperatorMethods
+    from candelabra._methods_nn import NnMethods
+
+    class Methods(OperatorMethods, NnMethods):
+        """The methods that are computed from records and fronts."""
+else:
+    Methods = object
+
+new = object.__new__
+
+
+class Tensor(Methods):
+    """A multi-dimensional array on one device, with one dtype, that remembers how it was computed.
+
+    Make one with :func:`candelabra.tensor`, :func:`candelabra.zeros` and the like. ``_base``, ``_parent``, ``_replay``
+    and ``_seen`` are set on views only (bit ``VIEW`` of ``_keys``).
+    """
+
+    __slots__ = (
+        "_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen", "_grad", "__dict__",
+        "__weakref__",
+    )  # fmt: skip
+    _payload: Any
+    _keys: int
+    _node: Node | None
+    _version: list[int]
+    _base: Tensor
+    _parent: Tensor
+    _replay: tuple[Any, tuple[Any, ...]] | None
+    _seen: int
+    _grad: Tensor | None
+    _inplace_refused: str | None = None
+    __array_priority__ = 1000  # NumPy's binary operators leave mixed expressions to us
+
+    def __new__(cls, *data: Any) -> Tensor:
+        from candelabra._operators.from_data import legacy_tensor
+
+        made = legacy_tensor(data)
+        if cls is Tensor:
+            return made
+        out: Tensor = made.as_subclass(cls)
+        return out
+
+    def __init__(self, *_: Any) -> None:
+        """Everything was done in ``__new__``."""
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+    @property
+    def shape(self) -> Size:
+        """The sizes, a tuple."""
+        return Size(self._payload.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """All sizes, or that of one dimension."""
+        if dim is None:
+            return Size(self._payload.shape)
+        from candelabra._codegen.arguments import wrap_dim
+
+        shape = self._payload.shape
+        if not shape:
+            raise IndexError("Dimension specified as " + str(dim) + " but tensor has no dimensions")
+        return shape[wrap_dim(dim, len(shape))]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._payload.shape)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._payload.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        count = 1
+        for size in self._payload.shape:
+            count *= size
+        return count
+
+    nelement = numel
+
+    @property
+    def dtype(self) -> dtype:
+        """The type of the elements."""
+        return BY_BIT[self._keys & DTYPE_MASK]
+
+    @property
+    def device(self) -> device:
+        """Where the elements are."""
+        return instance_of_key(self._keys).device
+
+    @property
+    def _instance(self) -> Instance:
+        return instance_of_key(self._keys)
+
+    def get_device(self) -> int:
+        """The index of the device among those of its type."""
+        return instance_of_key(self._keys).index
+
+    @property
+    def layout(self) -> layout_type:
+        """How the elements are kept: always ``candelabra.strided``."""
+        return strided
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.dtype.itemsize
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    # -- layout -------------------------------------------------------------------------------------------------------
+    def _layout(self) -> tuple[tuple[int, ...], int]:
+        instance = instance_of_key(self._keys)
+        shape = self._payload.shape
+        if not instance.backend.capabilities.strided:
+            return contiguous_strides(shape), 0
+        return instance.backend.layout(self._payload)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between elements, per dimension, in elements."""
+        strides = self._layout()[0]
+        if dim is None:
+            return strides
+        from candelabra._codegen.arguments import wrap_dim
+
+        return strides[wrap_dim(dim, len(strides))]
+
+    def storage_offset(self) -> int:
+        """Where the first element lies in the storage, in elements."""
+        return self._layout()[1]
+
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie in C order without gaps, or in the order of a channels-last format."""
+        shape, strides = self._payload.shape, self._layout()[0]
+        order = None if memory_format is contiguous_format else physical_order(len(shape), memory_format)
+        if order is not None:
+            shape, strides = [shape[d] for d in order], tuple([strides[d] for d in order])
+        return is_contiguous_layout(shape, strides)
+
+    # -- autograd -----------------------------------------------------------------------------------------------------
+    def _fresh(self) -> Tensor:
+        """Bring a view up to date with its base; anything else is already."""
+        if self._keys & VIEW and self._seen != self._version[0]:
+            from candelabra._autograd.views import refresh
+
+            refresh(self)
+        return self
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded. Settable on leaves."""
+        return self._fresh()._node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Say whether gradients of this leaf are wanted, in place.
+
+        Raises ``RuntimeError`` for integer dtypes and when a non-leaf is told False.
+        """
+        node = self._fresh()._node
+        if requires_grad:
+            if node is None:
+                if not (self.dtype.is_floating_point or self.dtype.is_complex):
+                    raise RuntimeError(
+                        "only Tensors of floating point and complex dtype can require gradients, this one has "
+                        f"{self.dtype}"
+                    )
+                if self._keys & INFERENCE and not state.bits & INFERENCE_MODE:
+                    raise RuntimeError(
+                        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                    )
+                self._node = Leaf(self)
+                self._keys |= AUTOGRAD
+                self._grad = self.grad  # set from now on, so that accumulating need not find out
+        elif node is not None:
+            if not node.is_leaf:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            self._node = None
+            self._keys &= ~AUTOGRAD
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this tensor was made by the user rather than by a recorded operator."""
+        node = self._fresh()._node
+        return node is None or node.is_leaf
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None for leaves."""
+        node = self._fresh()._node
+        return None if node is None or node.is_leaf else node.e0 if node.is_port else node
+
+    @property
+    def output_nr(self) -> int:
+        """Which of its node's outputs this tensor is."""
+        node = self._node
+        return node.index if node is not None and node.is_port else 0  # type: ignore[attr-defined]
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that ``backward`` has accumulated here, or None."""
+        try:
+            return self._grad
+        except AttributeError:
+            return None
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+                )
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if value.shape != self.shape:
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                    f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                )
+            if value.dtype is not self.dtype:
+                raise RuntimeError(
+                    f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}"
+                )
+            if value.device != self.device:
+                raise RuntimeError(
+                    f"assigned grad has data located on a different device: expected {self.device}, got {value.device}"
+                )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Sequence[Tensor] | Tensor | None = None,
+    ) -> None:
+        """Accumulate the gradient of this tensor into the leaves that it depends on; see ``autograd.backward``."""
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
+        """Call ``hook(grad)`` when the gradient of this tensor is known; it may return a replacement."""
+        from candelabra._autograd.hooks import hooks_of
+
+        node = self._fresh()._node
+        if node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        return hooks_of(node).add("tensor", hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
+        """Call ``hook(tensor)`` after a gradient was accumulated into this leaf."""
+        from candelabra._autograd.hooks import hooks_of
+
+        node = self._node
+        if node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if not node.is_leaf:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        return hooks_of(node).add("post_accumulate", hook)
+
+    def retain_grad(self) -> None:
+        """Keep ``.grad`` of this non-leaf after ``backward``."""
+        from candelabra._autograd.hooks import retain_gradient
+
+        retain_gradient(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        node = self._node
+        return node is not None and not node.is_leaf and node.hooks is not None and node.hooks.retain is not None
+
+    def detach(self) -> Tensor:
+        """A tensor on the same memory and version counter that carries no gradient."""
+        from candelabra._autograd.views import detached
+
+        return detached(self)
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off its graph, in place. Views refuse."""
+        from candelabra._autograd.views import detach_in_place
+
+        return detach_in_place(self)
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history and with a version counter of its own: writes through it go unnoticed."""
+        if instance_of_key(self._keys).immutable:
+            return self.detach()
+        return wrap(self._fresh()._payload, self._keys & ~(AUTOGRAD | VIEW))
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        from candelabra._autograd.views import set_data
+
+        set_data(self, value)
+
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in inference mode."""
+        return bool(self._keys & INFERENCE)
+
+    def _is_view(self) -> bool:
+        return bool(self._keys & VIEW)
+
+    # -- Python's data model ------------------------------------------------------------------------------------------
+    def __len__(self) -> int:
+        shape = self._payload.shape
+        if not shape:
+            raise TypeError("len() of a 0-d tensor")
+        return int(shape[0])
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise RuntimeError(
+                "Boolean value of Tensor with no values is ambiguous" if self.numel() == 0
+                else "Boolean value of Tensor with more than one value is ambiguous"
+            )  # fmt: skip
+        return bool(self.item())
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._payload.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __contains__(self, element: object) -> bool:
+        if isinstance(element, (Tensor, int, float, complex)):
+            return bool((self == element).any().item())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __repr__(self) -> str:
+        from candelabra._printing import tensor_repr
+
+        return tensor_repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return self.item().__format__(spec) if self.ndim == 0 else object.__format__(self, spec)
+
+    if not TYPE_CHECKING:  # for a type checker, an attribute that does not exist stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            # The last resort: `x.<device type>()`. Names with an underscore are slots that hold nothing yet.
+            if name[0] != "_":
+                from candelabra._device_modules import tensor_attribute
+
+                found = tensor_attribute(self, name)
+                if found is not None:
+                    return found
+            return object.__getattribute__(self, name)  # raises as it did, be it a missing name or a failing property
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(object.__dir__(self)))
+
+    def as_subclass(self, cls: type) -> Any:
+        """The same tensor (payload, version, place in the graph) as an instance of a subclass."""
+        out: Any = new(cls)
+        for slot in ("_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen"):
+            if hasattr(self, slot):
+                setattr(out, slot, getattr(self, slot))
+        if isinstance(out._node, Leaf):
+            out._node = Leaf(out)
+        return out
+
+
+def wrap(payload: Any, keys: int) -> Tensor:
+    """A fresh tensor over a payload: no history, version 0."""
+    out = new(Tensor)
+    out._payload = payload
+    out._keys = keys
+    out._node = None
+    out._version = [0]
+    return out

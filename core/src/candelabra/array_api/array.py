@@ -1,0 +1,289 @@
+"""The arrays of this namespace: tensors whose operators and indexing are the standard's rather than PyTorch's.
+
+Where the two contracts agree an :class:`Array` is a :class:`candelabra.Tensor` like any other. They differ in three
+places: an operand without dims takes part in promotion like any other (PyTorch ranks it below those with dims), a
+negative step in an index makes a copy (PyTorch refuses it), and ``size`` is a number (PyTorch's is a method; ours may
+be called, too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
+from math import inf
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._codegen.arguments import wrap_dim
+from candelabra._device import device as device_type
+from candelabra._namespace.publishing import BINARY, COMPARISONS, UNARY, public_function
+from candelabra._operators.families.array_protocol import __array_namespace__, to_device
+from candelabra._records.record import OPERATORS
+from candelabra._tensor import Tensor
+from candelabra.dtypes import BOOL, FLOATING, INTEGER, int64, promote_types
+
+
+class Count(int):
+    """The number of elements of an array. Called, as PyTorch's ``size()`` is, it is the shape or one of the sizes."""
+
+    array: Tensor
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return Tensor.size(self.array, dim)
+
+
+class Array(Tensor):
+    """A tensor that follows the Python Array API standard where that differs from PyTorch; see the module."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:  # attached below, one per operator of Python's data model
+        __eq__: Any
+        __ne__: Any
+
+    @property
+    def size(self) -> Any:
+        """The number of elements; may be called, as PyTorch's method of that name."""
+        count = Count(self.numel())
+        count.array = self
+        return count
+
+    @property
+    def T(self) -> Array:
+        """The transpose of a matrix, a view. ``ValueError`` unless there are two dims."""
+        if self.ndim != 2:
+            raise ValueError(
+                f"T is the transpose of a matrix, and this array has {self.ndim} dims: use .mT, permute_dims"
+            )
+        return arrayed(Tensor.transpose(self, 0, 1))
+
+    @property
+    def mT(self) -> Array:
+        """The matrices in the last two dims transposed, a view. ``ValueError`` where there are fewer than two."""
+        if self.ndim < 2:
+            raise ValueError(f"mT transposes matrices: it takes an array of at least 2 dims, not {self.ndim}")
+        return arrayed(Tensor.transpose(self, -1, -2))
+
+    def to_device(self, device: device_type | str, /, *, stream: Any = None) -> Array:
+        """This array on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's is used."""
+        return arrayed(to_device(self, device, stream=stream), self)
+
+    def __complex__(self) -> complex:
+        return complex(_scalar(self, "complex"))
+
+    def __float__(self) -> float:
+        return float(_scalar(self, "float"))
+
+    def __int__(self) -> int:
+        return int(_scalar(self, "int"))
+
+    def __getitem__(self, key: Any) -> Array:
+        """A view, or a copy where an index array, a mask or a negative step takes part."""
+        key = _index(key, self)
+        if _has_negative_step(key):
+            view, dims, rest = _unreversed(self, key)
+            return arrayed(Tensor.__getitem__(Tensor.flip(view, dims), rest))
+        return arrayed(Tensor.__getitem__(self, key), self)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write a number or an array that broadcasts, cast to this array's dtype."""
+        key = _index(key, self)
+        if not _has_negative_step(key):
+            Tensor.__setitem__(self, key, value)
+            return
+        view, dims, rest = _unreversed(self, key)
+        flipped = Tensor.flip(view, dims)
+        Tensor.__setitem__(flipped, rest, value)
+        view.copy_(Tensor.flip(flipped, dims))
+
+    def __iter__(self) -> Iterator[Array]:
+        return (arrayed(part) for part in Tensor.__iter__(self))
+
+    def __imatmul__(self, other: Any) -> Array:  # type: ignore[misc]  # it writes, where `@` makes a new array
+        """``self @ other`` written into this array, whose shape and dtype stay."""
+        product = self @ other
+        if product.shape != self.shape:
+            raise ValueError(f"@= may not change the shape from {tuple(self.shape)} to {tuple(product.shape)}")
+        self.copy_(product)
+        return self
+
+    __array_namespace__ = __array_namespace__
+    __hash__ = Tensor.__hash__
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
+@cache
+def named(name: str) -> Callable[..., Any]:
+    """The function ``candelabra.<name>``. ``AttributeError`` where there is none."""
+    found = public_function(name)
+    if found is None:
+        raise AttributeError(f"candelabra has no function {name!r}")
+    return found  # type: ignore[no-any-return]
+
+
+def arrayed(out: Tensor, *given: Any) -> Array:
+    """What an operator has made, as an :class:`Array`: no copy, and its place in the graph is kept.
+
+    Where ``out`` is one of the tensors that the caller was ``given``, that one stays what it is: a view of it is made.
+    """
+    if isinstance(out, Array):
+        return out
+    for tensor in given:
+        if out is tensor:
+            out = Tensor.__getitem__(out, ...)
+    if type(out) is not Tensor:  # a subclass of the user's
+        out = Tensor.__getitem__(out, ...)
+    out.__class__ = Array
+    return out  # type: ignore[return-value]
+
+
+def promoted(*operands: Any) -> tuple[Any, ...]:
+    """The arrays among ``operands`` cast to their common dtype, whatever their ranks; Python's numbers as they are."""
+    if len(operands) == 2 and getattr(operands[0], "dtype", None) is getattr(operands[1], "dtype", None):
+        return operands
+    dtypes = {x.dtype for x in operands if isinstance(x, Tensor)}
+    if len(dtypes) < 2:
+        return operands
+    common = reduce(promote_types, dtypes)
+    return tuple(x.to(common) if isinstance(x, Tensor) else x for x in operands)
+
+
+def arrays_of(*operands: Any, name: str) -> None:
+    """``TypeError`` unless at least one operand is an array."""
+    if not any(isinstance(x, Tensor) for x in operands):
+        raise TypeError(f"{name}() takes at least one array, got {', '.join(type(x).__name__ for x in operands)}")
+
+
+def _scalar(x: Tensor, kind: str) -> Any:
+    if x.ndim and x.numel() != 1:
+        raise TypeError(f"{kind}() of an array takes one element, not {x.numel()}")
+    value = x.item()
+    if isinstance(value, complex) and kind != "complex":
+        raise TypeError(f"{kind}() of a complex array: take its real() first")
+    return value
+
+
+# -- indexing ---------------------------------------------------------------------------------------------------------
+def _index(key: Any, x: Tensor) -> Any:
+    """A key in the terms of ``Tensor``: any integer dtype becomes int64, a mask of no elements one that takes none."""
+    if isinstance(key, tuple):
+        return tuple(part.to(int64) if _is_narrow(part) else part for part in key)
+    if isinstance(key, Tensor) and key.dtype.category == BOOL and key.ndim and not key.numel():
+        whole = tuple(x.shape[: key.ndim])
+        if key.ndim <= x.ndim and all(size in (0, of) for size, of in zip(key.shape, whole)):
+            return named("zeros")(whole, dtype=key.dtype, device=key.device)
+    return key.to(int64) if _is_narrow(key) else key
+
+
+def _is_narrow(part: Any) -> bool:
+    return isinstance(part, Tensor) and part.dtype.category == INTEGER and part.dtype is not int64
+
+
+def _has_negative_step(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts)
+
+
+def _unreversed(x: Tensor, key: Any) -> tuple[Tensor, list[int], tuple[Any, ...]]:
+    """A view of what slices with negative steps take, in ascending order; the dims to flip; the key that is left."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    taken = sum(_dims_taken(part) for part in parts)
+    before = [slice(None)] * x.ndim
+    dims, left, dim = [], [], 0
+    for part in parts:
+        if isinstance(part, slice) and part.step is not None and part.step < 0 and dim < x.ndim:
+            before[dim] = _ascending(part, x.shape[dim])
+            dims.append(dim)
+            part = slice(None)
+        left.append(part)
+        dim += x.ndim - taken if part is Ellipsis else _dims_taken(part)
+    return Tensor.__getitem__(x, tuple(before)), dims, tuple(left)
+
+
+def _dims_taken(part: Any) -> int:
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    if isinstance(part, Tensor) and part.dtype.category == BOOL:
+        return part.ndim
+    return 1
+
+
+def _ascending(part: slice, size: int) -> slice:
+    """The same elements from the lowest index upwards."""
+    places = range(*part.indices(size))
+    return slice(places[-1], places[0] + 1, -places.step) if places else slice(0, 0)
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+def floor_divided(x1: Any, x2: Any) -> Any:
+    """``x1 // x2``; beside infinities ``floor(x1 / x2)`` as the standard has it, where PyTorch follows Python."""
+    quotient = OPERATORS["floor_divide"].function(x1, x2)
+    if quotient.dtype.category != FLOATING:
+        return quotient
+    infinite = [OPERATORS["isinf"].function(x) for x in (x1, x2) if isinstance(x, Tensor)]
+    infinite += [x in (inf, -inf) for x in (x1, x2) if not isinstance(x, Tensor)]
+    rounded = OPERATORS["floor"].function(OPERATORS["div"].function(x1, x2))
+    return OPERATORS["where"].function(infinite[0] | infinite[1], rounded, quotient)
+
+
+@cache
+def form_of(name: str, form: str) -> Callable[..., Any]:
+    """One form of an operator: ``"binary"``, ``"reflected"``, ``"assigned"``."""
+    return OPERATORS[name].form(form)
+
+
+def _binary(name: str, form: str) -> Callable[[Any, Any], Any]:
+    """A method for one of Python's operators: the record's own, on operands of one dtype."""
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, Tensor) and other.dtype is not self.dtype:
+            common = promote_types(self.dtype, other.dtype)
+            if form == "assigned":  # the array that is written to keeps its dtype
+                other = other.to(self.dtype) if common is self.dtype else other
+            else:
+                self, other = self.to(common), other.to(common)
+        out = form_of(name, form)(self, other)
+        return out if out is NotImplemented else arrayed(out, self, other)
+
+    return method
+
+
+def _floor_division(form: str) -> Callable[[Any, Any], Any]:
+    plain = _binary("floor_divide", form)
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, (Tensor, int, float)) or self.dtype.category != FLOATING:
+            return plain(self, other)
+        x1, x2 = promoted(self, other)
+        out = floor_divided(x2, x1) if form == "reflected" else floor_divided(x1, x2)
+        return arrayed(self.copy_(out) if form == "assigned" else out)
+
+    return method
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        return arrayed(OPERATORS[name].function(self), self)
+
+    return method
+
+
+def _attach(title: str, method: Callable[..., Any]) -> None:
+    method.__name__, method.__qualname__ = title, f"Array.{title}"
+    setattr(Array, title, method)
+
+
+for _symbol, _name in BINARY.items():
+    for _prefix, _form in (("", "binary"), ("r", "reflected"), ("i", "assigned")):
+        if _prefix + _symbol != "imatmul":
+            _made = _floor_division(_form) if _symbol == "floordiv" else _binary(_name, _form)
+            _attach(f"__{_prefix}{_symbol}__", _made)
+for _symbol, _name in COMPARISONS.items():
+    _attach(f"__{_symbol}__", _binary(_name, "binary"))
+for _symbol, _name in UNARY.items():
+    _attach(f"__{_symbol}__", _unary(_name))
+
+
+def axes_of(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    """``axis`` as a tuple of dims counted from the front; None means all."""
+    if axis is None:
+        return tuple(range(rank))
+    return tuple(wrap_dim(a, rank) for a in (axis if isinstance(axis, tuple) else (axis,)))

@@ -1,0 +1,208 @@
+"""The standard's extension of linear algebra: stacks of matrices in the last two dims, over ``candelabra.linalg``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from candelabra._annotations import Any, NamedTuple
+from candelabra._codegen.arguments import wrap_dim
+from candelabra._tensor import Tensor
+from candelabra.array_api.array import Array, arrayed, named, promoted
+from candelabra.array_api.elementwise import titled
+from candelabra.array_api.manipulation import broadcast_shapes, matrix_transpose
+from candelabra.array_api.statistical import sum as _sum
+from candelabra.dtypes import dtype
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+class Eigenpairs(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QR(NamedTuple):
+    Q: Array
+    R: Array
+
+
+class SignedLogarithm(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+
+class SVD(NamedTuple):
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def _of_matrices(name: str, doc: str) -> Callable[[Tensor], Array]:
+    def function(x: Tensor, /) -> Array:
+        return arrayed(named(f"linalg.{name}")(x), x)
+
+    return titled(function, name, doc)  # type: ignore[no-any-return]
+
+
+def _parts(name: str, x: Tensor, result: Any, *options: Any) -> Any:
+    return result(*(arrayed(part) for part in named(f"linalg.{name}")(x, *options)))
+
+
+# -- products ---------------------------------------------------------------------------------------------------------
+def matmul(x1: Tensor, x2: Tensor, /) -> Array:
+    """The product of matrices, stacks of which broadcast; of vectors the inner product. Dtypes are promoted."""
+    return arrayed(named("matmul")(*promoted(x1, x2)))
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Array:
+    """Each element of one vector times each of another, a matrix. ``ValueError`` for arrays that are no vectors."""
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"outer() takes two vectors, not arrays of {x1.ndim} and {x2.ndim} dims")
+    x1, x2 = promoted(x1, x2)
+    return arrayed(x1.reshape((-1 if x1.numel() else 0, 1)) * x2)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Array:
+    """The inner products of vectors along ``axis``, ``conj(x1) · x2``; the other axes broadcast.
+
+    ``ValueError`` where the vectors' lengths differ.
+    """
+    x1, x2 = promoted(x1, x2)
+    if axis >= 0 and x1.ndim != x2.ndim:
+        raise ValueError("vecdot(): the axis is counted from the end (negative) where the arrays' ranks differ")
+    first, second = (named("moveaxis")(x, wrap_dim(axis, x.ndim), -1) for x in (x1, x2))
+    if first.shape[-1] != second.shape[-1]:
+        raise ValueError(f"vecdot(): the vectors have lengths {first.shape[-1]} and {second.shape[-1]}")
+    return _sum(first.conj() * second, axis=-1, dtype=x1.dtype)
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
+    """The sum over pairs of axes of products: the last ``axes`` of ``x1`` with the first of ``x2``, or those named.
+
+    ``ValueError`` where paired axes differ in size or number.
+    """
+    x1, x2 = promoted(x1, x2)
+    if isinstance(axes, int):
+        left, right = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    else:
+        left, right = ([wrap_dim(a, x.ndim) for a in side] for side, x in zip(axes, (x1, x2)))
+    sizes = [x1.shape[a] for a in left]
+    if sizes != [x2.shape[a] for a in right]:
+        raise ValueError(f"tensordot(): axes of sizes {sizes} meet axes of sizes {[x2.shape[a] for a in right]}")
+    rows = [a for a in range(x1.ndim) if a not in left]
+    columns = [a for a in range(x2.ndim) if a not in right]
+    shape = [x1.shape[a] for a in rows] + [x2.shape[a] for a in columns]
+    inner = math.prod(sizes)
+    first = x1.permute(rows + left).reshape((math.prod(shape[: len(rows)]), inner))
+    second = x2.permute(right + columns).reshape((inner, math.prod(shape[len(rows) :])))
+    return arrayed(named("matmul")(first, second).reshape(shape))
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Array:
+    """The cross products of vectors of 3 along ``axis``; the other axes broadcast.
+
+    ``ValueError`` where ``axis`` has not size 3 in both.
+    """
+    x1, x2 = promoted(x1, x2)
+    first, second = (named("moveaxis")(x, wrap_dim(axis, x.ndim), -1) for x in (x1, x2))
+    if first.shape[-1] != 3 or second.shape[-1] != 3:
+        raise ValueError(f"cross(): the vectors have 3 elements, not {first.shape[-1]} and {second.shape[-1]}")
+    a, b = first.unbind(-1), second.unbind(-1)
+    parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
+    return arrayed(named("stack")(parts, axis))
+
+
+def matrix_power(x: Tensor, n: int, /) -> Array:
+    """The ``n``-th powers of square matrices; negative ones are those of the inverse."""
+    return arrayed(named("linalg.matrix_power")(x, n), x)
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Array:
+    """The diagonals of matrices, ``offset`` above (or below) the main one. A view."""
+    return arrayed(named("diagonal")(x, offset, -2, -1))
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Array:
+    """The sums of the diagonals; dtypes as those of :func:`candelabra.array_api.sum`."""
+    return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+# -- one matrix each --------------------------------------------------------------------------------------------------
+det = _of_matrices("det", "The determinants of square matrices.")
+inv = _of_matrices("inv", "The inverses of square matrices.")
+eigvals = _of_matrices("eigvals", "The eigenvalues of square matrices, complex.")
+eigvalsh = _of_matrices("eigvalsh", "The eigenvalues of Hermitian matrices, real and in ascending order.")
+svdvals = _of_matrices("svdvals", "The singular values of matrices, in descending order.")
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Array:
+    """The triangular factors of positive-definite matrices: ``L`` with ``L @ L.mH == x``, or the upper one."""
+    return arrayed(named("linalg.cholesky")(x, upper=upper))
+
+
+def eig(x: Tensor, /) -> Eigenpairs:
+    """The eigenvalues and, in columns, the eigenvectors of square matrices: complex."""
+    return _parts("eig", x, Eigenpairs)  # type: ignore[no-any-return]
+
+
+def eigh(x: Tensor, /) -> Eigenpairs:
+    """The eigenvalues (real, ascending) and, in columns, the eigenvectors of Hermitian matrices."""
+    return _parts("eigh", x, Eigenpairs)  # type: ignore[no-any-return]
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
+    """Orthonormal times upper triangular matrices: "reduced", or "complete" with a square ``Q``."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr(): mode is 'reduced' or 'complete', not {mode!r}")
+    return _parts("qr", x, QR, mode)  # type: ignore[no-any-return]
+
+
+def slogdet(x: Tensor, /) -> SignedLogarithm:
+    """The signs of determinants and the logarithms of their absolute values."""
+    return _parts("slogdet", x, SignedLogarithm)  # type: ignore[no-any-return]
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
+    """The singular value decomposition ``U @ diag(S) @ Vh``; with square ``U`` and ``Vh`` unless told otherwise."""
+    return _parts("svd", x, SVD, full_matrices)  # type: ignore[no-any-return]
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Array:
+    """How many singular values exceed ``rtol`` times the largest (default: the greater size times the epsilon)."""
+    return arrayed(named("linalg.matrix_rank")(x, rtol=rtol))
+
+
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Array:
+    """The Moore–Penrose inverses of matrices; singular values up to ``rtol`` times the largest count as 0."""
+    return arrayed(named("linalg.pinv")(x, rtol=rtol))
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Array:
+    """``x`` with ``x1 @ x == x2``, where ``x2`` is one vector or a stack of matrices that broadcasts with ``x1``'s."""
+    x1, x2 = promoted(x1, x2)
+    if x2.ndim == 1:
+        return arrayed(named("linalg.solve")(x1, x2.unsqueeze(-1)).squeeze(-1))
+    stack = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    left, right = (x.expand((*stack, *x.shape[-2:])) for x in (x1, x2))  # of one rank: never read as a stack of vectors
+    return arrayed(named("linalg.solve")(left, right))
+
+
+# -- norms ------------------------------------------------------------------------------------------------------------
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """The norms of matrices: "fro", "nuc", ±1, ±2 or ±inf."""
+    return arrayed(named("linalg.matrix_norm")(x, "fro" if ord is None else ord, (-2, -1), keepdims))
+
+
+def vector_norm(
+    x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: float = 2
+) -> Array:
+    """The ``ord``-norms of vectors along the axes, or of the flattened array."""
+    if axis == ():  # of each element alone: PyTorch's () means all
+        x, axis, keepdims = x.unsqueeze(0), 0, False
+    return arrayed(named("linalg.vector_norm")(x, ord, axis, keepdims), x)

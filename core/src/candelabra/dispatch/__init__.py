@@ -1,1 +1,0 @@
-"""From an operator and a key to the function that serves them."""

@@ -1,1 +1,0 @@
-"""Operators as records: schema, derivative grammar, and what is compiled from them."""

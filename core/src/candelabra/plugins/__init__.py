@@ -1,1 +1,0 @@
-"""Plugins: found through entry points, loaded when first needed, each failure kept to itself."""

@@ -1,0 +1,141 @@
+"""Convolution over any number of spatial dims, as three multilinear maps that are closed under differentiation.
+
+With ``y = conv(x, w)``, the adjoint of ``conv`` in ``x`` is :func:`conv_input` (the transposed convolution) and the
+one in ``w`` is :func:`conv_weight`; the derivative of each is made of the other two, so every order is exact. What deep
+learning calls a convolution is the cross-correlation of signal processing: the kernel is not flipped.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Shape, Tensor
+
+Ints = tuple[int, ...]
+
+
+def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """How many places a kernel has along one dim."""
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def check_geometry(shape: Ints, weight: Ints, padding: Ints, dilation: Ints, groups: int) -> None:
+    """Sizes that do not fit, in PyTorch's words; ``shape`` is that of a batch."""
+    if weight[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(weight)} instead"
+        )
+    if weight[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{list(weight)}] instead"
+        )
+    if shape[1] != weight[1] * groups:
+        raise RuntimeError(
+            f"Given groups={groups}, weight of size {list(weight)}, expected input{list(shape)} to have "
+            f"{weight[1] * groups} channels, but got {shape[1]} channels instead"
+        )
+    padded = [s + 2 * p for s, p in zip(shape[2:], padding, strict=True)]
+    reach = [d * (k - 1) + 1 for k, d in zip(weight[2:], dilation, strict=True)]
+    if any(r > s for r, s in zip(reach, padded, strict=True)) or any(k < 1 for k in weight[2:]):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+            f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size"
+        )
+
+
+@by
+def _convolved(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Ints:
+    shape, kernel = shape_of(input), shape_of(weight)
+    check_geometry(shape, kernel, padding, dilation, groups)
+    spatial = [output_size(*sizes) for sizes in zip(shape[2:], kernel[2:], stride, padding, dilation, strict=True)]
+    return (shape[0], kernel[0], *spatial)
+
+
+@operator(_convolved, accepts="numeric", method=False, public=False, out=False)
+def conv(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """The cross-correlation of ``input`` (N, C, *spatial) with ``weight`` (O, C / groups, *kernel), plus ``bias`` (O).
+
+    ``padding`` is of zeros, alike on both sides of a dim.
+    """
+    ...
+
+
+@by
+def _given_shape(first: Tensor, second: Tensor, shape: Ints, *_: Any) -> Ints:
+    return shape
+
+
+@operator(_given_shape, accepts="numeric", method=False, public=False, out=False)
+def conv_input(
+    output: Tensor, weight: Tensor, shape: Shape, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """The adjoint of :func:`conv` in its input, of the given ``shape``: the transposed convolution.
+
+    ``input[n, c, i * stride + k * dilation - padding] += output[n, o, i] * weight[o, c, k]`` over all o, i, k.
+    """
+    ...
+
+
+@operator(_given_shape, accepts="numeric", method=False, public=False, out=False)
+def conv_weight(
+    input: Tensor, output: Tensor, shape: Shape, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """The adjoint of :func:`conv` in its weight, of the given ``shape``.
+
+    ``weight[o, c, k]`` is the sum of ``output[n, o, i] * input[n, c, i * stride + k * dilation - padding]`` over n, i.
+    """
+    ...
+
+
+def _over_places(g: Tensor) -> Tensor:
+    return g.sum((0, *range(2, g.ndim)))
+
+
+def _conv_at(
+    input: Tensor, weight: Tensor, places: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """:func:`conv` at the first ``places``.
+
+    The shape given to an adjoint may have room for more, where PyTorch's ``output_padding`` exceeds the stride.
+    """
+    out: Tensor = conv(input, weight, None, stride, padding, dilation, groups)
+    for dim, size in enumerate(places, 2):
+        if out.shape[dim] != size:
+            out = out.narrow(dim, 0, size)
+    return out
+
+
+conv.vjp(
+    input=lambda g, input_spec, weight, stride, padding, dilation, groups: conv_input(
+        g, weight.conj(), input_spec.shape, stride, padding, dilation, groups
+    ),
+    weight=lambda g, input, weight_spec, stride, padding, dilation, groups: conv_weight(
+        input.conj(), g, weight_spec.shape, stride, padding, dilation, groups
+    ),
+    bias=lambda g: _over_places(g),
+)
+conv_input.vjp(
+    output=lambda g, output_spec, weight, stride, padding, dilation, groups: _conv_at(
+        g, weight.conj(), output_spec.shape[2:], stride, padding, dilation, groups
+    ),
+    weight=lambda g, output, weight_spec, stride, padding, dilation, groups: conv_weight(
+        g, output.conj(), weight_spec.shape, stride, padding, dilation, groups
+    ),
+)
+conv_weight.vjp(
+    input=lambda g, input_spec, output, stride, padding, dilation, groups: conv_input(
+        output.conj(), g, input_spec.shape, stride, padding, dilation, groups
+    ),
+    output=lambda g, input, output_spec, stride, padding, dilation, groups: _conv_at(
+        input.conj(), g, output_spec.shape[2:], stride, padding, dilation, groups
+    ),
+)

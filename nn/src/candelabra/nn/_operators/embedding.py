@@ -1,0 +1,50 @@
+"""Looking rows up in a table, and the gradient that adds them back."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Index, Tensor
+
+
+@by
+def _looked_up(weight: Tensor, indices: Tensor, *_: Any) -> tuple[int, ...]:
+    rows = shape_of(weight)
+    if len(rows) != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if indices.numel():
+        low, high = int(indices.amin().item()), int(indices.amax().item())
+        if low < 0 or high >= rows[0]:
+            raise IndexError("index out of range in self")
+    return (*shape_of(indices), rows[1])
+
+
+@operator(_looked_up, public=False, method=False, out=False)
+def embedding(weight: Tensor, indices: Index, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Tensor:
+    """The rows of ``weight`` that ``indices`` name: shape (*indices.shape, weight.shape[1]).
+
+    The row ``padding_idx`` (-1: none) gets no gradient; ``scale_grad_by_freq`` divides each row's by how often it was
+    looked up.
+    """
+    ...
+
+
+def _embedding_back(g: Tensor, weight_spec: Any, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    from candelabra._operators.primitives.creation import full
+    from candelabra._operators.primitives.indexing import index_add
+
+    rows, width = weight_spec.shape
+    flat, picked = g.reshape((indices.numel(), width)), indices.reshape((indices.numel(),))
+    if padding_idx >= 0:
+        flat = flat.masked_fill((picked == padding_idx).unsqueeze(1), 0)
+    if scale_grad_by_freq:
+        none = full((rows,), 0, dtype=g.dtype, device=g.device)
+        ones = full(picked.shape, 1, dtype=g.dtype, device=g.device)
+        flat = flat / index_add(none, 0, picked, ones).index_select(0, picked).unsqueeze(1)
+    return index_add(full((rows, width), 0, dtype=g.dtype, device=g.device), 0, picked, flat)
+
+
+embedding.vjp(weight=_embedding_back)

@@ -1,0 +1,100 @@
+"""Normalisation to mean 0 and variance 1: one operator behind layer, batch, group and instance normalisation.
+
+With ``c = x - mean(x)``, ``r = 1 / sqrt(mean(c²) + eps)``, ``z = c * r`` and ``out = z * weight + bias``, means over
+``dims`` of n elements, and ``h = g * weight``:
+
+    d out → x:   r * (h - mean(h) - z * mean(h * z))
+    d mean → x:  g / n
+    d r → x:     dr/dx = -r³ * c / n = -r² * z / n
+
+The second and third line only matter to those who differentiate through the statistics.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._layout import broadcast_shapes
+from candelabra._records.promotion import same
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+Ints = tuple[int, ...]
+
+
+class Normalized(NamedTuple):
+    """The normalised values, and the statistics that made them (dims of size 1 where they were taken)."""
+
+    values: Tensor
+    mean: Tensor
+    rstd: Tensor
+
+
+@by
+def _normalized(input: Tensor, weight: Any, bias: Any, dims: Ints, eps: float) -> Any:
+    shape = shape_of(input)
+    broadcast_shapes(shape, shape_of(weight), shape_of(bias))
+    kept = tuple(1 if i in dims else s for i, s in enumerate(shape))
+    return shape, kept, kept
+
+
+@operator(_normalized, result=(same, same, same), accepts="real floating", method=False, public=False)
+def normalize(input: Tensor, weight: Tensor | None, bias: Tensor | None, dims: Ints, eps: float) -> Normalized:
+    """``(input - mean) / sqrt(variance + eps) * weight + bias``, mean and (biased) variance taken over ``dims``.
+
+    ``weight`` and ``bias`` broadcast to the input. Ba, Kiros and Hinton, Layer normalization, 2016; Ioffe and Szegedy,
+    Batch normalization, 2015.
+    """
+    mean = input.mean(dims, True)
+    centred = input - mean
+    rstd = ((centred * centred).mean(dims, True) + eps).rsqrt()
+    values = centred * rstd
+    if weight is not None:
+        values = values * weight
+    return Normalized(values if bias is None else values + bias, mean, rstd)
+
+
+@by
+def _like_normalized(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Any, *_: Any) -> Ints:
+    return broadcast_shapes(shape_of(input), shape_of(grad), shape_of(weight))
+
+
+@operator(_like_normalized, accepts="real floating", method=False, public=False, out=False)
+def normalize_backward(
+    grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, dims: Ints
+) -> Tensor:
+    """The gradient of the input of :func:`normalize` when ``grad`` is that of its values."""
+    z = (input - mean) * rstd
+    h = grad if weight is None else grad * weight
+    return (h - h.mean(dims, True) - z * (h * z).mean(dims, True)) * rstd
+
+
+def _normalize_back(
+    needs: tuple[bool, bool, bool],
+    input: Tensor,
+    weight: Tensor | None,
+    mean: Tensor,
+    rstd: Tensor,
+    dims: Ints,
+    g_values: Tensor | None = None,
+    g_mean: Tensor | None = None,
+    g_rstd: Tensor | None = None,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    to_input = to_weight = None
+    if g_values is not None:
+        if needs[0]:
+            to_input = normalize_backward(g_values, input, mean, rstd, weight, dims)
+        if needs[1]:
+            to_weight = g_values * ((input - mean) * rstd)
+    if needs[0] and (g_mean is not None or g_rstd is not None):
+        count = input.numel() // max(mean.numel(), 1)
+        through = 0 if g_mean is None else g_mean / count
+        if g_rstd is not None:
+            through = through - g_rstd * rstd * rstd * rstd * (input - mean) / count
+        to_input = through.expand(input.shape) if to_input is None else to_input + through  # type: ignore[union-attr]
+    return to_input, to_weight, g_values
+
+
+normalize.vjp(("input", "weight", "bias"), _normalize_back)

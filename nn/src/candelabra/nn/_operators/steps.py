@@ -1,0 +1,220 @@
+"""A step of an optimiser for one parameter: new values of the parameter and of what the optimiser keeps beside it.
+
+Each step's mathematics stands here once, as a function that works in place; the operator is that function applied to
+copies. An optimiser has no use for the copies: it calls the function, or the device's kernel that does all of it at
+once, for many parameters. That kernel has the operator's name with ``_`` at its end. In the place of each tensor it
+takes a sequence of arrays, one for each parameter; it writes those that the outputs are named after.
+:mod:`candelabra.optim.fused` calls it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._records.promotion import same
+from candelabra._records.record import Operator, operator
+from candelabra._records.rules import shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+RECORD: dict[str, Any] = {"accepts": "real floating", "method": False, "public": False, "out": False}
+"""What the records of this module have in common."""
+
+
+def alike(*args: Any) -> tuple[int, ...]:
+    """The shape of all tensors. Raises ``RuntimeError`` where they differ: nothing broadcasts in a step."""
+    shapes = [shape_of(a) for a in args if hasattr(a, "_payload")]
+    for shape in shapes[1:]:
+        if shape != shapes[0]:
+            raise RuntimeError(
+                f"expected the shape of the parameter, {list(shapes[0])}, of its gradient and of the optimizer's "
+                f"state, got {list(shape)}"
+            )
+    return shapes[0]
+
+
+def stepped(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
+    """The parameter's, of every output."""
+    shape = alike(*args)
+    outputs = len(op.schema.outputs)
+    return shape if outputs == 1 else (shape,) * outputs
+
+
+# -- gradient descent -------------------------------------------------------------------------------------------------
+def descend(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> None:
+    """``p -= lr * (g + weight_decay * p)``, in place; ``maximize``: along ``-g``."""
+    param.sub_(_decayed(param, grad, weight_decay, maximize), alpha=lr)
+
+
+def _decayed(param: Tensor, grad: Tensor, weight_decay: float, maximize: bool) -> Tensor:
+    g = -grad if maximize else grad
+    return g.add(param, alpha=weight_decay) if weight_decay else g
+
+
+@operator(stepped, **RECORD)
+def sgd_step(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> Tensor:
+    """Gradient descent without momentum: :func:`descend`."""
+    alike(param, grad)
+    moved = param.clone()
+    descend(moved, grad, lr, weight_decay, maximize)
+    return moved
+
+
+class MomentumStep(NamedTuple):
+    """The parameter, and its decaying sum of gradients."""
+
+    param: Tensor
+    buffer: Tensor
+
+
+def descend_with_momentum(
+    param: Tensor,
+    grad: Tensor,
+    buffer: Tensor,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """``b = momentum * b + (1 - dampening) * g``, ``p -= lr * b``, in place, g as for :func:`descend`.
+
+    ``nesterov``: ``p -= lr * (g + momentum * b)``. Sutskever et al., ICML 2013.
+    """
+    g = _decayed(param, grad, weight_decay, maximize)
+    buffer.mul_(momentum)
+    buffer.add_(g, alpha=1 - dampening)
+    param.sub_(g.add(buffer, alpha=momentum) if nesterov else buffer, alpha=lr)
+
+
+@operator(stepped, result=(same, same), **RECORD)
+def momentum_step(
+    param: Tensor,
+    grad: Tensor,
+    buffer: Tensor,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+    maximize: bool,
+) -> MomentumStep:
+    """Gradient descent with momentum: :func:`descend_with_momentum`."""
+    alike(param, grad, buffer)
+    moved = MomentumStep(param.clone(), buffer.clone())
+    descend_with_momentum(
+        moved.param, grad, moved.buffer, lr, momentum, dampening, weight_decay, nesterov, maximize
+    )  # fmt: skip
+    return moved
+
+
+# -- Adam -------------------------------------------------------------------------------------------------------------
+class AdamStep(NamedTuple):
+    """The parameter, and the decaying averages of its gradients and of their squares."""
+
+    param: Tensor
+    mean: Tensor
+    square: Tensor
+
+
+class AMSGradStep(NamedTuple):
+    """As :class:`AdamStep`, and the largest average of squares so far."""
+
+    param: Tensor
+    mean: Tensor
+    square: Tensor
+    largest: Tensor
+
+
+def descend_adaptively(
+    param: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    largest: Tensor | None,
+    step: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    maximize: bool,
+) -> None:
+    """Adam (Kingma & Ba, ICLR 2015), in place; ``step`` counts from 1.
+
+    ``decoupled``: the parameter shrinks by itself (Loshchilov & Hutter, ICLR 2019), else its decay is part of the
+    gradient. With ``largest`` the root is that of the largest average of squares so far (Reddi et al., ICLR 2018).
+    """
+    if decoupled and weight_decay:
+        param.mul_(1 - lr * weight_decay)
+    g = _decayed(param, grad, 0.0 if decoupled else weight_decay, maximize)
+    mean.lerp_(g, 1 - beta1)
+    square.mul_(beta2)
+    square.addcmul_(g, g, value=1 - beta2)
+    if largest is not None:
+        square = largest.copy_(largest.maximum(square))
+    # Both averages began at 0; what they lack by now is divided out (section 3 of the paper).
+    root = square.sqrt()
+    root.div_(math.sqrt(1 - beta2**step))
+    root.add_(eps)
+    param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
+
+
+@operator(stepped, result=(same,) * 3, **RECORD)
+def adam_step(
+    param: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    step: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    maximize: bool,
+) -> AdamStep:
+    """Adam: :func:`descend_adaptively`."""
+    alike(param, grad, mean, square)
+    moved = AdamStep(param.clone(), mean.clone(), square.clone())
+    descend_adaptively(
+        moved.param, grad, moved.mean, moved.square, None, step, lr, beta1, beta2, eps, weight_decay, decoupled,
+        maximize,
+    )  # fmt: skip
+    return moved
+
+
+@operator(stepped, result=(same,) * 4, **RECORD)
+def amsgrad_step(
+    param: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    largest: Tensor,
+    step: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    maximize: bool,
+) -> AMSGradStep:
+    """Adam with ``amsgrad``: :func:`descend_adaptively`."""
+    alike(param, grad, mean, square, largest)
+    moved = AMSGradStep(param.clone(), mean.clone(), square.clone(), largest.clone())
+    descend_adaptively(
+        moved.param, grad, moved.mean, moved.square, moved.largest, step, lr, beta1, beta2, eps, weight_decay,
+        decoupled, maximize,
+    )  # fmt: skip
+    return moved
+
+
+STEPS: tuple[Operator[..., Any], ...] = (sgd_step, momentum_step, adam_step, amsgrad_step)
+for _step in STEPS:
+    _step.no_gradient("nothing is differentiated through an optimiser's step")

@@ -1,8 +1,0 @@
-"""Discrete Fourier transforms over one, two and n dims, and their helpers.
-
-The names are computed from the records and fronts of this package's modules.
-"""
-
-from candelabra.namespace import members
-
-__getattr__, __dir__ = members("fft")

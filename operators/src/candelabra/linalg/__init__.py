@@ -1,9 +1,0 @@
-"""Linear algebra: norms, factorizations, solvers, eigenvalues, products of matrices.
-
-The names are computed from the records and fronts of this package's modules.
-"""
-
-from candelabra.errors import LinAlgError as LinAlgError
-from candelabra.namespace import members
-
-__getattr__, __dir__ = members("linalg")

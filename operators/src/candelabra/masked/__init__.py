@@ -1,8 +1,0 @@
-"""Reductions and normalisations that leave out what a mask says.
-
-The names are computed from the records and fronts of this package's modules.
-"""
-
-from candelabra.namespace import members
-
-__getattr__, __dir__ = members("masked")

@@ -1,5 +1,0 @@
-"""Window functions, as ``torch.signal.windows`` and ``scipy.signal.windows`` have them."""
-
-from candelabra.namespace import members
-
-__getattr__, __dir__ = members("signal.windows")
