@@ -11,9 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from candelabra._namespace import index
-from candelabra._namespace.publishing import operator_named
-from candelabra._operators.fronts.registry import FRONTS
+from candelabra.library import entry_named, operator_named, public_names
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -53,7 +51,7 @@ LEFT_OUT = re.compile(
 
 def measure(ours: Side, peer: Side, only: str, seconds: float) -> tuple[list[dict[str, Any]], list[str]]:
     """(a row per operator, the names of those that no form fits on both sides)."""
-    names = sorted(n for n in index.FUNCTIONS_IN if only in n and not LEFT_OUT.search(n))
+    names = sorted(n for n in public_names() if only in n and not LEFT_OUT.search(n))
     rows, unmeasured = [], []
     for name in track(names, description="measuring", console=Console(stderr=True)):
         case = _callable(name, ours, peer)
@@ -86,11 +84,9 @@ def known() -> dict[str, str]:
 def explained(name: str, reasons: dict[str, str]) -> bool:
     """Whether one of the names of an operator has a reason."""
     names = {name}
-    record = operator_named(name)
-    if record is not None:
-        names |= {record.public_name, *record.aliases}
-    elif name in FRONTS:
-        names |= {other for other, front in FRONTS.items() if front.function is FRONTS[name].function}
+    entry = operator_named(name) or entry_named(name)
+    if entry is not None:
+        names |= {entry.public_name, *entry.aliases}
     return any(fnmatchcase(each, pattern) for each in names for pattern in reasons)
 
 

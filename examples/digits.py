@@ -17,7 +17,7 @@ from typing import Any
 
 import candelabra as cd
 from candelabra import nn, optim
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra.utils.data import DataLoader, TensorDataset
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -114,11 +114,11 @@ def train_epoch(model: nn.Module, loader: DataLoader, optimizer: optim.Optimizer
 
 def all_devices() -> tuple[list[str], dict[str, str]]:
     """Every device, the reference first; and the backends that have none or failed, with the reason."""
-    reference = str(registry.reference_device())
+    reference = str(plugins.reference_device())
     found, silent = [reference], {}
-    for name in registry.plugins():
+    for name in plugins.plugins():
         try:
-            backend, _ = registry.backend(name)
+            backend, _ = plugins.backend(name)
             devices = [f"{name}:{index}" for index in range(len(backend.devices()))]
         except Exception as error:
             silent[name] = str(error)

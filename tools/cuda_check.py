@@ -94,7 +94,7 @@ def conformance(level: int) -> Callable[[Given], Part]:
             words = ["--device", given.device, "--level", str(level), "--jobs", str(given.jobs), "--json", str(file)]
             if given.quick:
                 words += ["--quick", *(word for name in SHORT for word in ("--operator", name))]
-            code, said = given.runs("-m", "candelabra._cli.main", "conformance", *words)
+            code, said = given.runs("-m", "candelabra", "conformance", *words)
             if not file.exists():
                 return part(FAILED, f"the suite wrote no report (exit status {code})", output=said)
             return judged(json.loads(file.read_text()), code, said)
@@ -163,7 +163,7 @@ def sanitizer(given: Given) -> Part:
         return part(NOT_RUN, f"{SANITIZER} is not installed: it comes with NVIDIA's CUDA toolkit")
     words = [
         "-m",
-        "candelabra._cli.main",
+        "candelabra",
         "conformance",
         "--device",
         given.device,

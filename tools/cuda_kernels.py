@@ -10,8 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
+from candelabra.library import OPERATORS, plugins
 from candelabra_clike import CUDA
 from candelabra_clike.source import units
 from candelabra_cuda.compiling import CompilationError, compile_program, options
@@ -28,7 +27,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--operator", nargs="+", default=sorted(OPERATORS), help="only these")
     given = parser.parse_args(words)
     backend = RecordingBackend()
-    remove = registry.add_backend(backend)
+    remove = plugins.add_backend(backend)
     try:
         record(backend, given.operator, QUICK if given.dtypes == "quick" else ALL_NAMES)
     finally:

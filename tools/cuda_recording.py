@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import candelabra as cd
 from candelabra import nn, optim
-from candelabra._dispatch.fallback import fallback
-from candelabra._records.record import OPERATORS
 from candelabra.backend import Capabilities, DeviceInfo
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedOperator
+from candelabra.library import OPERATORS, fallback
 from candelabra_clike import CUDA, CLikeBackend, Engine, Launch, Source, Traits
 from candelabra_clike.faults import Faults
 from candelabra_conformance.calling import called

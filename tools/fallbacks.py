@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from candelabra._cli.routes import instances
-from candelabra._device import Instance
-from candelabra._dispatch.explain import explain_key
-from candelabra._operators.fronts.registry import FRONTS
-from candelabra._records.accepts import refusal
-from candelabra._records.record import OPERATORS, Operator
 from candelabra.dtypes import ALL
+from candelabra.library import ENTRIES, OPERATORS, Instance, Operator, PublicCallable, explain_key, refusal
 from operators import names_in
 
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "reports"
@@ -43,7 +39,7 @@ def reaching(left: set[str]) -> dict[str, list[str]]:
     words = {OPERATORS[name].public_name.rpartition(".")[2]: OPERATORS[name].public_name for name in left}
     words |= {name: OPERATORS[name].public_name for name in left}
     bodies = {record.public_name: record.declared for name, record in OPERATORS.items() if name not in left}
-    bodies |= {name: front.function for name, front in FRONTS.items()}
+    bodies |= {name: entry.declared for name, entry in ENTRIES.items() if isinstance(entry, PublicCallable)}
     found = {}
     for name, function in bodies.items():
         called = sorted({words[word] for word in names_in(function.__code__) if word in words} - {name})

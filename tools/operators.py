@@ -1,8 +1,8 @@
 """Write the documentation of every operator from its record: ``docs/operators/<family>.md`` and an index.
 
 ``python tools/operators.py`` writes signature, shapes, dtypes, derivative and forms of each record, and how each device
-that works here serves it: by a kernel, by the composite body, by the fallback, or not at all. A front (an overloaded
-function over several records) is documented as its author wrote it, with the operators that it names.
+that works here serves it: by a kernel, by the composite body, by the fallback, or not at all. An overload set is
+documented with its members, a public callable with the operators that it names.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from types import CodeType
 from typing import Any
 
 from candelabra._cli.routes import instances, table
-from candelabra._namespace.publishing import methods_of
-from candelabra._operators.fronts.registry import FRONTS, Front
-from candelabra._records.record import OPERATORS, Operator
-from stubs import front_signature, record_result, record_signature
+from candelabra._namespace import index
+from candelabra.library import ENTRIES, METHODS, OPERATORS, Operator, OverloadSet
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "operators"
 HEADER = "<!-- Written by tools/operators.py (make docs) from the operators' records: do not edit. -->\n"
@@ -74,11 +72,6 @@ def family(module: str) -> str:
 def anchor(name: str) -> str:
     """The fragment by which GitHub and others link to a heading."""
     return re.sub(r"[^\w-]", "", name.lower())
-
-
-def plain(signature: str) -> str:
-    """A stub's parameter list for people: without the prefixes that stubs need."""
-    return re.sub(r"\b_(dtype|device)\b", r"\1", signature.replace("builtins.", ""))
 
 
 def text(doc: str | None) -> str:
@@ -141,42 +134,39 @@ def facts(record: Operator, routes: dict[str, dict[str, Any]]) -> list[str]:
     ]
 
 
-def of_record(record: Operator, routes: dict[str, dict[str, Any]]) -> str:
-    """The section of one record."""
-    name, signature = record.public_name, plain(record_signature(record, False))
-    found = [f"candelabra.{name}", *(f"Tensor.{method}" for method in methods_of(record))] if record.public else []
-    found += [f"candelabra.{alias}" for alias in record.aliases]
-    lines = [
-        f"## {name}\n",
-        f"```python\n{name}({signature}) -> {plain(record_result(record))}\n```\n",
-        text(record.doc) + "\n",
-        *([f"- forms: {', '.join(f'`{f}`' for f in found)}"] if found else []),
-        *facts(record, routes),
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def of_front(names: list[str], front: Front, routes: dict[str, dict[str, Any]]) -> str:
-    """The section of one front, published under several names."""
-    signature, result = front_signature(front.function, False)
-    fronts = [(name, FRONTS[name]) for name in names]
-    found = [f"`candelabra.{name}`" for name, each in fronts if each.is_function]
-    found += [f"`Tensor.{each.method}`" + " (an attribute)" * each.is_property for _, each in fronts if each.method]
-    title = names[0] if front.is_function else f"Tensor.{front.method}"
-    lines = [f"## {title}\n"]
-    if not front.is_property:
-        lines.append(f"```python\n{title}({plain(signature)}) -> {plain(result)}\n```\n")
-    lines += [text(front.function.__doc__) + "\n", f"- forms: {', '.join(found)}"]
-    function = inspect.unwrap(front.function)
-    named = {n for n in names_in(function.__code__) if not inspect.ismodule(function.__globals__.get(n))}
-    used = sorted({n for n in named if n in OPERATORS} - {names[0]})
-    if used:
-        lines.append("- calls: " + ", ".join(f"[{n}]({link(n)})" for n in used))
-    record = OPERATORS.get(names[0].replace(".", "_"))
-    if record is not None and record.public_name == names[0]:
-        lines += facts(record, routes)
+def of_entry(entry: Any, routes: dict[str, dict[str, Any]]) -> str:
+    """The section of one public name, or of a record that only operators call."""
+    name = title_of(entry)
+    lines = [f"## {name}\n"]
+    if not entry.is_property:
+        written = "\n".join(f"{name}{signature}" for signature in entry.signatures())
+        lines.append(f"```python\n{written}\n```\n")
+    lines.append(text(entry.doc) + "\n")
+    if found := forms(entry):
+        lines.append(f"- forms: {', '.join(found)}")
+    if isinstance(entry, OverloadSet):
+        members = [f"[{m.name}]({link(m)})" if isinstance(m, Operator) else f"`{m.name}`" for m, _ in entry.members]
+        lines.append(f"- overloads of: {', '.join(members)}")
+    elif isinstance(entry, Operator):
+        lines += facts(entry, routes)
+    else:
+        used = sorted({n for n in names_in(entry.declared.__code__) if n in OPERATORS} - {entry.name})
+        if used:
+            lines.append("- calls: " + ", ".join(f"[{n}]({link(OPERATORS[n])})" for n in used))
     return "\n".join([*lines, ""])
+
+
+def title_of(entry: Any) -> str:
+    """The name under which users find an entry: ``linalg.inv``, or ``Tensor.T`` of what is a method only."""
+    return entry.public_name if entry.is_function else f"Tensor.{next(iter(entry.methods()))}"
+
+
+def forms(entry: Any) -> list[str]:
+    """Every name that an entry brings."""
+    if not entry.public:
+        return []
+    functions = [f"`candelabra.{name}`" for name in (entry.public_name, *entry.aliases) if entry.is_function]
+    return functions + [f"`Tensor.{method}`" + " (an attribute)" * entry.is_property for method in entry.methods()]
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -187,38 +177,26 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
-def link(name: str) -> str:
+def link(record: Operator) -> str:
     """Where an operator is documented."""
-    record = OPERATORS[name]
-    front = FRONTS.get(record.public_name)
-    module = record.declared.__module__ if front is None else front.function.__module__
-    page = family(module) if record.public else "internal"
+    page = family(record.declared_in) if record.public else "internal"
     return f"{page}.md#{anchor(record.public_name)}"
 
 
-def fronts() -> Iterator[tuple[list[str], Front]]:
-    """Each front with its names, the one that it was written under first."""
-    names = defaultdict(list)
-    for name, front in sorted(FRONTS.items()):
-        names[front.function].append(name)
-    for function, found in names.items():
-        found.sort(key=lambda name: name.rpartition(".")[2] != function.__name__)
-        yield found, FRONTS[found[0]]
+def entries() -> Iterator[Any]:
+    """Every public name's entry once, then the records that only operators call."""
+    index.load_all()
+    found = [*ENTRIES.values(), *(entry for entry, _ in METHODS.values()), *OPERATORS.values()]
+    yield from {id(entry): entry for entry in found}.values()
 
 
 def sections() -> dict[str, dict[str, tuple[str, str]]]:
     """``{page: {title: (section, first sentence)}}``; records that only operators call have a page of their own."""
     routes = {instance.device.type: table(instance) for instance in instances(None)}
     pages: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for names, front in fronts():
-        title = names[0] if front.is_function else f"Tensor.{front.method}"
-        sentence = first_sentence(front.function.__doc__)
-        pages[family(front.function.__module__)][title] = (of_front(names, front, routes), sentence)
-    for record in OPERATORS.values():
-        if record.public_name in FRONTS and record.public:
-            continue  # the front of that name is what users call, and tells of the record
-        page = family(record.declared.__module__) if record.public else "internal"
-        pages[page][record.public_name] = (of_record(record, routes), first_sentence(record.doc))
+    for entry in entries():
+        page = family(entry.declared_in) if entry.public else "internal"
+        pages[page][title_of(entry)] = (of_entry(entry, routes), first_sentence(entry.doc))
     return pages
 
 

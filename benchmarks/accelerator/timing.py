@@ -90,9 +90,9 @@ def clock(library: str, device: str) -> Clock:
                 raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU: install its build for this driver's CUDA")
             return TorchClock(torch)
         return HostClock()
-    from candelabra._plugins.registry import backend
+    from candelabra.library import plugins
 
-    made, _ = backend(kind)
+    made, _ = plugins.backend(kind)
     try:
         made.current_stream(int(index or 0))
     except NotImplementedError:  # its calls return when their work is done

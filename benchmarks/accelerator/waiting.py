@@ -65,11 +65,11 @@ def blocker(xp: Any, device: str, sizes: Sizes, clock: Clock) -> Callable[[], An
 @contextmanager
 def places() -> Iterator[list[str]]:
     """Where in candelabra the host reads from a device or waits for it, as that happens."""
-    from candelabra._plugins.registry import working
+    from candelabra.library import plugins
 
     seen: list[str] = []
     changed: list[tuple[type, str, Any]] = []
-    for _, backend in working():
+    for _, backend in plugins.working():
         owner = type(backend)
         for name in ("to_host", "synchronize"):
             original = getattr(owner, name)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import candelabra as cd
 from candelabra import nn, optim
-from candelabra._device import open_device
+from candelabra.library import open_device
 
 LOOKS = 10
 """How many times the memory is looked at, at equal distances."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import candelabra.nn.functional  # noqa: F401 - its operators are in the table, too
 import pytest
-from candelabra._records.record import OPERATORS
 from candelabra.dtypes import ALL, bool_, complex64, dtype, float16, float32, float64, int32, uint8
+from candelabra.library import OPERATORS
 from candelabra_clike.expressions import EXPRESSIONS, Expression, expression_for, kinds, typed
 from candelabra_clike.library import definitions
 

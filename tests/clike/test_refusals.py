@@ -9,7 +9,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._device import open_device
+from candelabra.library import open_device
 from candelabra_clike import StridedArray, expressions, kernels
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.templates.elementwise.elementwise import Elementwise

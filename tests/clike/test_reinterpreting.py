@@ -4,7 +4,7 @@ import re
 
 import candelabra as cd
 import pytest
-from candelabra._device import open_device
+from candelabra.library import open_device
 from candelabra_clike import StridedArray
 from candelabra_clike.kernels.reinterpreting import view_dtype
 from candelabra_opencl.backend import OpenCLBackend

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra_conformance.mutants.mirror import Mirror
 
 Break = Callable[..., None]
@@ -23,7 +23,7 @@ def breakable() -> Iterator[Break]:
             removals.pop()()
         made = Mirror("broken")
         made.table.update({name: fault(made.table[name]) for name, fault in faults.items()})
-        removals.append(registry.add_backend(made))
+        removals.append(plugins.add_backend(made))
 
     install()
     try:

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra_conformance.model import (
     CRASHED,
     EXPECTED,
@@ -115,7 +115,7 @@ def test_the_list_lives_in_the_backends_own_package(tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(str(tmp_path))
     made = types.new_class("Acme", (Mirror,), {}, lambda body: body.update(__module__="acme_backend.inner"))("acme")
     (package / "inner.py").write_text("")
-    remove = registry.add_backend(made)
+    remove = plugins.add_backend(made)
     try:
         assert of_backend("acme") == package / "expected_failures.toml"
         done = run("acme", Options(patterns=("cos/value/float32/contiguous",)))

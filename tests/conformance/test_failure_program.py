@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra._records.record import OPERATORS
 from candelabra.dtypes import float32
+from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.failure_program import of_failure
 from candelabra_conformance.model import Case

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import installed
 from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Case, Result

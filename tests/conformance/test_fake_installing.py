@@ -5,8 +5,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._plugins import registry
 from candelabra.errors import BackendError, DeviceUnavailable
+from candelabra.library import plugins
 from candelabra_conformance.fake import FakeAccelerator, installed, parse, provide
 from candelabra_conformance.fake.installing import FakeDeviceError, provided
 
@@ -22,14 +22,14 @@ def clean() -> Iterator[None]:
 def test_installed_inside_its_block_only() -> None:
     """The device type is there, with its name for people, and gone after the block, also after an error."""
     with installed() as fake:
-        assert registry.backend("fake")[0] is fake
+        assert plugins.backend("fake")[0] is fake
         assert [str(d) for d in cd.devices() if d.type == "fake"] == ["fake:0", "fake:1"]
         assert cd.fake.get_device_name(1) == "fake number 1"
         assert cd.fake.get_device_properties().facts == {"simulated on": "cpu:0"}
-    assert "fake" not in registry.plugins()
+    assert "fake" not in plugins.plugins()
     with pytest.raises(ZeroDivisionError), installed():
         _ = 1 / 0
-    assert "fake" not in registry.plugins()
+    assert "fake" not in plugins.plugins()
 
 
 def test_any_name_and_number_of_devices() -> None:
@@ -81,7 +81,7 @@ def test_provide_installs_what_nobody_owns() -> None:
     assert cd.ones(2, device=name).tolist() == [1, 1]
     assert provide("fake:0") == "fake:0"
     assert provide("acme?immutable") == "acme"
-    assert registry.backend("acme")[0].capabilities.mutable is False
+    assert plugins.backend("acme")[0].capabilities.mutable is False
     assert provide("acme?immutable") == "acme"
 
 
@@ -90,7 +90,7 @@ def test_provide_leaves_other_names_alone() -> None:
     """A device that has an owner, or that nobody knows, is the caller's business."""
     assert provide("cpu") == "cpu"
     assert provide("misspelt:0") == "misspelt:0"
-    assert "misspelt" not in registry.plugins()
+    assert "misspelt" not in plugins.plugins()
 
 
 @pytest.mark.usefixtures("clean")

@@ -6,9 +6,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._device import open_device
-from candelabra._plugins import registry
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
+from candelabra.library import open_device, plugins
 from candelabra_conformance.fake import FakeAccelerator, installed, launching
 
 
@@ -63,7 +62,7 @@ def test_numbers_are_the_references_to_the_bit(name: str, immutable: bool) -> No
 
 def test_kernels_are_the_references(fake: FakeAccelerator) -> None:
     """Every operator that the reference has a kernel for is served natively, in place too."""
-    theirs = open_device(registry.reference_device()).kernels
+    theirs = open_device(plugins.reference_device()).kernels
     views = {"basic_index", "transpose", "t", "permute", "alias", "detach", "view", "expand", "squeeze", "unsqueeze"}
     assert set(theirs) - set(fake.kernels()) == views
     x = cd.ones(2, device="fake")

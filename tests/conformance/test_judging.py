@@ -6,7 +6,7 @@ import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
 from candelabra_conformance.oracle import Answer, perturbed
 from candelabra_conformance.properties.value import agree, as_stored

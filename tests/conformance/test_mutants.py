@@ -7,9 +7,8 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
 from candelabra.backend import Backend
+from candelabra.library import OPERATORS, plugins
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import BAD
@@ -61,7 +60,7 @@ def test_a_mirror_is_not_the_reference() -> None:
     with installed(made) as context:
         tensor = cd.ones(4, 4, device=context.device)
         assert isinstance(tensor._payload, Image)
-        assert registry.reference_device() != context.device
+        assert plugins.reference_device() != context.device
         assert made.memory(0) == {"allocated": 64}
         row = tensor[1]
         del tensor
@@ -257,6 +256,6 @@ def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
 def test_contexts_of_mutants_leave_nothing_behind() -> None:
     """When a hunt is over, the mutant's device type is free again."""
     hunt("keepdim-is-ignored")
-    assert "keepdim_is_ignored" not in registry.plugins()
+    assert "keepdim_is_ignored" not in plugins.plugins()
     with installed(Mirror("keepdim_is_ignored")) as context:
         assert isinstance(context, Context)

@@ -9,11 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._plugins import registry
-from candelabra._records.promotion import boolean
-from candelabra._records.record import OPERATORS, operator
-from candelabra._records.rules import by, like_input, pointwise
 from candelabra.autograd import Function
+from candelabra.library import OPERATORS, boolean, by, like_input, operator, plugins, pointwise
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.opchecking import TESTS, OpCheckError, opcheck
 
@@ -35,7 +32,7 @@ def mirror() -> Iterator[Mirror]:
     """A correct second device, added by the test once it has what it needs."""
     made = Mirror("mirror")
     removals: list[Callable[[], None]] = []
-    made.add = lambda: removals.append(registry.add_backend(made))  # type: ignore[attr-defined]
+    made.add = lambda: removals.append(plugins.add_backend(made))  # type: ignore[attr-defined]
     yield made
     for remove in removals:
         remove()
@@ -235,7 +232,7 @@ def test_payload_of_another_dtype_is_found(mirror: Any) -> None:
 def test_result_on_another_device_is_found(mirror: Any) -> None:
     """A function that forgets where its argument is."""
     mirror.add()
-    host = registry.reference_device()
+    host = plugins.reference_device()
     text = failure(lambda x: cd.ones(1, device=host), (X,), "result", tests=["result"], device="mirror")
     assert text == f"result 0 is on {host}, not on mirror:0"
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
+from candelabra.library import plugins
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.parametrize import devices, each_device
 
-HOST = registry.reference_device()
+HOST = plugins.reference_device()
 
 
 class Driverless(Mirror):
@@ -31,7 +31,7 @@ class Crashing(Mirror):
 def several() -> Iterator[None]:
     """Two devices of one kind, and backends without any."""
     removals: list[Callable[[], None]] = [
-        registry.add_backend(b) for b in (Mirror("acme"), Driverless("bare"), Crashing("crashing"))
+        plugins.add_backend(b) for b in (Mirror("acme"), Driverless("bare"), Crashing("crashing"))
     ]
     yield
     for remove in removals:

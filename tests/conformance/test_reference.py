@@ -7,7 +7,7 @@ import functools
 
 import candelabra as cd
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Result
 from candelabra_conformance.running.pairwise import pairwise

@@ -12,8 +12,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
+from candelabra.library import OPERATORS, plugins
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import FAILED, PASSED
 from candelabra_conformance.mutants.mirror import Mirror
@@ -34,7 +33,7 @@ def device(change: Callable[[Table], Table]) -> Iterator[Context]:
     """A device that is correct but for the kernels that ``change`` makes of the right ones."""
     made = Mirror("refusing")
     made.table.update(change(made.table))
-    remove = registry.add_backend(made)
+    remove = plugins.add_backend(made)
     try:
         yield Context("refusing")
     finally:
@@ -100,7 +99,7 @@ def test_the_rule_and_the_body_of_an_operator_may_differ_in_words() -> None:
 def test_a_rule_that_finds_nothing_wrong_says_nothing() -> None:
     """Then the reference's words alone are due."""
     fits = sample(np.ones((3, 2), np.float32), 1)
-    assert ruling(OPERATOR, fits, Context(str(registry.reference_device())).reference) is None
+    assert ruling(OPERATOR, fits, Context(str(plugins.reference_device())).reference) is None
 
 
 @pytest.mark.parametrize("change", [native, lambda table: {}])

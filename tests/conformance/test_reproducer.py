@@ -7,7 +7,7 @@ import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra_conformance.layouts import MEMORY, place
 from candelabra_conformance.literals import imports, plain
 from candelabra_conformance.mutants.mirror import Image
@@ -69,7 +69,7 @@ def test_tensors_are_written_bit_for_bit(name: str, layout: str) -> None:
     for array in (values.reshape(2, 2), np.resize(values, (10, 40)), values[:1], values[0]):
         held = np.asarray(array)
         text = placed(held, layout)
-        names: dict[str, Any] = {"cd": cd, "device": registry.reference_device()}
+        names: dict[str, Any] = {"cd": cd, "device": plugins.reference_device()}
         exec("\n".join(imports(text)), names)  # noqa: S102 - so is this
         made = eval(text, names)
         assert to_host(made).tobytes() == held.tobytes()
@@ -90,7 +90,7 @@ def test_tensor_laid_out_by_strides_is_a_view_of_a_larger_one(broken: Break) -> 
 
 def test_one_array_twice_is_one_tensor_twice() -> None:
     """Aliased arguments stay aliased."""
-    text = reproducer("add", (NUMBERS, NUMBERS), device=registry.reference_device())
+    text = reproducer("add", (NUMBERS, NUMBERS), device=plugins.reference_device())
     assert "(x, x)" in text
     run(text)
 
@@ -112,7 +112,7 @@ def test_one_array_twice_is_one_tensor_twice() -> None:
 )
 def test_arguments_of_all_kinds_are_written(operator: str, args: Any, kwargs: Any, call: str) -> None:
     """Lists of tensors, dims, shapes, dtypes, the device, infinities."""
-    text = reproducer(operator, args, kwargs, device=registry.reference_device())
+    text = reproducer(operator, args, kwargs, device=plugins.reference_device())
     assert call in text
     run(text)
 
@@ -190,7 +190,7 @@ def test_text_of_an_error_is_compared_too() -> None:
     """An exception, rather than its class, is due with its words."""
     due = RuntimeError("other words")
     text = reproducer(
-        "add", (NUMBERS, NUMBERS[:, :3]), device=registry.reference_device(), property="errors", expected=due
+        "add", (NUMBERS, NUMBERS[:, :3]), device=plugins.reference_device(), property="errors", expected=due
     )
     with pytest.raises(AssertionError, match="must match the size"):
         run(text)
@@ -216,7 +216,7 @@ def test_refusal_that_leaves_traces_is_told(broken: Break) -> None:
 
 def test_result_is_held_against_dtype_and_shape() -> None:
     """The pairs that are expected; another dtype fails."""
-    device = registry.reference_device()
+    device = plugins.reference_device()
     run(reproducer("exp", (NUMBERS,), device=device, property="result", expected=[(cd.float32, (3, 4))]))
     text = reproducer("exp", (NUMBERS,), device=device, property="result", expected=[(cd.float64, (3, 4))])
     with pytest.raises(AssertionError, match="float32"):

@@ -4,9 +4,7 @@ import functools
 
 import candelabra as cd
 import pytest
-from candelabra._dispatch.explain import canonical
-from candelabra._records.record import OPERATORS
-from candelabra._records.rules import unchecked
+from candelabra.library import OPERATORS, canonical, unchecked
 from candelabra_conformance.calling import at, called, tensors
 from candelabra_conformance.context import Context
 from candelabra_conformance.layouts import CONTIGUOUS, placed

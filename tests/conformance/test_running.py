@@ -9,9 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
 from candelabra.errors import BackendError
+from candelabra.library import OPERATORS, plugins
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import (
@@ -51,7 +50,7 @@ def added() -> Iterator[Callable[..., None]]:
     removals = []
 
     def add(made: Any, plugin: Any = None) -> None:
-        removals.append(registry.add_backend(made, plugin))
+        removals.append(plugins.add_backend(made, plugin))
 
     yield add
     for remove in reversed(removals):
@@ -145,21 +144,21 @@ def _hangs(right: Any, *args: Any) -> Any:
 
 def crashing() -> None:
     """Add a backend whose tanh kills the process."""
-    registry.add_backend(Odd("tanh", _dies))
+    plugins.add_backend(Odd("tanh", _dies))
 
 
 def hanging() -> None:
     """Add a backend whose tanh never returns."""
-    registry.add_backend(Odd("tanh", _hangs))
+    plugins.add_backend(Odd("tanh", _hangs))
 
 
 @pytest.fixture
 def odd_is_gone() -> Iterator[None]:
     """What a setup adds in this process is taken away again."""
     yield
-    table = registry._table()
+    table = plugins._table()
     table.pop("odd", None)
-    from candelabra._device import forget_instances
+    from candelabra.library import forget_instances
 
     forget_instances("odd")
 
@@ -184,8 +183,8 @@ def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_gone: None) -> None:
 
 def nowhere() -> None:
     """Add nothing, so that a worker finds no device of the name."""
-    if "odd" not in registry.plugins() and os.environ.get("CANDELABRA_TEST_PARENT") == str(os.getpid()):
-        registry.add_backend(Odd("tanh", _dies))
+    if "odd" not in plugins.plugins() and os.environ.get("CANDELABRA_TEST_PARENT") == str(os.getpid()):
+        plugins.add_backend(Odd("tanh", _dies))
 
 
 def test_a_worker_that_cannot_open_the_device_ends_the_run(
@@ -269,7 +268,7 @@ def test_samples_of_an_unknown_sort_are_refused() -> None:
 
 def test_a_plugins_samples_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a plugin gives for an operator is joined to the suite's own; an unknown sort is an error that names it."""
-    from candelabra._plugins import contributions
+    from candelabra.library import contributions
 
     def brings(given: Any) -> None:
         gather.brought.cache_clear()

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from candelabra import Tensor
-from candelabra._device import open_device
 from candelabra._namespace.index import OPERATORS_IN
 from candelabra._plugins.registry import reference_device
-from candelabra._records.record import OPERATORS
-from candelabra._records.schema import DEVICE, OPERAND, REQUIRED, TENSOR
 from candelabra.dtypes import ALL, BY_NAME, dtype
+from candelabra.library import DEVICE, OPERAND, OPERATORS, REQUIRED, TENSOR, open_device
 from candelabra_conformance import references
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.references.random import circle, negative_logarithm, words

@@ -9,9 +9,8 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra._plugins.registry import reference_device
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.schema import DEVICE, OPERAND, TENSOR
 from candelabra.dtypes import ALL, dtype
+from candelabra.library import DEVICE, OPERAND, OPERATORS, TENSOR, Operator
 from candelabra_conformance.references import registry as references
 from candelabra_conformance.samples import registry
 from candelabra_conformance.samples.maker import Maker

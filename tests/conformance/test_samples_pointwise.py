@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra._device import open_device
 from candelabra._namespace.index import OPERATORS_IN
 from candelabra._plugins.registry import reference_device
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.schema import OPERAND, TENSOR
 from candelabra.dtypes import ALL, BY_NAME, bfloat16, dtype
+from candelabra.library import OPERAND, OPERATORS, TENSOR, Operator, open_device
 from candelabra_conformance import references
 from candelabra_conformance.calling import called
 from candelabra_conformance.numpy_dtypes import host_dtype

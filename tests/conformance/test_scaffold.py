@@ -16,10 +16,9 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
 from candelabra.dtypes import ALL, BY_NAME
 from candelabra.errors import FallbackWarning, OutOfMemoryError
+from candelabra.library import OPERATORS, plugins
 from candelabra_conformance.scaffold import InvalidName, write, write_backend
 
 Output = pytest.CaptureFixture[str]
@@ -37,7 +36,7 @@ def backend(folder: Path) -> Iterator[Any]:
     sys.path.insert(0, str(folder / "src"))
     try:
         made = importlib.import_module("candelabra_acme").candelabra_backend()
-        remove = registry.add_backend(made)
+        remove = plugins.add_backend(made)
         try:
             yield made
         finally:
@@ -124,7 +123,7 @@ def test_every_template_is_used(folder: Path) -> None:
         ("", "'' cannot be a device type: it has to be a lower-case Python identifier"),
         ("../chip", "cannot be a device type: it has to be a lower-case Python identifier"),
         ("lambda", "'lambda' cannot be a device type: it is a keyword of Python"),
-        (cd.device(registry.reference_device()).type, "is taken: candelabra-.* brings it"),
+        (cd.device(plugins.reference_device()).type, "is taken: candelabra-.* brings it"),
         ("xpu", "device type 'xpu' is taken: programs know it as that of another device"),
     ],
 )
@@ -188,7 +187,7 @@ def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: Output) -> None
 # -- the generated backend --------------------------------------------------------------------------------------------
 def test_the_backend_serves_no_one_else_as_the_reference(backend: Any) -> None:
     """It computes slowly in Python, and may not become the device that others fall back to."""
-    assert cd.device(registry.reference_device()).type != backend.name
+    assert cd.device(plugins.reference_device()).type != backend.name
 
 
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
@@ -241,8 +240,7 @@ def test_no_room_is_the_typed_error(backend: Any) -> None:
 
 def test_every_primitive_is_served_as_generated(backend: Any) -> None:
     """No operator is out of reach: kernels, strides, bodies and the reference device serve them all."""
-    from candelabra._device import open_device
-    from candelabra._dispatch.explain import explain_key
+    from candelabra.library import explain_key, open_device
 
     instance = open_device("acme:0")
     routes = {}
@@ -304,7 +302,7 @@ def test_a_network_learns_on_the_device_as_on_the_reference(backend: Any) -> Non
             found.append(loss.item())
         return found
 
-    expected = losses(str(registry.reference_device()))
+    expected = losses(str(plugins.reference_device()))
     assert losses("acme:0") == pytest.approx(expected, rel=1e-5)
     assert expected[-1] < expected[0] / 2
 

@@ -8,8 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._dispatch.layers import _layers
-from candelabra._plugins import registry
+from candelabra.library import _layers, plugins
 from candelabra_conformance.fake import installed
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.shadowing import Divergence, DivergenceError, DivergenceWarning, shadow
@@ -28,7 +27,7 @@ def broken() -> Iterator[Break]:
             removals.pop()()
         made = Mirror("broken", mutable=mutable)
         made.table.update({name: fault(made.table[name]) for name, fault in faults.items()})
-        removals.append(registry.add_backend(made))
+        removals.append(plugins.add_backend(made))
 
     install()
     yield install
@@ -84,7 +83,7 @@ def program(device: str) -> None:
     cd.bernoulli(cd.full((5,), 0.5, device=device))
     F.dropout(x.detach(), 0.5)
     cd.empty(3, device=device).mul_(0)
-    x.detach().to(registry.reference_device()).half().to(device)
+    x.detach().to(plugins.reference_device()).half().to(device)
 
 
 @pytest.mark.parametrize("mutable", [True, False], ids=["strided", "immutable"])
@@ -102,7 +101,7 @@ def test_correct_program_passes(broken: Break, mutable: bool) -> None:
 def test_correct_program_passes_on_the_reference_itself() -> None:
     """The reference agrees with itself in a wider dtype, within the bounds."""
     with shadow() as log:
-        program(str(registry.reference_device()))
+        program(str(plugins.reference_device()))
     assert log.divergences == []
     assert log.unchecked == {}
 
@@ -394,7 +393,7 @@ def test_another_device_can_be_the_reference(broken: Break) -> None:
     """Two accelerators are held against each other."""
     broken(exp=changed(add_one))
     with shadow("broken"), pytest.raises(DivergenceError, match="diverges from broken:0"):
-        cd.zeros(2, device=registry.reference_device()).exp()
+        cd.zeros(2, device=plugins.reference_device()).exp()
 
 
 def test_what_the_reference_lacks_is_counted_as_not_compared(broken: Break) -> None:

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 from candelabra._cli.main import main
 from candelabra._plugins import contributions, registry
-from candelabra._plugins.hooks import hookimpl
-from candelabra.backend import Backend
+from candelabra.backend import Backend, hookimpl
 
 from tests.lantern import LanternBackend
 

@@ -10,7 +10,7 @@ import pytest
 from candelabra import Tensor, index, journal
 from candelabra._device import open_device
 from candelabra._namespace.publishing import _finder
-from candelabra._operators.fronts.registry import FRONTS, front
+from candelabra._operators.fronts.registry import FRONTS
 from candelabra._records.derivative import applied
 from candelabra._records.record import OPERATORS, operator
 from candelabra._records.rules import pointwise
@@ -157,7 +157,7 @@ def test_a_front_is_declared_once() -> None:
         """Another one."""
 
     with pytest.raises(ValueError, match="front 'stack' is declared twice"):
-        front(stack)
+        public(stack)
     assert FRONTS["stack"] is first
 
 

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 from candelabra._plugins import contributions, registry
-from candelabra._plugins.hooks import hookimpl
 from candelabra._records.record import OPERATORS
-from candelabra.backend import Backend, Capabilities
+from candelabra.backend import Backend, Capabilities, hookimpl
 from candelabra.errors import BackendError
 
 from tests.lantern import LanternBackend
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """
-from candelabra._plugins.hooks import hookimpl
+from candelabra.backend import hookimpl
 from tests.lantern import LanternBackend
 
 class Made(LanternBackend):
@@ -151,7 +150,7 @@ def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
         from candelabra._records.record import operator
         from candelabra._records.rules import pointwise
         from candelabra._plugins import registry
-        from candelabra._plugins.hooks import hookimpl
+        from candelabra.backend import hookimpl
         from tests.lantern import EmberBackend, LanternBackend
 
         class Plugin:

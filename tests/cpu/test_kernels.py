@@ -9,7 +9,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra.library import OPERATORS
 from candelabra_cpu import elementwise, kernels, linalg_each
 
 

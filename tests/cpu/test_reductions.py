@@ -159,7 +159,7 @@ def test_spreads_of_many_halves_do_not_overflow(dtype: Any) -> None:
 
 def test_the_body_of_the_mean_computes_halves_in_float32() -> None:
     """A device without a kernel of its own for the mean gets 2 for 100,000 times 2, not infinity."""
-    from candelabra._records.record import OPERATORS
+    from candelabra.library import OPERATORS
 
     body = OPERATORS["mean"].body
     assert body is not None

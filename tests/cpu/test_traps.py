@@ -6,9 +6,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._device import open_device
-from candelabra._tensor import wrap
 from candelabra.errors import IntegerDivisionByZero
+from candelabra.library import open_device, wrap
 from candelabra_cpu.backend import FROM_NUMPY
 
 INF, NAN = math.inf, math.nan
@@ -37,7 +36,7 @@ def same(found: Any, wanted: list[float]) -> None:
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "trunc_divide"])
 def test_integers_divided_by_zero_raise(name: str, divisor: Any) -> None:
     """Dividing integers by zero is PyTorch's RuntimeError and Python's ZeroDivisionError, no warning and a 0."""
-    from candelabra._records.record import OPERATORS
+    from candelabra.library import OPERATORS
 
     with pytest.raises(IntegerDivisionByZero, match="ZeroDivisionError: integer division or modulo by zero") as caught:
         OPERATORS[name](tensor([7, -7, 3]), divisor)

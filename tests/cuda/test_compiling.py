@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
+from candelabra.library import OPERATORS, plugins
 from candelabra_clike import CUDA
 from candelabra_clike.kernels import table
 from candelabra_clike.source import units
@@ -25,7 +24,7 @@ GENERATIONS = ("80", "90", "100")
 def recorder(recording: ModuleType) -> Any:
     """The engine that was asked for the kernels of every operator, on its samples in one dtype of each kind."""
     backend = recording.RecordingBackend()
-    remove = registry.add_backend(backend)
+    remove = plugins.add_backend(backend)
     try:
         recording.record(backend, sorted(OPERATORS), recording.QUICK)
     finally:

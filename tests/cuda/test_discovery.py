@@ -6,8 +6,8 @@ from types import ModuleType
 import candelabra as cd
 import pytest
 from candelabra._cli.main import main
-from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
+from candelabra.library import plugins
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.discovery import find
 
@@ -101,7 +101,7 @@ def test_the_command_line_shows_a_device_with_its_facts(
     class Twin(CudaBackend):
         name = "twin"
 
-    remove = registry.add_backend(Twin(doubles.double()))
+    remove = plugins.add_backend(Twin(doubles.double()))
     try:
         main(["devices"])
     finally:

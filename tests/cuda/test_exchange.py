@@ -9,8 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._plugins import registry
 from candelabra.errors import UnsupportedDType
+from candelabra.library import plugins
 from candelabra_cuda import from_cuda_array_interface
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.exchange import install, taken
@@ -26,7 +26,7 @@ class DoubleBackend(CudaBackend):
 def cupy(doubles: ModuleType) -> Iterator[Any]:
     """What stands for CuPy, with a backend over it that is installed for the test."""
     made = doubles.double()
-    remove = registry.add_backend(DoubleBackend(made))
+    remove = plugins.add_backend(DoubleBackend(made))
     install()
     yield made
     remove()

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
+from candelabra.library import plugins
 from candelabra_clike import Source
 from candelabra_clike.source import number, reads, writes
 from candelabra_cuda.backend import CudaBackend
@@ -36,7 +36,7 @@ def test_it_is_a_device_type_of_its_own(hip: Any) -> None:
     backend = RocmBackend(hip)
     assert repr(backend.engine(0)) == "rocm:0"
     assert (backend.name, backend.capabilities.dlpack) == ("rocm", 10)
-    assert "rocm" in registry.plugins()
+    assert "rocm" in plugins.plugins()
 
 
 def test_kernels_are_compiled_and_launched_by_cupy(hip: Any, doubles: ModuleType, monkeypatch: Any) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from candelabra._records.record import OPERATORS
 from candelabra.dtypes import BY_NAME, bfloat16, float16, float32, int64
+from candelabra.library import OPERATORS
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.blas import KINDS, Matmul
 from candelabra_cuda.kernels import Preferred

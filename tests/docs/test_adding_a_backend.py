@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra_conformance.scaffold.write import FILES
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def test_the_code_of_the_guide_runs(vendor: Path) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     try:
         exec(compile("\n".join(blocks), str(PAGE), "exec", dont_inherit=True), names)
-        assert not set(DEVICES) & set(registry.plugins())
+        assert not set(DEVICES) & set(plugins.plugins())
     finally:
         for remove in ("remove", "remove_fake", "remove_stone"):
             names.get(remove, lambda: None)()

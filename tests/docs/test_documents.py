@@ -29,7 +29,7 @@ def blocks(path: Path) -> str:
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader who types in a page's code, top to bottom, sees no error."""
-    from candelabra._records.record import OPERATORS
+    from candelabra.library import OPERATORS
 
     monkeypatch.chdir(tmp_path)
     before = dict(OPERATORS)

@@ -7,10 +7,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from candelabra._autograd.api import grad
-from candelabra._device import open_device
-from candelabra._tensor import Tensor, wrap
+from candelabra import Tensor
 from candelabra.dtypes import BY_NAME
+from candelabra.library import grad, open_device, wrap
 
 
 def tensor(array: Any, requires_grad: bool = False, device: str = "cpu") -> Tensor:

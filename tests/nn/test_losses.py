@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra._autograd.api import grad
+from candelabra.library import grad
 from candelabra.nn import functional as F
 from scipy import special
 

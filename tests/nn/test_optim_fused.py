@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra._device import open_device
+from candelabra.library import open_device
 
 
 class Recorder:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import candelabra as cd
 import pytest
-from candelabra._device import open_device
-from candelabra._plugins import registry
+from candelabra.library import open_device, plugins
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
 
@@ -43,6 +42,6 @@ def cacheless() -> Iterator[cd.device]:
 
 
 def _installed(backend: OpenCLBackend) -> Iterator[cd.device]:
-    remove = registry.add_backend(backend)
+    remove = plugins.add_backend(backend)
     yield cd.device(backend.name, 0)
     remove()

@@ -4,7 +4,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra.nn import functional
 
 SHAPES = ((130, 70), (2, 3, 4, 5))
@@ -18,7 +18,7 @@ def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) 
     loss = functional.cross_entropy(scores, targets, **options)
     loss.backward(cd.full(loss.shape, 2.0).to(where))
     assert scores.grad is not None
-    return [x.to(registry.reference_device()) for x in (loss.detach(), scores.grad)]
+    return [x.to(plugins.reference_device()) for x in (loss.detach(), scores.grad)]
 
 
 @pytest.mark.parametrize("form", ["device", "lanes"])
@@ -26,7 +26,7 @@ def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) 
 def test_losses_and_gradients_are_the_hosts(form: str, shape: tuple[int, ...], request: pytest.FixtureRequest) -> None:
     """One class a row or one a pixel, all of them or without one class, summed or each for itself."""
     for options in ({}, {"ignore_index": 1, "reduction": "none"}):
-        expected = loss_and_gradient(registry.reference_device(), shape, **options)
+        expected = loss_and_gradient(plugins.reference_device(), shape, **options)
         given = loss_and_gradient(request.getfixturevalue(form), shape, **options)
         for one, other in zip(given, expected, strict=True):
             assert cd.allclose(one, other, rtol=1e-5, atol=1e-7)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import candelabra as cd
 import pytest
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra.nn import functional
 from candelabra_clike import Engine
 from candelabra_clike.kernels.convolution import Phase, conv, conv_input, conv_weight, phases
@@ -71,14 +71,14 @@ def results(case: Case, where: cd.device, see: Callable[[Any], Any] = lambda x: 
     g = see(numbers(tuple(y.shape), seed=4)).to(where)
     back = case.function(transposed=True)(g, w, **case.options)
     y.backward(g)
-    return [t.detach().to(registry.reference_device()) for t in (y, x.grad, w.grad, bias.grad, back)]
+    return [t.detach().to(plugins.reference_device()) for t in (y, x.grad, w.grad, bias.grad, back)]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_and_their_adjoints_are_the_hosts(place: cd.device, name: str) -> None:
     """Value, gradients of images, filters and bias, and the transposed convolution, for every kind of geometry."""
     case = CASES[name]
-    wanted = results(case, registry.reference_device())
+    wanted = results(case, plugins.reference_device())
     for one, other in zip(results(case, place), wanted, strict=True):
         assert one.equal(other)
 
@@ -99,7 +99,7 @@ def test_strided_gradients_are_read_where_they_lie(place: cd.device) -> None:
     """The adjoints take any layout of what comes in."""
     x, w, g = numbers((2, 3, 8, 9)), numbers((4, 3, 3, 3)), numbers((2, 4, 7, 6))
     found = []
-    for where in (place, registry.reference_device()):
+    for where in (place, plugins.reference_device()):
         a, b = x.to(where).requires_grad_(), w.to(where).requires_grad_()
         functional.conv2d(a, b).backward(g.to(where).transpose(2, 3))
         assert a.grad is not None
@@ -134,7 +134,7 @@ def test_gradients_of_filters_are_right_in_other_kinds(place: cd.device, name: s
     """The sums over images are made in float32, then rounded."""
     kind = getattr(cd, name)
     found = []
-    for where in (place, registry.reference_device()):
+    for where in (place, plugins.reference_device()):
         x, w = numbers((3, 2, 6, 5), kind).to(where), numbers((3, 2, 3, 3), kind, 2).to(where).requires_grad_()
         y = functional.conv2d(x, w)
         y.backward(numbers(tuple(y.shape), kind, 4).to(where))
@@ -146,7 +146,7 @@ def test_gradients_of_filters_are_right_in_other_kinds(place: cd.device, name: s
 def test_a_device_without_float64_convolves_the_rest(single: cd.device) -> None:
     """float32 needs no float64, forward nor backward."""
     case = CASES["groups, dilated"]
-    for one, other in zip(results(case, single), results(case, registry.reference_device()), strict=True):
+    for one, other in zip(results(case, single), results(case, plugins.reference_device()), strict=True):
         assert one.equal(other)
 
 

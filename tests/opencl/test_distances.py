@@ -6,7 +6,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._device import open_device
+from candelabra.library import open_device
 from candelabra_clike.kernels.distances import KERNELS
 
 EXPONENTS = (0.0, 0.5, 1.0, 2.0, 3.5, math.inf)

@@ -7,7 +7,7 @@ import candelabra as cd
 import candelabra.nn.functional as F
 import numpy as np
 import pytest
-from candelabra._device import open_device
+from candelabra.library import open_device
 from candelabra_clike import Engine, StridedArray
 from candelabra_clike.kernels import choosing, indexing, joining, scattering
 from candelabra_opencl.backend import OpenCLBackend

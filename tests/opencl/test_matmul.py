@@ -7,7 +7,7 @@ from collections.abc import Callable
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._device import open_device
+from candelabra.library import open_device
 from candelabra_clike import Engine
 from candelabra_clike.kernels.matmul import matmul
 from candelabra_clike.templates.products.product import product

@@ -8,8 +8,8 @@ import candelabra as cd
 import numpy as np
 import pyopencl as cl
 import pytest
-from candelabra._plugins import registry
 from candelabra.errors import OutOfMemoryError
+from candelabra.library import plugins
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
 from candelabra_opencl.engine import SMALL
@@ -22,7 +22,7 @@ MEBI = 1 << 20
 def small() -> Iterator[OpenCLBackend]:
     """The device as if it had 8 MiB, no more than 6 of them in one buffer, under another name."""
     backend = OpenCLBackend("small", memory=8 * MEBI, largest=6 * MEBI)
-    remove = registry.add_backend(backend)
+    remove = plugins.add_backend(backend)
     yield backend
     remove()
 

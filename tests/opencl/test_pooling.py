@@ -8,7 +8,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra.nn import functional
 from candelabra.nn._operators.pooling import scatter_planes, sum_pool
 
@@ -34,7 +34,7 @@ def value_and_gradient(pool: Pool, x: Any, device: cd.device) -> tuple[Any, Any]
     leaf = x.detach().to(device).requires_grad_()
     y = pool(leaf)
     y.backward(cd.arange(y.numel(), dtype=y.dtype).reshape(y.shape).to(device))
-    host = registry.reference_device()
+    host = plugins.reference_device()
     return y.detach().to(host), leaf.grad.to(host)
 
 
@@ -45,7 +45,7 @@ def test_pools_and_their_gradients_are_the_hosts(form: str, name: str, request: 
     """The same value and gradient, bit by bit, for every kind of window: sums are taken in the host's order."""
     shape, pool = POOLS[name]
     x = cd.arange(cd.Size(shape).numel()).reshape(shape).mul(7).remainder(101).sub(50).to(cd.float32)
-    expected = value_and_gradient(pool, x, registry.reference_device())
+    expected = value_and_gradient(pool, x, plugins.reference_device())
     given = value_and_gradient(pool, x, request.getfixturevalue(form))
     for one, other in zip(given, expected, strict=True):
         assert one.equal(other)
@@ -71,7 +71,7 @@ def test_views_are_pooled_where_they_lie(form: str, request: pytest.FixtureReque
 
     x = cd.arange(2 * 40 * 38, dtype=cd.float32).reshape(2, 40, 38).remainder(97)
     given = functional.max_pool2d(view(x.to(request.getfixturevalue(form))), 2)
-    assert given.to(registry.reference_device()).equal(functional.max_pool2d(view(x), 2))
+    assert given.to(plugins.reference_device()).equal(functional.max_pool2d(view(x), 2))
 
 
 def test_small_integers_and_halves_are_summed_as_on_the_host(device: cd.device) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._device import open_device
 from candelabra._operators.primitives.random import random_integers
+from candelabra.library import open_device
 from candelabra_conformance.ulp import ulp_error
 
 FLOATING = (cd.float16, cd.bfloat16, cd.float32, cd.float64, cd.complex64, cd.complex128)

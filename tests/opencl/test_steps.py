@@ -6,8 +6,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra._device import open_device
-from candelabra._plugins import registry
+from candelabra.library import open_device, plugins
 from candelabra_clike.kernels import optimizers
 
 OPTIMIZERS = {
@@ -41,14 +40,14 @@ def walked(make: Any, where: cd.device, d: Any, **options: Any) -> list[Any]:
 def test_fused_steps_have_the_bits_of_the_reference(device: cd.device, name: str) -> None:
     """One kernel does the operations of a step in the order of the operators that it stands for."""
     for d in (cd.float32, cd.float64) if name in ("Nesterov's", "AMSGrad") else (cd.float32,):
-        assert walked(OPTIMIZERS[name], device, d) == walked(OPTIMIZERS[name], registry.reference_device(), d)
+        assert walked(OPTIMIZERS[name], device, d) == walked(OPTIMIZERS[name], plugins.reference_device(), d)
 
 
 @pytest.mark.parametrize("name", ["Nesterov's", "AMSGrad"])
 def test_the_forms_for_gpus_have_the_same_bits(lanes: cd.device, name: str) -> None:
     """A work-item for each element, not for many."""
     assert walked(OPTIMIZERS[name], lanes, cd.float32) == walked(
-        OPTIMIZERS[name], registry.reference_device(), cd.float32
+        OPTIMIZERS[name], plugins.reference_device(), cd.float32
     )
 
 
@@ -99,14 +98,14 @@ def test_many_parameters_share_launches(device: cd.device, launches: list[int], 
     start = crowd(count)
     given = stepped(OPTIMIZERS[name], start, device)
     assert launches == widths * 2
-    assert given == stepped(OPTIMIZERS[name], start, registry.reference_device())
+    assert given == stepped(OPTIMIZERS[name], start, plugins.reference_device())
     assert launches == widths * 2  # what the reference did is its own
 
 
 def test_a_work_item_for_each_element_finds_its_parameter(lanes: cd.device, launches: list[int]) -> None:
     """The form for GPUs, over more parameters than one launch takes."""
     start = crowd(25)
-    assert stepped(OPTIMIZERS["Adam"], start, lanes) == stepped(OPTIMIZERS["Adam"], start, registry.reference_device())
+    assert stepped(OPTIMIZERS["Adam"], start, lanes) == stepped(OPTIMIZERS["Adam"], start, plugins.reference_device())
     assert launches == [23, 2] * 2
 
 
@@ -135,7 +134,7 @@ def test_parts_of_buffers_and_other_layouts_go_alone(device: cd.device, launches
     start = [cd.ones(4), cd.zeros(6), cd.zeros(3, 2), cd.ones(2, 2), cd.ones(()), cd.ones(0)]
     given = stepped(OPTIMIZERS["Adam"], start, device, change)
     assert launches == [4, 1, 1] * 2
-    assert given == stepped(OPTIMIZERS["Adam"], start, registry.reference_device(), change)
+    assert given == stepped(OPTIMIZERS["Adam"], start, plugins.reference_device(), change)
 
 
 def test_parameters_over_one_memory_are_done_in_their_order(device: cd.device, launches: list[int]) -> None:
@@ -147,7 +146,7 @@ def test_parameters_over_one_memory_are_done_in_their_order(device: cd.device, l
     start = [cd.full((5,), 3.0), cd.ones(2), cd.zeros(5)]
     given = stepped(OPTIMIZERS["momentum"], start, device, tie)
     assert launches == [1, 1, 1] * 2
-    assert given == stepped(OPTIMIZERS["momentum"], start, registry.reference_device(), tie)
+    assert given == stepped(OPTIMIZERS["momentum"], start, plugins.reference_device(), tie)
     launches.clear()
     a, b = (nn.Parameter(cd.ones(2, device=device)) for _ in range(2))
     a.grad, b.grad = cd.ones(2, device=device), a.detach()
@@ -168,7 +167,7 @@ def test_one_gradient_may_serve_many_parameters(device: cd.device, launches: lis
 
 def test_devices_and_dtypes_of_a_group_are_launches_of_their_own(device: cd.device, launches: list[int]) -> None:
     """float32, float64 and float16 on one device and float32 on another one, all in one group."""
-    reference = registry.reference_device()
+    reference = plugins.reference_device()
     kinds = [(device, cd.float32), (device, cd.float64), (device, cd.float16), (reference, cd.float32)]
     parameters = [nn.Parameter(cd.ones(n, device=where, dtype=d)) for n in (2, 3) for where, d in kinds]
     optimizer = optim.Adam(parameters, lr=0.25)
@@ -213,7 +212,7 @@ def test_a_fused_step_refuses_a_state_of_another_shape(device: cd.device, launch
 
 def test_half_types_are_left_to_operators(device: cd.device) -> None:
     """Each operator of a step rounds, so there is no kernel for all of it; the step is the same within rounding."""
-    both = [walked(OPTIMIZERS["SGD"], where, cd.float16) for where in (device, registry.reference_device())]
+    both = [walked(OPTIMIZERS["SGD"], where, cd.float16) for where in (device, plugins.reference_device())]
     for given, expected in zip(*both, strict=True):
         assert cd.allclose(cd.tensor(given), cd.tensor(expected), rtol=4e-3, atol=4e-3)
     instance = open_device(device)

@@ -5,7 +5,7 @@ import threading
 
 import candelabra as cd
 import pytest
-from candelabra._device import open_device
+from candelabra.library import open_device
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
 from candelabra_opencl.engine import OpenCLEngine

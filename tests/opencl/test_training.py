@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra._plugins import registry
+from candelabra.library import plugins
 from candelabra_opencl.backend import OpenCLBackend
 
 from benchmarks.opencl.leaks import network, watched
@@ -26,13 +26,13 @@ def training(where: cd.device, steps: int) -> Iterator[tuple[float, list[Any]]]:
             loss = nn.functional.cross_entropy(model(images), labels)
             loss.backward()
             gradients = [p.grad for p in model.parameters() if p.grad is not None]
-            yield loss.item(), [g.to(registry.reference_device()) for g in gradients]
+            yield loss.item(), [g.to(plugins.reference_device()) for g in gradients]
             optimizer.step()
 
 
 def test_a_network_learns_as_on_the_reference(device: cd.device) -> None:
     """The loss falls by the same numbers within rounding, dropout's masks included; so do the first gradients."""
-    given, wanted = (list(training(where, 20)) for where in (device, registry.reference_device()))
+    given, wanted = (list(training(where, 20)) for where in (device, plugins.reference_device()))
     assert wanted[-1][0] < wanted[0][0] * 0.7
     assert [loss for loss, _ in given] == pytest.approx([loss for loss, _ in wanted], rel=1e-4)
     for gradient, reference in zip(given[0][1], wanted[0][1], strict=True):
@@ -50,7 +50,7 @@ def test_training_keeps_no_memory(device: cd.device) -> None:
 def test_four_threads_train_at_once(device: cd.device) -> None:
     """Networks of their own in four threads, two of each kind, whose kernels are built meanwhile: as one by one."""
     backend = OpenCLBackend("crowded")
-    remove = registry.add_backend(backend)
+    remove = plugins.add_backend(backend)
     crowded = cd.device(backend.name, 0)
     x, y = cd.randn(6, 2, 9, 9, generator=cd.Generator().manual_seed(3)), cd.arange(6) % 4
     start = threading.Barrier(4)
@@ -79,4 +79,4 @@ def test_four_threads_train_at_once(device: cd.device) -> None:
     finally:
         remove()
     assert given == [learned(own, device) for own in range(4)]
-    assert given[0] == pytest.approx(learned(0, registry.reference_device()), rel=1e-4)
+    assert given[0] == pytest.approx(learned(0, plugins.reference_device()), rel=1e-4)

@@ -7,8 +7,7 @@ from typing import Any
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra._device import Instance
-from candelabra._records.record import OPERATORS, Operator
+from candelabra.library import OPERATORS, Instance, Operator
 
 from candelabra_conformance.samples.sample import HERE, Sample
 from candelabra_conformance.transport import Array, to_device, to_host

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from candelabra._interchange.numpy import dtype_of_array
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.dtypes import BY_NAME, COMPLEX, FLOATING, dtype, promote_types
+from candelabra.library import dtype_of_array
 
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.transport import to_host

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import candelabra as cd
-from candelabra._device import Instance, open_device
-from candelabra._plugins import registry
-from candelabra._records.record import Operator
 from candelabra.dtypes import ALL, BY_NAME, dtype
+from candelabra.library import Instance, Operator, open_device, plugins
 
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.numpy_dtypes import device_dtype
@@ -42,7 +40,7 @@ class Context:
 
     def __init__(self, device: str) -> None:
         self.instance: Final[Instance] = open_device(device)
-        self.reference: Final[Instance] = open_device(registry.reference_device())
+        self.reference: Final[Instance] = open_device(plugins.reference_device())
         self.oracle: Final = Oracle(self.reference, self.instance)
         self.planning = False
         """While it is set, inputs are outlines: shapes and dtypes without values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from candelabra._plugins.hooks import hookimpl
+from candelabra.backend import hookimpl
 
 
 @hookimpl

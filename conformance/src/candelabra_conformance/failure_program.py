@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import autograd
-from candelabra._records.record import OPERATORS, Operator
+from candelabra.library import OPERATORS, Operator
 
 from candelabra_conformance import literals
 from candelabra_conformance.calling import called, tensors

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor
-from candelabra._records.record import Operator
-from candelabra._records.schema import DIFFERENTIABLE
+from candelabra.library import DIFFERENTIABLE, Operator
 
 from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.transport import Array, to_device

@@ -13,9 +13,9 @@ from base64 import b85encode
 from typing import Any, Final
 
 import numpy as np
-from candelabra._device import Instance
-from candelabra._device import device as Device
+from candelabra import device as Device
 from candelabra.dtypes import dtype
+from candelabra.library import Instance
 
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.samples.sample import HERE
@@ -26,7 +26,7 @@ LIMIT: Final = 96
 IMPORTS: Final[dict[str, str]] = {
     "inf": "from math import inf", "nan": "from math import nan", "unpack": "from struct import unpack",
     "decompress": "from zlib import decompress", "b85decode": "from base64 import b85decode",
-    "OPERATORS": "from candelabra._records.record import OPERATORS",
+    "OPERATORS": "from candelabra.library import OPERATORS",
 }  # fmt: skip
 """Names that the texts of this module use, and where a program has them from."""
 CODES: Final[dict[str, str]] = {"bool": "?", "float16": "e", "bfloat16": "f", "float32": "f", "float64": "d"}

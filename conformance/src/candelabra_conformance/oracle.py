@@ -11,11 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor
-from candelabra._device import Instance
-from candelabra._dispatch.explain import canonical
-from candelabra._records.record import Operator
-from candelabra._records.schema import DIFFERENTIABLE
 from candelabra.dtypes import dtype
+from candelabra.library import DIFFERENTIABLE, Instance, Operator, canonical
 
 from candelabra_conformance.calling import at, called, determined, tensors
 from candelabra_conformance.numpy_dtypes import device_dtype

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
-from candelabra._plugins import registry
 from candelabra.errors import BackendError
+from candelabra.library import plugins
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,9 +33,9 @@ class Installed:
 def installed() -> list[Installed]:
     """Every device of every installed backend; one entry, with the reason, for a backend that offers none."""
     found: list[Installed] = []
-    for name, plugin in registry.plugins().items():
+    for name, plugin in plugins.plugins().items():
         try:
-            made, _ = registry.load(plugin)
+            made, _ = plugins.load(plugin)
             count = len(made.devices())
         except Exception as error:
             words = str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"
@@ -68,9 +68,9 @@ def each_device(
     if first:
         kinds = dict.fromkeys(d.name.partition(":")[0] for d in chosen)
         chosen = [next(d for d in chosen if d.name.partition(":")[0] == kind) for kind in kinds]
-    chosen += [Installed(name, registry.missing(name)) for name in only if not any(_named(d, [name]) for d in chosen)]
+    chosen += [Installed(name, plugins.missing(name)) for name in only if not any(_named(d, [name]) for d in chosen)]
     if not chosen:
-        chosen = [Installed("none", registry.nothing_installed())]
+        chosen = [Installed("none", plugins.nothing_installed())]
     return pytest.mark.parametrize(argument, [_parameter(d) for d in chosen])
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
-from candelabra._records.record import Operator
+from candelabra.library import Operator
 
 from candelabra_conformance import literals
 from candelabra_conformance.layouts import BROADCAST, CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from candelabra._records.record import Operator
-from candelabra._tensor import Tensor
+from candelabra import Tensor
+from candelabra.library import Operator
 
 from candelabra_conformance import literals
 from candelabra_conformance.numpy_dtypes import device_dtype

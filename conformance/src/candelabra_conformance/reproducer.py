@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from candelabra._records.record import OPERATORS, Operator
+from candelabra.library import OPERATORS, Operator
 
 from candelabra_conformance import literals
 from candelabra_conformance.layouts import CONTIGUOUS

@@ -9,12 +9,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from candelabra._dispatch import fallback as falling_back
-from candelabra._dispatch.explain import explain_key
-from candelabra._dispatch.layers import Layer
-from candelabra._records.record import OPERATORS, Operator
+from candelabra import fallback_counts
 from candelabra.dtypes import BY_NAME
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
+from candelabra.library import OPERATORS, Layer, Operator, explain_key
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import DEVICE, FAILED, PASSED, SKIPPED, UNSUPPORTED, Case, Result
@@ -90,7 +88,7 @@ def run_case(context: Context, case: Case, *, forbid_fallback: bool = False, exp
     Unless ``explained``, a failure comes without its reproducer and the operators on its way, which take more runs.
     """
     properties.load()
-    fell_back = dict(falling_back.counts)
+    fell_back = fallback_counts()
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
@@ -172,7 +170,7 @@ def _frames(error: BaseException) -> str:
 # -- how it was served ------------------------------------------------------------------------------------------------
 def _missing(context: Context, before: dict[tuple[str, str], int]) -> tuple[str, ...]:
     name = str(context.device)
-    now = falling_back.counts
+    now = fallback_counts()
     return tuple(sorted(op for (device, op), n in now.items() if device == name and n != before.get((device, op), 0)))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra._records.accepts import refusal
-from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
+from candelabra.library import Operator, refusal
 
 
 def refused(op: Operator[..., Any], d: dtype) -> str | None:

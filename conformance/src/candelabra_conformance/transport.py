@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 from candelabra import Tensor
-from candelabra._device import Instance, open_device
-from candelabra._tensor import wrap
+from candelabra.library import Instance, open_device, wrap
 
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
 

@@ -8,20 +8,22 @@ from candelabra._namespace import companions as _companions
 from candelabra._namespace import exports as _exports
 from candelabra._namespace import publishing as _publishing
 from candelabra._namespace.index import read as _read_index
-from candelabra._operators.from_data import tensor as tensor  # after the module of that name, whose place it takes
 from candelabra._tensor import Tensor as Tensor
 from candelabra._version import __version__ as __version__
 
-if TYPE_CHECKING:  # what __getattr__ finds, as the stub that is generated from records and fronts says it
+if TYPE_CHECKING:  # what __getattr__ finds, as the generated stubs say it
     from candelabra._functions import *  # noqa: F403
     from candelabra._functions_nn import *  # noqa: F403
 
 _companions.extend_path(__path__)
-_read_index(__path__)
+if not _read_index(__path__):
+    raise ImportError("the index of public names, candelabra/_index, is missing: in a checkout run `make index`")
 _publishing.install_methods()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return __dir__()
     if name in _companions.COMPANIONS:
         package = _companions.companion(name, __path__)
         if _read_index(__path__):
@@ -39,4 +41,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_exports.EXPORTS, *_companions.COMPANIONS, *_publishing.public_names()})
+    top = (name for name in _publishing.public_names() if "." not in name)
+    return sorted({*_exports.EXPORTS, *_companions.COMPANIONS, *top})

@@ -22,6 +22,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from candelabra._annotations import Any
+from candelabra._geometry import extent as extent
+from candelabra._geometry import indexed_geometry as indexed_geometry
+from candelabra._layout import (
+    broadcast_shapes as broadcast_shapes,
+)
+from candelabra._layout import (
+    contiguous_strides as contiguous_strides,
+)
+from candelabra._layout import (
+    is_contiguous_layout as is_contiguous_layout,
+)
+from candelabra._layout import (
+    reduced_shape as reduced_shape,
+)
+from candelabra._plugins.hooks import hookimpl as hookimpl
 from candelabra.dtypes import dtype
 
 API_VERSION = (1, 0)

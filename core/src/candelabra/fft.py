@@ -1,6 +1,6 @@
 """Discrete Fourier transforms over one, two and n dims, and their helpers.
 
-The names are computed from the records and fronts of this package's modules.
+The names come from the registry of public names; ``__all__`` is computed from it.
 """
 
 from candelabra._namespace.publishing import members

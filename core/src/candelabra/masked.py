@@ -1,6 +1,6 @@
 """Reductions and normalisations that leave out what a mask says.
 
-The names are computed from the records and fronts of this package's modules.
+The names come from the registry of public names; ``__all__`` is computed from it.
 """
 
 from candelabra._namespace.publishing import members

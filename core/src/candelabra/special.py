@@ -1,6 +1,6 @@
 """Special functions: the names of ``scipy.special`` that PyTorch has.
 
-The names are computed from the records and fronts of this package's modules.
+The names come from the registry of public names; ``__all__`` is computed from it.
 """
 
 from candelabra._namespace.publishing import members

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from candelabra._layout import contiguous_strides
-from candelabra._operators.primitives.strided import extent
-from candelabra._records.record import OPERATORS
+from candelabra.backend import contiguous_strides, extent
+from candelabra.library import OPERATORS
 
 Kernel = Callable[..., Any]
 Ints = tuple[int, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from candelabra._layout import contiguous_strides, is_contiguous_layout
+from candelabra.backend import contiguous_strides, is_contiguous_layout
 from candelabra.dtypes import dtype
 
 if TYPE_CHECKING:

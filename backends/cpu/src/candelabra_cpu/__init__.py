@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra._plugins.hooks import hookimpl
+from candelabra.backend import hookimpl
 
 
 class _Plugin:

@@ -11,8 +11,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from candelabra._layout import contiguous_strides
-from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, declared
+from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, contiguous_strides, declared
 from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.errors import OutOfMemoryError
 from numpy.lib.stride_tricks import as_strided

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from candelabra._plugins.hooks import hookimpl
+from candelabra.backend import hookimpl
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
 
 
 class _Plugin:

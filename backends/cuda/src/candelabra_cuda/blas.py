@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from candelabra._layout import contiguous_strides
+from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype
 from candelabra_clike import StridedArray
 from candelabra_clike.kernels.attention import Multiply

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from candelabra._plugins import registry
-from candelabra._tensor import Tensor, wrap
+from candelabra import Tensor
 from candelabra.errors import UnsupportedDType
+from candelabra.library import plugins, wrap
 from candelabra_clike import StridedArray
 
 from candelabra_cuda.arrays import FROM_NUMPY, TO_NUMPY
@@ -60,10 +60,10 @@ def from_cuda_array_interface(source: Any, device_type: str = "cuda") -> Tensor:
     described = getattr(source, ATTRIBUTE, None)
     if described is None:
         raise TypeError(f"from_cuda_array_interface() takes an object with {ATTRIBUTE}, not {type(source).__name__}")
-    given: Any = registry.backend(device_type)[0]
+    given: Any = plugins.backend(device_type)[0]
     backend: CudaBackend = given
     index = owner_of(backend, described["data"][0])
-    from candelabra._device import open_device
+    from candelabra.library import open_device
 
     payload = taken(described, source, backend.engine(index))
     return wrap(payload, open_device(f"{device_type}:{index}").keys_for(payload.dtype))

@@ -17,8 +17,7 @@ Kernel = Callable[..., Any]
 def table(own: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Kernel]:
     """``{operator: kernel}``; ``own`` are those in C. Without a device argument: such kernels are all in C."""
     from array_api_compat import cupy as xp  # CuPy with the names that it lacks of the standard
-    from candelabra._records.record import OPERATORS
-    from candelabra._records.schema import DEVICE
+    from candelabra.library import DEVICE, OPERATORS
 
     breadth = {
         name: over_cupy(kernel)

@@ -10,13 +10,9 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final
 
-from candelabra._device import open_device
-from candelabra._layout import contiguous_strides, is_contiguous_layout
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
-from candelabra._records.schema import DEVICE
-from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel
+from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, contiguous_strides, is_contiguous_layout
 from candelabra.dtypes import BY_NAME, dtype
+from candelabra.library import DEVICE, OPERATORS, open_device, plugins
 
 from candelabra_conformance.fake.arrays import Block, FakeArray
 from candelabra_conformance.fake.exchange import Borrowed, export_options
@@ -58,7 +54,7 @@ class FakeAccelerator(Backend):
         facts: Mapping[str, str] | None = None,
         kernels: Mapping[str, Kernel] | None = None,
     ) -> None:
-        instance = open_device(registry.reference_device())
+        instance = open_device(plugins.reference_device())
         self.name = name
         self.reference: Final = instance.backend
         self.reference_index: Final = instance.index
@@ -268,7 +264,7 @@ class FakeAccelerator(Backend):
 
     def on_reference(self, value: Any, kind: str) -> Any:
         """A kernel's argument as its operator got it, on the reference device: arrays as tensors."""
-        from candelabra._tensor import wrap
+        from candelabra.library import wrap
 
         if kind == DEVICE:
             return self._instance.device

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from candelabra._device import device
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
+from candelabra import device
 from candelabra.dtypes import BY_NAME
 from candelabra.errors import BackendError
+from candelabra.library import OPERATORS, plugins
 
 from candelabra_conformance.fake.backend import FakeAccelerator
 
@@ -38,7 +37,7 @@ def installed(name: str = NAME, **options: Any) -> Iterator[FakeAccelerator]:
     ``BackendError`` where the device type has an owner.
     """
     made = FakeAccelerator(name, **options)
-    remove = registry.add_backend(made)
+    remove = plugins.add_backend(made)
     try:
         yield made
     finally:
@@ -96,10 +95,10 @@ def provide(text: str) -> str:
     """
     wanted = parse(text)
     kind = wanted.device.type
-    owner = registry.plugins().get(kind)
+    owner = plugins.plugins().get(kind)
     if owner is None and (kind == NAME or wanted.options):
         made = FakeAccelerator(kind, **wanted.options)
-        provided[kind] = Provided(made, wanted.options, registry.add_backend(made))
+        provided[kind] = Provided(made, wanted.options, plugins.add_backend(made))
     elif owner is not None and wanted.options:
         there = provided.get(kind)
         if there is None or there.backend is not owner.backend:

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from candelabra._records.record import OPERATORS
-from candelabra._records.schema import DEVICE
 from candelabra.backend import Kernel
 from candelabra.dtypes import dtype
+from candelabra.library import DEVICE, OPERATORS
 
 from candelabra_conformance.fake.arrays import FakeArray
 from candelabra_conformance.fake.streams import Work

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS
 from candelabra.backend import Backend
+from candelabra.library import OPERATORS, plugins
 
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake.backend import FakeAccelerator
@@ -48,7 +47,7 @@ class Finding:
 @contextlib.contextmanager
 def installed(backend: Backend) -> Iterator[Context]:
     """The backend as a device, to be run on, inside a block."""
-    remove = registry.add_backend(backend)
+    remove = plugins.add_backend(backend)
     try:
         yield Context(f"{backend.name}:0")
     finally:
@@ -70,7 +69,7 @@ class Healthy:
             if key not in self._contexts:
                 name = f"healthy_{kind.__name__.lower()}_{'mutable' if key[1] else 'immutable'}"
                 made = FakeAccelerator(name) if kind is FakeAccelerator else Mirror(name, mutable=key[1])
-                registry.add_backend(made)
+                plugins.add_backend(made)
                 self._contexts[key] = Context(f"{name}:0")
             result = run_case(self._contexts[key], case, explained=False)
             self._known[key, case.id] = result.verdict in BAD

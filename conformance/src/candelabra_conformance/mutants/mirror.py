@@ -11,11 +11,9 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
-from candelabra._layout import contiguous_strides
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS, Operator
-from candelabra.backend import Backend, DeviceInfo, Kernel
+from candelabra.backend import Backend, DeviceInfo, Kernel, contiguous_strides
 from candelabra.dtypes import dtype
+from candelabra.library import OPERATORS, Operator, plugins
 
 EXTENSION: Final = 12
 """DLPack's ``kDLExtDev``: memory of a device that DLPack has no number for."""
@@ -65,7 +63,7 @@ class Mirror(Backend):
 
     def __init__(self, name: str = "mirror", *, mutable: bool = True, views: bool = False) -> None:
         self.name = name
-        self.reference, self.reflected = registry.backend(registry.reference_device().type)
+        self.reference, self.reflected = plugins.backend(plugins.reference_device().type)
         self.capabilities = replace(
             self.reference.capabilities, host=False, mutable=mutable, strided=mutable, dlpack=EXTENSION
         )

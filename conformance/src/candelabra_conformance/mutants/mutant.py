@@ -23,9 +23,9 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from candelabra._records.record import OPERATORS, Operator
 from candelabra.backend import Backend, Kernel
 from candelabra.dtypes import dtype
+from candelabra.library import OPERATORS, Operator
 
 from candelabra_conformance.mutants.mirror import ByDtype, Image, Mirror, first_image
 from candelabra_conformance.numpy_dtypes import FROM_HOST, host_dtype

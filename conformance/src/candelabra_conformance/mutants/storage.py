@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from candelabra._layout import contiguous_strides
+from candelabra.backend import contiguous_strides
 from numpy.lib.stride_tricks import as_strided
 
 from candelabra_conformance.mutants.mirror import Image, Mirror

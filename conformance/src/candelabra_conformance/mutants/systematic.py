@@ -11,10 +11,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.schema import DEVICE, DIM, DIMS, DTYPE, OPTIONAL, PLAIN, REQUIRED, SHAPE, Parameter
 from candelabra.backend import Kernel
 from candelabra.dtypes import float32
+from candelabra.library import (
+    DEVICE,
+    DIM,
+    DIMS,
+    DTYPE,
+    OPERATORS,
+    OPTIONAL,
+    PLAIN,
+    REQUIRED,
+    SHAPE,
+    Operator,
+    Parameter,
+)
 
 from candelabra_conformance.mutants.mirror import Image, Mirror
 from candelabra_conformance.mutants.mutant import array_of, payload_of

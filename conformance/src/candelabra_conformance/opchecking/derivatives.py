@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from candelabra._device import Instance
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.autograd import grad
 from candelabra.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from candelabra.dtypes import complex128, float64
+from candelabra.library import Instance
 
 from candelabra_conformance.calling import at
 from candelabra_conformance.closeness import assert_close

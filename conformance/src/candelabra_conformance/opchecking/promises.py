@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.autograd import no_grad
 
 from candelabra_conformance.closeness import assert_close
@@ -57,9 +57,8 @@ def result(subject: Subject) -> None:
 
 
 def _by_the_rules(subject: Subject, args: Any, kwargs: Any, made: tuple[Tensor, ...]) -> None:
-    from candelabra._dispatch.explain import canonical
-    from candelabra._dispatch.promote import common_dtype
     from candelabra.dtypes import ALL
+    from candelabra.library import canonical, common_dtype
 
     record = subject.record
     assert record is not None

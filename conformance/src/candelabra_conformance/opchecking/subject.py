@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from candelabra._device import Instance, open_device
-from candelabra._plugins import registry
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.autograd import Function
+from candelabra.library import OPERATORS, Instance, Operator, open_device, plugins
 
 from candelabra_conformance.calling import at, tensors
 from candelabra_conformance.layouts import CONTIGUOUS, placed
@@ -50,7 +48,7 @@ class Subject:
     @property
     def reference(self) -> Instance:
         """The installation's reference device."""
-        return open_device(registry.reference_device())
+        return open_device(plugins.reference_device())
 
     @property
     def random(self) -> bool:
@@ -113,7 +111,7 @@ def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | N
         return value
 
     if device is None:
-        device = given[0].device if given else registry.reference_device()
+        device = given[0].device if given else plugins.reference_device()
     call = Sample(tuple(host(a) for a in args), {k: host(v) for k, v in (kwargs or {}).items()})
     return Subject(name, function, known, call, open_device(device), frozenset(wanted))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from candelabra._records.record import Operator
 from candelabra.dtypes import BY_NAME, dtype
+from candelabra.library import Operator
 
 from candelabra_conformance.context import MAIN, Context
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from candelabra import Tensor
-from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
+from candelabra.library import Operator
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context, Failure

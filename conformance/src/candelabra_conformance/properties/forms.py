@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 from candelabra import Tensor, autograd
-from candelabra._device import Instance
-from candelabra._records.promotion import real_part
-from candelabra._records.record import Operator
 from candelabra.dtypes import can_cast, dtype
+from candelabra.library import Instance, Operator, real_part
 
 from candelabra_conformance.calling import called
 from candelabra_conformance.context import Context, Failure

@@ -14,10 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor, autograd
-from candelabra._device import Instance
-from candelabra._records.record import Operator
-from candelabra._records.schema import DIFFERENTIABLE
 from candelabra.dtypes import dtype
+from candelabra.library import DIFFERENTIABLE, Instance, Operator
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import described, error_in_ulp, wrong

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
-from candelabra._device import Instance
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import OutOfMemoryError, UnsupportedDType
+from candelabra.library import Instance
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, OFFSET, STEP, TRANSPOSED, place

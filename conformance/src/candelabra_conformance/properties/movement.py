@@ -8,9 +8,9 @@ from typing import Any, Final
 import candelabra as cd
 import numpy as np
 from candelabra import Tensor
-from candelabra._device import open_device
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import DeviceMismatch
+from candelabra.library import open_device
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, place

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from candelabra._dispatch.explain import canonical
-from candelabra._records.record import Operator
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedDType, UnsupportedOperator
+from candelabra.library import Operator, canonical
 
 from candelabra_conformance.calling import at, called, tensors
 from candelabra_conformance.context import Context, Failure

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
-from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
+from candelabra.library import Operator
 
 from candelabra_conformance.context import Context
 

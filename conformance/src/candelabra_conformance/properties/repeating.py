@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
+from candelabra.library import Operator
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
+from candelabra.library import Operator
 
 from candelabra_conformance.calling import called, determined, tensors
 from candelabra_conformance.comparing import described, error_in_ulp, wrong

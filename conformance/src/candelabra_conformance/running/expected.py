@@ -22,7 +22,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from candelabra._plugins import registry
+from candelabra.library import plugins
 
 from candelabra_conformance.model import CRASHED, EXPECTED, FAILED, PASSED, TIMED_OUT, UNEXPECTED, UNSUPPORTED, Result
 
@@ -78,7 +78,7 @@ def _entry(file: str, place: int, entry: Any) -> ExpectedFailure:
 
 def of_backend(device_type: str) -> Path | None:
     """The file in the package of the device type's entry point, or of the backend's module; None without one."""
-    plugin = registry.plugins().get(device_type)
+    plugin = plugins.plugins().get(device_type)
     if plugin is None:
         return None
     module = plugin.entry.value.split(":")[0] if plugin.entry is not None else type(plugin.backend).__module__

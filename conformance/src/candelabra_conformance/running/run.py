@@ -15,7 +15,7 @@ from typing import Any
 
 import candelabra
 from candelabra import fallback
-from candelabra._plugins import registry
+from candelabra.library import plugins
 
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run, Subject
@@ -140,7 +140,7 @@ def subject(context: Context) -> Subject:
     """Who is tested, and by what."""
     instance = context.instance
     info = instance.backend.devices()[instance.index]
-    plugin = registry.plugins().get(context.device.type)
+    plugin = plugins.plugins().get(context.device.type)
     brought_by = plugin.distribution if plugin is not None else type(instance.backend).__module__
     return Subject(
         device=str(context.device),

@@ -7,9 +7,8 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from candelabra._plugins import contributions
-from candelabra._records.record import Operator
 from candelabra.dtypes import dtype
+from candelabra.library import Operator, contributions
 
 from candelabra_conformance.samples import registry
 from candelabra_conformance.samples.maker import Maker, Outline

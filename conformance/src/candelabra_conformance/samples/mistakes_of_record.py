@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from candelabra._records.accepts import refusal
-from candelabra._records.record import Operator
-from candelabra._records.schema import (
+from candelabra.dtypes import ALL, dtype
+from candelabra.library import (
     DIM,
     DIMS,
     DTYPE,
@@ -23,9 +22,10 @@ from candelabra._records.schema import (
     OPTIONAL,
     REQUIRED,
     TENSOR,
+    Operator,
     Parameter,
+    refusal,
 )
-from candelabra.dtypes import ALL, dtype
 
 from candelabra_conformance.numpy_dtypes import HOST
 from candelabra_conformance.samples.maker import Maker

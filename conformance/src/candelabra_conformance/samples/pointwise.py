@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from candelabra._records.record import Operator
-from candelabra._records.schema import MASK, OPERAND, REQUIRED, TENSOR, Parameter
+from candelabra.library import MASK, OPERAND, REQUIRED, TENSOR, Operator, Parameter
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import DOMAINS, domain

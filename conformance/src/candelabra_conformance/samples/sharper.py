@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from candelabra._records.record import OPERATORS
 from candelabra.dtypes import COMPLEX, FLOATING
+from candelabra.library import OPERATORS
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.pointwise import samples_of_record

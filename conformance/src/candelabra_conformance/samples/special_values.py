@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from candelabra._records.record import Operator
-from candelabra._records.schema import OPERAND, TENSOR
+from candelabra.library import OPERAND, TENSOR, Operator
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.pointwise import POLYNOMIALS, QUOTIENTS, follows_from_record

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 import candelabra
-from candelabra._plugins import names, registry
 from candelabra.backend import API_VERSION
+from candelabra.library import device_names, plugins
 
 FILES: Final[dict[str, str]] = {
     "pyproject.toml.in": "pyproject.toml",
@@ -76,10 +76,10 @@ def check_name(name: str) -> None:
         )
     if keyword.iskeyword(name):
         raise InvalidName(f"{name!r} cannot be a device type: it is a keyword of Python")
-    plugin = registry.plugins().get(name)
+    plugin = plugins.plugins().get(name)
     if plugin is not None:
         raise InvalidName(f"device type {name!r} is taken: {plugin.distribution or 'a plugin'} brings it")
-    if name in names.registered_names():
+    if name in device_names():
         raise InvalidName(f"device type {name!r} is taken: programs know it as that of another device")
 
 

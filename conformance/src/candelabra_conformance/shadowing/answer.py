@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from candelabra._device import Instance, open_device
-from candelabra._device import device as Device
-from candelabra._plugins import registry
-from candelabra._records.record import Operator
+from candelabra import device as Device
 from candelabra.dtypes import dtype
+from candelabra.library import Instance, Operator, open_device, plugins
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import wrong
@@ -72,7 +70,7 @@ def answer(
 
     ``reference`` is a device, the installation's reference unless given. Raises what the operator raises there.
     """
-    instance = open_device(registry.reference_device() if reference is None else reference)
+    instance = open_device(plugins.reference_device() if reference is None else reference)
     given = Sample(tuple(_there(a) for a in args), {k: _there(v) for k, v in kwargs.items()})
     own, dtypes = _values(record, given, instance)
     alone = Expected(own, own, tuple(np.zeros(v.shape) for v in own), dtypes, 1, record)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from candelabra._device import Instance
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.dtypes import dtype
+from candelabra.library import Instance
 
 from candelabra_conformance.comparing import described
 from candelabra_conformance.shadowing.answer import RANDOM_ULP, WITHOUT_FLOAT64, Expected

@@ -15,13 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from candelabra._device import open_device
-from candelabra._dispatch.layers import Layer
-from candelabra._keys import NO_GRAD, mode
-from candelabra._plugins import registry
-from candelabra._records.record import Operator
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.errors import BackendError, OutOfMemoryError, UnsupportedDType
+from candelabra.library import NO_GRAD, Layer, Operator, mode, open_device, plugins
 
 from candelabra_conformance.calling import tensors
 from candelabra_conformance.shadowing.answer import answer
@@ -84,7 +80,7 @@ def shadow(
         raise ValueError(f'shadow(): on_divergence must be "raise", "log" or a function, got {on_divergence!r}')
     if repeats < 1:
         raise ValueError(f"shadow(): repeats must be at least 1, got {repeats}")
-    instance = open_device(registry.reference_device() if reference is None else reference)
+    instance = open_device(plugins.reference_device() if reference is None else reference)
     watch = _Watch(str(instance.device), on_divergence, only, frozenset(skip), repeats, reproducers)
     layer = Layer("shadow", watch.handle)
     watch.layer = layer

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from candelabra._device import Instance
-from candelabra._records.record import Operator
+from candelabra.library import Instance, Operator
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.layouts import CONTIGUOUS, OFFSET, STEP, TRANSPOSED, placed

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from candelabra._device import Instance
-from candelabra._records.record import Operator
-from candelabra._tensor import Tensor
+from candelabra import Tensor
+from candelabra.library import Instance, Operator
 
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.transport import Array, to_host

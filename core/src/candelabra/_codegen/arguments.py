@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance, instance_of_key, open_device
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST
+from candelabra._layout import infer_shape
 from candelabra.dtypes import BY_NAME, bool_, dtype, int64
 
 if TYPE_CHECKING:
@@ -49,6 +50,14 @@ def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tu
     if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of an array library
         return as_operand(op, name, value.item(), first)
     raise not_operand(op, name, value)
+
+
+def as_bound(op: Operator[..., Any], name: str, value: Any) -> int:
+    """The part of the key of a tensor, a number or None: a tensor's keys, 0 for the others."""
+    keys: int | None = getattr(value, "_keys", None)
+    if keys is None and value is not None:
+        as_operand(op, name, value, False)
+    return keys or 0
 
 
 def maybe_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int | None]:
@@ -163,6 +172,82 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     return (as_size(shape),)
 
 
+def as_sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of a variadic parameter: ``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` alike."""
+    for value in given:
+        if type(value) is not int:
+            break
+    else:
+        return given
+    if len(given) == 1 and (isinstance(given[0], (tuple, list)) or not hasattr(given[0], "__index__")):
+        if not isinstance(given[0], Iterable):
+            raise TypeError(f"size must be an int or a tuple of ints, but found {kind_of(given[0])}: {given[0]!r}")
+        given = tuple(given[0])
+    return tuple([as_size(value) for value in given])
+
+
+def as_inserted_dim(dim: Any, tensor: Any) -> int:
+    """A place among the dims for one more: ``unsqueeze``'s argument."""
+    return wrap_dim(dim, len(tensor._payload.shape) + 1)
+
+
+def as_distinct_dims(dims: Any, tensor: Any) -> tuple[int, ...]:
+    """Dims as a tuple of non-negative ints, none twice. An empty tuple means none of them."""
+    rank = len(tensor._payload.shape)
+    found = tuple([wrap_dim(d, rank) for d in (dims if isinstance(dims, (tuple, list)) else (dims,))])
+    if len(set(found)) != len(found):
+        twice = next(d for i, d in enumerate(found) if d in found[:i])
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return found if rank else ()
+
+
+def as_permutation(dims: Any, tensor: Any) -> tuple[int, ...]:
+    """Every dim of the tensor once, in any order."""
+    rank = len(tensor._payload.shape)
+    order = tuple([wrap_dim(d, rank) for d in dims])
+    if len(order) != rank:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {rank} is not equal to len(dims) = {len(order)}"
+        )
+    if len(set(order)) != rank:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return order
+
+
+def as_unit_dims(dim: Any, tensor: Any) -> tuple[int, ...]:
+    """The dims of size 1 among those named; all dims of size 1 for None. Other sizes are passed over."""
+    shape = tensor._payload.shape
+    if dim is None:
+        return tuple([d for d, size in enumerate(shape) if size == 1])
+    named = dim if isinstance(dim, (tuple, list)) else (dim,)
+    return tuple([d for d in (wrap_dim(d, len(shape)) for d in named) if shape and shape[d] == 1])
+
+
+def as_expanded_shape(size: Any, tensor: Any) -> tuple[int, ...]:
+    """A shape to expand to, with each -1 replaced by the tensor's own size."""
+    wanted = as_shape(size)
+    if min(wanted, default=0) >= 0:
+        return wanted
+    have = tensor._payload.shape
+    lead = len(wanted) - len(have)
+    kept = tuple([have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(wanted)])
+    if any(s < 0 for s in kept):
+        raise RuntimeError(
+            f"The expanded size of the tensor ({list(wanted)}) isn't allowed in a leading, non-existing dimension"
+        )
+    return kept
+
+
+def as_inferred_shape(size: Any, tensor: Any) -> tuple[int, ...]:
+    """A shape for the tensor's elements, with one -1 replaced by what fits. Whether they fit is not checked here."""
+    wanted = as_shape(size)
+    for s in wanted:
+        if s < 0:
+            return infer_shape(wanted, tensor.numel())
+    return wanted
+
+
 def as_size(size: Any) -> int:
     """One size as an int."""
     if isinstance(size, bool) or not hasattr(size, "__index__"):
@@ -192,14 +277,15 @@ def device_of(tensor: Tensor) -> Instance:
     return instance_of_key(tensor._keys)
 
 
-def write_out(op: Operator[..., Any], out: Any, *args: Any, **kwargs: Any) -> Any:
+def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], exact: bool = False) -> Any:
     """The ``out=`` form; see ``candelabra._dispatch.out``."""
     from candelabra._dispatch.out import write_out as write
 
-    return write(op, out, args, kwargs)
+    return write(op, out, args, exact)
 
 
 __all__ = [
-    "as_device", "as_dim", "as_dims", "as_dtype", "as_index", "as_indices", "as_mask", "as_operand", "as_shape",
-    "as_tensors", "maybe_operand", "not_tensors", "write_out",
+    "as_bound", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype", "as_expanded_shape", "as_index",
+    "as_indices", "as_inferred_shape", "as_inserted_dim", "as_mask", "as_operand", "as_permutation", "as_shape",
+    "as_sizes", "as_tensors", "as_unit_dims", "maybe_operand", "not_tensors", "write_out",
 ]  # fmt: skip

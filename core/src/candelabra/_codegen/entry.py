@@ -1,18 +1,21 @@
 """What users call: functions, methods and data-model operators, generated from the schema.
 
 An entry binds arguments (CPython does that in C), makes dims canonical, ORs the tensors' keys with the thread's mode
-bits, if any thread has one, and calls what the table holds. No ``*args`` on this path.
+bits, if any thread has one, and calls what the table holds. No ``*args`` on this path, but for variadic parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen import arguments
 from candelabra._codegen.source import build
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
+from candelabra._records.registry import FACTORY_KEYWORDS
 from candelabra._records.schema import (
+    BOUND,
+    CONVERTERS,
     DEVICE,
     DIM,
     DIMS,
@@ -23,14 +26,16 @@ from candelabra._records.schema import (
     MASK,
     OPERAND,
     OPTIONAL,
+    PLAIN,
     REQUIRED,
     SHAPE,
     TENSOR,
     Parameter,
-)
+)  # fmt: skip
 from candelabra.dtypes import DTYPE_MASK, bool_, int64
 
 if TYPE_CHECKING:
+    from candelabra._records.callables import PublicCallable
     from candelabra._records.record import Operator
 
 KEY_MASK = ~DTYPE_MASK
@@ -43,19 +48,111 @@ def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]
     ``"reflected"`` (``__radd__``), ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers."""
     from candelabra._tensor import Tensor
 
-    schema = operator.schema
     inplace = kind in ("inplace", "assigned")
     infix = kind in ("binary", "reflected", "assigned")
-    parameters = list(schema.parameters)
+    parameters = list(operator.schema.parameters[:2] if infix else operator.schema.parameters)
     scope: dict[str, Any] = {
         "table": operator.inplace_table if inplace else operator.table, "state": state, "active": active,
         "Tensor": Tensor, "SCALAR_BITS": SCALAR_BITS, "SCALAR_FIRST": SCALAR_FIRST, "op": operator,
         "KEY_MASK": KEY_MASK, **{name: getattr(arguments, name) for name in arguments.__all__},
     }  # fmt: skip
+    names = [p.name for p in parameters]
     body: list[str] = []
+    if infix:
+        signature = names[::-1] if kind == "reflected" else names
+    else:
+        extra, body = keyword_lines(parameters, scope, bool(operator.out and not inplace))
+        if operator.out and not inplace:
+            exact = ", exact=True" if operator.out == "exact" else ""
+            body.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},){exact})")
+        signature = signature_of(parameters, scope, extra)
+    itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
+    body += key_lines(parameters, operator, infix, itself)
+    body += canonical_lines(parameters)
+    body.append(f"return table[key]({', '.join(names)})")
+    title = operator.name + ("_" if inplace else "")
+    function = build(title, ", ".join(signature), body, scope, title)
+    doc = operator.doc if not inplace else f"In-place form of :func:`candelabra.{operator.name}`."
+    return named(function, title, doc)
+
+
+def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
+    """The function of a public callable: the declared one, or one around it that serves the grammar's keywords."""
+    parameters = list(entry.parameters)
+    scope: dict[str, Any] = {
+        "body": entry.declared, **{name: getattr(arguments, name) for name in arguments.__all__}
+    }  # fmt: skip
+    extra, lines = keyword_lines(parameters, scope, bool(entry.out))
+    if not (extra or entry.factory):
+        return entry.declared
+    call = f"body({', '.join(passed_on(p) for p in parameters)})"
+    lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
+    scope_names = [p.name for p in parameters]
+    if entry.factory:
+        from candelabra._dispatch.factories import factory_lines
+
+        extra += [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in scope_names]
+        lines += factory_lines(entry.name, call, scope)
+    elif entry.out:
+        from candelabra._dispatch.out import store
+
+        scope["store"] = store
+        inputs = ", ".join(p.name for p in parameters)
+        lines += [
+            f"if out is None: return {call}",
+            f"return store({entry.name!r}, {call}, out, {entry.out == 'exact'}, ({inputs},))",
+        ]
+    else:
+        lines.append(f"return {call}")
+    function = build(entry.name, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.name)
+    return named(function, entry.name, entry.doc)
+
+
+def flattened(p: Parameter) -> bool:
+    """Whether a variadic parameter's values may come as one sequence: sizes and dims may, other values not."""
+    return p.variadic and (p.kind != PLAIN or p.annotation in CONVERTERS)
+
+
+def passed_on(p: Parameter) -> str:
+    """The text that passes a parameter on to the declared function."""
+    return f"*{p.name}" if p.variadic else f"{p.name}={p.name}" if p.keyword_only else p.name
+
+
+def named(function: Callable[..., Any], title: str, doc: str) -> Callable[..., Any]:
+    """A generated function with its documentation and the module in which users find it."""
+    function.__doc__ = doc
+    function.__qualname__ = title
+    function.__module__ = "candelabra"
+    return function
+
+
+def keyword_lines(parameters: Sequence[Parameter], scope: dict[str, Any], out: bool) -> tuple[list[str], list[str]]:
+    """The keywords that the grammar adds (``out``, ``axis``, ``keepdims``, a variadic parameter's name), and the lines
+    that
+    serve all but ``out``."""
+    names = [p.name for p in parameters]
+    extra = ["out=None"] if out else []
+    lines = []
+    for name, alias in ALIASES.items():
+        if name in names and alias not in names:
+            extra.append(f"{alias}=None")
+            lines.append(f"if {alias} is not None: {name} = {alias}")
+    for p in parameters:
+        if flattened(p):
+            extra.append(f"{p.name}=None")
+            lines.append(f"{p.name} = _{p.name} if {p.name} is None else ({p.name},)")
+    return extra, lines
+
+
+def signature_of(parameters: Sequence[Parameter], scope: dict[str, Any], extra: list[str]) -> list[str]:
+    """The parameter list as text. Defaults are bound in ``scope``."""
     signature: list[str] = []
     starred = False
     for p in parameters:
+        if p.variadic:
+            signature.append(f"*_{p.name}" if flattened(p) else f"*{p.name}")
+            starred = True
+            continue
         if p.keyword_only and not starred:
             signature.append("*")
             starred = True
@@ -64,32 +161,7 @@ def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]
         else:
             scope[f"default_{p.name}"] = p.default
             signature.append(f"{p.name}=default_{p.name}")
-    names = [p.name for p in parameters]
-    if infix:
-        names = names[:2]
-        parameters = parameters[:2]
-        signature = names[::-1] if kind == "reflected" else names
-    extra: list[str] = []
-    if operator.out and not inplace and not infix:
-        extra.append("out=None")
-        passed = [n if not p.keyword_only else f"{n}={n}" for n, p in zip(names, parameters, strict=True)]
-        body += ["if out is not None:", f"    return write_out(op, out, {', '.join(passed)})"]
-    for name, alias in ALIASES.items():
-        if not infix and name in names and alias not in names:
-            extra.append(f"{alias}=None")
-            body += [f"if {alias} is not None: {name} = {alias}"]
-    if extra:
-        signature += ([] if starred else ["*"]) + extra
-    itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
-    body += key_lines(parameters, operator, infix, itself)
-    body += canonical_lines(parameters)
-    body.append(f"return table[key]({', '.join(names)})")
-    title = operator.name + ("_" if inplace else "")
-    function = build(title, ", ".join(signature), body, scope, title)
-    function.__doc__ = operator.doc if not inplace else f"In-place form of :func:`candelabra.{operator.name}`."
-    function.__qualname__ = title
-    function.__module__ = "candelabra"
-    return function
+    return signature + ([] if starred or not extra else ["*"]) + extra
 
 
 def key_lines(
@@ -108,20 +180,10 @@ def key_lines(
         if p.kind == TENSOR or n == itself:
             terms.append(f"{n}._keys")
         elif p.kind == OPERAND:
-            mark = " | SCALAR_FIRST" if n == first_operand else ""
-            lines += [
-                f"_t = type({n})",
-                f"if _t is Tensor: _k_{n} = {n}._keys",
-                "else:",
-                f"    _k_{n} = SCALAR_BITS.get(_t)",
-                f"    if _k_{n} is None: {n}, _k_{n} = as_operand(op, {n!r}, {n}, {bool(mark)})",
-            ]
-            if mark:
-                lines.append(f"    else: _k_{n} |= SCALAR_FIRST")
-            if infix:
-                lines[-1 - bool(mark)] = lines[-1 - bool(mark)].replace("as_operand(", "maybe_operand(")
-                lines.append(f"    if _k_{n} is None: return NotImplemented")
+            lines += operand_lines(n, n == first_operand, infix)
             terms.append(f"_k_{n}")
+        elif p.kind == BOUND:
+            late.append(f"key |= as_bound(op, {n!r}, {n})")
         elif p.kind == OPTIONAL:
             late += [f"if {n} is not None: key |= {n}._keys"]
         elif p.kind == LIST:
@@ -150,7 +212,21 @@ def key_lines(
     return lines + lookup
 
 
-def canonical_lines(parameters: list[Parameter]) -> list[str]:
+def operand_lines(n: str, first: bool, infix: bool) -> list[str]:
+    """The lines that find the key of a parameter which is a tensor or a number; ``first``: of the first such one."""
+    convert = "maybe_operand" if infix else "as_operand"
+    return [
+        f"_t = type({n})",
+        f"if _t is Tensor: _k_{n} = {n}._keys",
+        "else:",
+        f"    _k_{n} = SCALAR_BITS.get(_t)",
+        f"    if _k_{n} is None: {n}, _k_{n} = {convert}(op, {n!r}, {n}, {first})",
+        *([f"    else: _k_{n} |= SCALAR_FIRST"] if first else []),
+        *([f"    if _k_{n} is None: return NotImplemented"] if infix else []),
+    ]
+
+
+def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
     """The lines that make dims, shapes, dtypes and the like canonical."""
     lines = []
     first = next((p.name for p in parameters if p.kind in (TENSOR, OPERAND, LIST)), "None")
@@ -159,14 +235,18 @@ def canonical_lines(parameters: list[Parameter]) -> list[str]:
         lines.append(f"_rank = len({source}._payload.shape)" if source != "None" else "_rank = 0")
     for p in parameters:
         n = p.name
+        if flattened(p):
+            lines.append(f"{n} = as_sizes({n})")
         if p.kind == DIM:
             # Canonical already, nearly always: two comparisons instead of two calls.
             absent = f"{n} is not None and " if "None" in p.annotation else ""
             lines.append(f"if {absent}(type({n}) is not int or not 0 <= {n} < _rank): {n} = as_dim({n}, {source})")
         elif p.kind == DIMS:
             lines.append(f"if {n} is not None: {n} = as_dims({n}, {source})")
-        elif p.kind == SHAPE:
+        elif p.kind == SHAPE and not p.variadic:
             lines.append(f"{n} = as_shape({n})")
         elif p.kind == DTYPE:
             lines.append(f"if {n} is not None: {n} = as_dtype({n})")
+        elif p.annotation in CONVERTERS:
+            lines.append(f"{n} = {CONVERTERS[p.annotation]}({n}, {source})")
     return lines

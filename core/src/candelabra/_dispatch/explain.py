@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 
 from candelabra._annotations import Any, Final
+from candelabra._codegen.overloading import member_for
 from candelabra._device import Instance, instances_of_key
 from candelabra._dispatch.key import key_of
 from candelabra._dispatch.promote import common_dtype
@@ -27,8 +28,9 @@ from candelabra._keys import (
     SCALAR_MASK,
     VIEW,
 )
-from candelabra._namespace.publishing import operator_named, public_function
-from candelabra._records.record import Operator
+from candelabra._namespace.publishing import entry_named, public_function
+from candelabra._records.overloads import OverloadSet
+from candelabra._records.record import OPERATORS, Operator
 from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 
 STEPS: Final[tuple[tuple[str, str], ...]] = (
@@ -71,20 +73,18 @@ class Explanation:
     gradient: str
     """Whether the call is recorded, and by what derivative."""
     calls: tuple[Explanation, ...] = field(default=())
-    """Of an overloaded function: the operators that it called."""
+    """Of a public callable: the operators that it called."""
 
     @property
     def route(self) -> str:
-        return self.steps[-1].route if self.steps else "front"
+        return self.steps[-1].route if self.steps else "callable"
 
     @property
     def reason(self) -> str:
         return self.steps[-1].reason if self.steps else "calls the operators below"
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.operator}({', '.join(self.key)})" if self.steps else f"{self.operator}: an overloaded function"
-        ]
+        lines = [f"{self.operator}({', '.join(self.key)})" if self.steps else f"{self.operator}: a public callable"]
         if self.steps:
             taken = {step.number: step for step in self.steps}
             for number, (route, meaning) in enumerate(STEPS, 1):
@@ -104,12 +104,13 @@ def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: A
     """How this call would be dispatched: the steps, the route that serves it, whether it is recorded.
 
     ``operator`` is a record, its name (``"add"``, in place ``"add_"``) or a function of the namespace. An operator is
-    not run. An overloaded function (``max``, ``split``) is; the operators that it calls are told in ``calls``. Raises
+    not run; of an overload set (``max``), the operator is explained that the arguments choose. A public callable
+    (``split``) is run, and ``calls`` explains the operators that it calls. Raises
     what the call itself would raise for arguments that no operator takes; ``TypeError`` for an unknown operator.
     """
-    record, inplace = _record(operator)
+    record, inplace = _record(operator, args, kwargs)
     if record is None:
-        return _front(operator, args, kwargs)
+        return _callable(operator, args, kwargs)
     given = canonical(record.form("inplace" if inplace else "function"), args, kwargs)
     compute = common_dtype(record, given) if _has_tensors(given) else None
     return follow(record, key_of(record, given), inplace, compute)
@@ -175,17 +176,20 @@ def _gradient(record: Operator[..., Any], key: int, last: Step) -> str:
 
 
 # -- from a call to its key -------------------------------------------------------------------------------------------
-def _record(operator: Any) -> tuple[Operator[..., Any] | None, bool]:
+def _record(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Operator[..., Any] | None, bool]:
+    """The record that serves a call, and whether in its in-place form; None for a public callable."""
     if isinstance(operator, Operator):
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
     for known, inplace in ((name, False), (name[:-1] if name.endswith("_") else "", True)):
-        record = operator_named(known)
-        is_itself = isinstance(operator, str) or (
-            record is not None and operator is record.form(("function", "inplace")[inplace])
-        )
-        if record is not None and is_itself:
-            return record, inplace
+        entry: Any = OPERATORS.get(known) or entry_named(known)
+        form = ("function", "inplace")[inplace]
+        if entry is None or not (isinstance(operator, str) or operator is entry.form(form)):
+            continue
+        if isinstance(entry, OverloadSet):
+            entry = member_for(entry, args, kwargs)
+        if isinstance(entry, Operator):
+            return entry, inplace
     if isinstance(operator, str):
         if public_function(operator) is None:
             raise TypeError(f"explain(): there is no operator {operator!r}")
@@ -214,8 +218,8 @@ def _has_tensors(args: tuple[Any, ...]) -> bool:
     return any(hasattr(a, "_payload") or (isinstance(a, tuple) and _has_tensors(a)) for a in args)
 
 
-def _front(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
-    """Run an overloaded function under a layer that explains what comes by."""
+def _callable(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """Run a public callable under a layer that explains each operator that it calls."""
     from candelabra._dispatch.layers import Layer
 
     calls: list[Explanation] = []

@@ -11,27 +11,38 @@ from candelabra.dtypes import can_cast
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
+    from candelabra._tensor import Tensor
 
 
-def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], exact: bool) -> Any:
     """Run ``op`` and write the result into ``out``, resized if its shape differs (with a warning unless empty).
 
-    ``out`` may have a wider dtype of the same or a higher category. Neither it nor the arguments may require grad.
+    ``args`` are in the schema's order. ``out`` may have a wider dtype of the same or a higher category; with ``exact``
+    it must have the result's dtype and share no memory with an argument. Neither it nor the arguments may require grad.
     """
     if not state.bits & NO_GRAD and any(getattr(a, "_keys", 0) & AUTOGRAD for a in args):
         raise _undifferentiable(op.name)
-    return store(op.name, op.function(*args, **kwargs), out)
+    given = list(zip(op.schema.parameters, args, strict=True))
+    positional = [value for p, value in given if not p.keyword_only]
+    value = op.function(*positional, **{p.name: value for p, value in given if p.keyword_only})
+    return store(op.name, value, out, exact, args if exact else ())
 
 
-def store(name: str, value: Any, out: Any) -> Any:
+def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[Any, ...] = ()) -> Any:
     """Write what was computed, a tensor or a NamedTuple of tensors, into ``out``, by :func:`write_out`'s rules.
 
-    Without ``out`` the value is handed back. Of several the dtypes must agree.
+    Without ``out`` the value is handed back. Of several tensors, or with ``exact``, the dtypes must agree. None of
+    ``inputs`` may share memory with ``out``.
     """
     from candelabra._tensor import Tensor
 
     if out is None:
         return value
+    if isinstance(out, Tensor):
+        for given in inputs:
+            check_disjoint(out, given)
+    if exact and isinstance(out, Tensor) and isinstance(value, Tensor) and out.dtype is not value.dtype:
+        raise RuntimeError(f"{name}(): Expected out tensor to have dtype {value.dtype}, but got {out.dtype} instead")
     if isinstance(value, Tensor):
         if not isinstance(out, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -45,6 +56,20 @@ def store(name: str, value: Any, out: Any) -> Any:
         if isinstance(o, Tensor) and o.dtype is not v.dtype:
             raise RuntimeError(f"{name}(): Expected out tensor to have dtype {v.dtype}, but got {o.dtype} instead")
     return type(value)(*[store(name, v, o) for v, o in zip(value, out, strict=True)])
+
+
+def check_disjoint(out: Tensor, given: Any) -> None:
+    """Refuse to write into the memory of an argument, or of one in a list, as far as contiguous tensors show it."""
+    if isinstance(given, (tuple, list)):
+        for element in given:
+            check_disjoint(out, element)
+    elif getattr(given, "_version", None) is out._version and out.is_contiguous() and given.is_contiguous():
+        starts = out.storage_offset(), given.storage_offset()
+        if max(starts) < min(starts[0] + out.numel(), starts[1] + given.numel()):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                "memory location. Please clone() the tensor before performing the operation."
+            )
 
 
 def _undifferentiable(name: str) -> RuntimeError:

@@ -1,7 +1,7 @@
-"""The public names that are neither operators nor fronts: ``{name: "module:attribute"}``.
+"""The public names that no declaration brings: dtypes, constants, classes, submodules.
 
 ``candelabra.__getattr__`` looks here when a name is first asked for, imports the module, and stores what it found. So
-a name costs nothing at import. A value without a colon is a submodule.
+a name costs nothing at import.
 """
 
 from __future__ import annotations
@@ -10,76 +10,50 @@ import sys
 
 from candelabra._annotations import Any, Final
 
-EXPORTS: Final[dict[str, str]] = {
-    # dtypes
-    **{name: f"candelabra.dtypes:{name}" for name in (
-        "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-        "float64", "complex64", "complex128", "dtype", "finfo", "iinfo", "promote_types", "can_cast",
-        "get_default_dtype", "set_default_dtype",
-    )},
-    "bool": "candelabra.dtypes:bool_",
-    "half": "candelabra.dtypes:float16",
-    "float": "candelabra.dtypes:float32",
-    "double": "candelabra.dtypes:float64",
-    "short": "candelabra.dtypes:int16",
-    "int": "candelabra.dtypes:int32",
-    "long": "candelabra.dtypes:int64",
-    "cfloat": "candelabra.dtypes:complex64",
-    "cdouble": "candelabra.dtypes:complex128",
-    # constants
-    "inf": "math:inf",
-    "nan": "math:nan",
-    "pi": "math:pi",
-    "e": "math:e",
-    "newaxis": "candelabra._size:newaxis",
-    # shapes, devices
-    "Size": "candelabra._size:Size",
-    **{name: f"candelabra._layout:{name}" for name in (
-        "channels_last", "channels_last_3d", "contiguous_format", "memory_format", "preserve_format", "sparse_coo",
-        "strided",
-    )},
-    "get_default_device": "candelabra._device:get_default_device",
-    "set_default_device": "candelabra._device:set_default_device",
-    "transfers": "candelabra._dispatch.crossing:transfers",
-    "fallback": "candelabra._dispatch.fallback:fallback",
-    "fallback_counts": "candelabra._dispatch.fallback:fallback_counts",
-    "explain": "candelabra._dispatch.explain:explain",
-    "Layer": "candelabra._dispatch.layers:Layer",
-    "register_kernel": "candelabra._plugins.kernels:register_kernel",
-    "get_kernel": "candelabra._plugins.kernels:get_kernel",
-    "devices": "candelabra._device_modules:devices",
-    "accelerator": "candelabra.accelerator",
-    "OutOfMemoryError": "candelabra.errors:OutOfMemoryError",
-    # autograd
-    "autograd": "candelabra.autograd",
-    "grad": "candelabra._autograd.transforms:grad",
-    "value_and_grad": "candelabra._autograd.transforms:value_and_grad",
-    "is_anomaly_enabled": "candelabra._autograd.anomaly:is_anomaly_enabled",
-    **{name: f"candelabra._autograd.modes:{name}" for name in (
-        "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
-    )},
-    # random numbers
-    **{name: f"candelabra._random.generator:{name}" for name in (
-        "Generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state",
-    )},
-    "random": "candelabra.random",
-    # namespaces
-    **{name: f"candelabra.{name}" for name in (
-        "array_api", "fft", "linalg", "masked", "serialization", "signal", "special",
-    )},
-    # printing
-    "set_printoptions": "candelabra._printing:set_printoptions",
-    "get_printoptions": "candelabra._printing:get_printoptions",
-    "printoptions": "candelabra._printing:printoptions",
-    # files
-    "save": "candelabra._serialization.api:save",
-    "load": "candelabra._serialization.api:load",
+EXPORTED: Final[dict[str, str]] = {
+    "candelabra.dtypes": (
+        "uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128 "
+        "bool=bool_ half=float16 float=float32 double=float64 short=int16 int=int32 long=int64 cfloat=complex64 "
+        "cdouble=complex128 dtype finfo iinfo promote_types can_cast get_default_dtype set_default_dtype"
+    ),
+    "math": "inf nan pi e",
+    "candelabra._size": "Size newaxis",
+    "candelabra._layout": (
+        "channels_last channels_last_3d contiguous_format memory_format preserve_format sparse_coo strided"
+    ),
+    "candelabra._device": "device get_default_device set_default_device",
+    "candelabra._device_modules": "devices",
+    "candelabra._tensor": "Tensor",
+    "candelabra._dispatch.crossing": "transfers",
+    "candelabra._dispatch.fallback": "fallback fallback_counts",
+    "candelabra._dispatch.explain": "explain",
+    "candelabra._dispatch.layers": "Layer",
+    "candelabra._plugins.kernels": "register_kernel get_kernel",
+    "candelabra.errors": "OutOfMemoryError",
+    "candelabra._autograd.transforms": "grad value_and_grad",
+    "candelabra._autograd.anomaly": "is_anomaly_enabled",
+    "candelabra._autograd.modes": (
+        "no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled is_inference_mode_enabled"
+    ),
+    "candelabra._random.generator": "Generator get_rng_state initial_seed manual_seed seed set_rng_state",
+    "candelabra._printing": "set_printoptions get_printoptions printoptions",
+    "candelabra._serialization.api": "save load",
+    "": (
+        "accelerator array_api autograd backend dtypes errors fft library linalg masked random serialization signal "
+        "special typing"
+    ),
+}
+"""Module → the names that it brings, ``name=attribute`` where they differ. The empty module stands for submodules."""
+EXPORTS: Final[dict[str, tuple[str, str]]] = {
+    word.partition("=")[0]: (home, word.partition("=")[2] or word) for home, words in EXPORTED.items()
+    for word in words.split()
 }  # fmt: skip
+"""Public name → module and attribute."""
 
 
 def exported(name: str) -> Any:
     """What ``candelabra.<name>`` is by the table; KeyError where the table has no such name."""
-    module, colon, attribute = EXPORTS[name].partition(":")
-    __import__(module)
-    found = sys.modules[module]
-    return getattr(found, attribute) if colon else found
+    module, attribute = EXPORTS[name]
+    whole = module or f"candelabra.{attribute}"
+    __import__(whole)
+    return getattr(sys.modules[whole], attribute) if module else sys.modules[whole]

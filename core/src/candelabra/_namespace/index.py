@@ -1,8 +1,8 @@
 """Which module declares what, so that a module is imported when one of its names is first asked for.
 
-Every distribution that declares operators or fronts has a generated table, ``candelabra/_index/<distribution>.py``
-(tools/stubs.py writes it, ``make lint`` holds it against the code): for each module the operators that it declares, the
-public functions, the methods of Tensor, and which of these are properties.
+Every distribution that declares public names has a generated table, ``candelabra/_index/<distribution>.py``: for each
+module the operators that it declares, the public functions, the methods of Tensor, and which of these are properties.
+Builds write it (``hatch_build.py``), and ``make index`` does in a checkout.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ V = TypeVar("V")
 OPERATORS_IN: Final[dict[str, str]] = {}
 """Operator → the module that declares it."""
 FUNCTIONS_IN: Final[dict[str, str]] = {}
-"""Public function, ``exp`` or ``linalg.inv`` → the module that declares its operator or front."""
+"""Public function, ``exp`` or ``linalg.inv`` → the module that declares it."""
 METHODS_IN: Final[dict[str, str]] = {}
 """Method of Tensor → likewise."""
 PROPERTIES: Final[set[str]] = set()
@@ -64,6 +64,15 @@ def load_all() -> None:
             load(module)
 
 
+class StaleIndex(RuntimeError):
+    """The index names what its module does not declare."""
+
+
+def stale(what: str) -> str:
+    """The text of the error for an index that does not fit the sources."""
+    return f"the index of public names is not current: {what}. In a checkout run `make index`"
+
+
 class Declared(dict[str, V]):
     """Operators by name: what declares one is imported when it is asked for; who walks over it gets everything."""
 
@@ -71,7 +80,7 @@ class Declared(dict[str, V]):
         load(OPERATORS_IN[name])
         found: V | None = dict.get(self, name)
         if found is None:
-            raise KeyError(f"{name}: {OPERATORS_IN[name]} declares no such operator, though the index says so")
+            raise StaleIndex(stale(f"{OPERATORS_IN[name]} declares no operator {name!r}"))
         return found
 
     def present(self) -> dict[str, V]:

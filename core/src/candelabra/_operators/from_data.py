@@ -11,8 +11,8 @@ from candelabra._device import open_device
 from candelabra._interchange import dlpack, nested
 from candelabra._interchange import numpy as arrays
 from candelabra._interchange.host import place
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.creation import cast, clone, full
+from candelabra._records.callables import public
 from candelabra.dtypes import FLOATING, PYTHON_NAMES, default_for_category, get_default_dtype
 from candelabra.dtypes import dtype as dtype_type
 
@@ -60,7 +60,7 @@ def _copied(data: Any, d: dtype_type | None, device: Any) -> Tensor:
     return _from_values(data, d, device)
 
 
-@front(method=False)
+@public(method=False)
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -87,7 +87,7 @@ PLAIN = frozenset({float, int, bool, list, tuple})
 """What is no array for sure."""
 
 
-@front(method=False)
+@public(method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """``data`` as a tensor, without a copy where it is one already, or a NumPy array on the host."""
     d = None if dtype is None else as_dtype(dtype)
@@ -102,7 +102,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return _copied(data, d, device)
 
 
-@front(method=False)
+@public(method=False)
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
@@ -147,7 +147,7 @@ def _has_buffer(obj: Any) -> bool:
     return True
 
 
-@front(method=False)
+@public(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor over the memory of a NumPy array: a write to one is seen by the other.
 
@@ -161,7 +161,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     return arrays.shared_array(ndarray)
 
 
-@front(method=False)
+@public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of any object with ``__dlpack__`` (NumPy, PyTorch, CuPy, …), without a copy.
 
@@ -171,7 +171,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return dlpack.imported(ext_tensor, device, copy)
 
 
-@front(method=False)
+@public(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A 1-d tensor over the memory of an object with the buffer protocol.
 
@@ -222,7 +222,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return _finished(arrays.shared_array(numpy.frombuffer(part, kind)), requires_grad)
 
 
-@front(method=False)
+@public(method=False)
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A 0-d tensor of one number, in the default dtype unless another is given."""
     d = get_default_dtype() if dtype is None else as_dtype(dtype)
@@ -258,7 +258,7 @@ def _same(input: Tensor, dtype: Any, device: Any) -> tuple[dtype_type, device_ty
     return d, input.device if device is None else open_device(device).device
 
 
-@front(function=False)
+@public(is_function=False)
 def new_tensor(
     input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -274,7 +274,7 @@ def new_tensor(
     return _finished(_copied(data, d, where), requires_grad)
 
 
-@front(function=False)
+@public(is_function=False)
 def new_full(
     input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -286,7 +286,7 @@ def new_full(
     return made
 
 
-@front(function=False)
+@public(is_function=False)
 def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in shape ``size``, with the dtype and on the device of this tensor unless given."""
     from candelabra._operators.fronts.creation import zeros
@@ -296,7 +296,7 @@ def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, 
     return made
 
 
-@front(function=False)
+@public(is_function=False)
 def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in shape ``size``, with the dtype and on the device of this tensor unless given."""
     from candelabra._operators.fronts.creation import ones
@@ -306,7 +306,7 @@ def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, r
     return made
 
 
-@front(function=False)
+@public(is_function=False)
 def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Unspecified content in shape ``size``, with the dtype and on the device of this tensor unless given."""
     from candelabra._operators.fronts.creation import empty

@@ -57,7 +57,7 @@ def checked_backend(name: str, plugin: Any) -> Backend:
     made = call_hook(plugin, "candelabra_backend")
     if made is None:
         raise BackendError(
-            f"plugin {name!r} implements no hook candelabra_backend: define it with @candelabra._plugins.hooks.hookimpl"
+            f"plugin {name!r} implements no hook candelabra_backend: define it with @candelabra.backend.hookimpl"
         )
     check_backend(name, made)
     assert isinstance(made, Backend)

@@ -15,6 +15,7 @@ from candelabra._annotations import Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._namespace.index import OPERATORS_IN, Declared
 from candelabra._records.derivative import Rule, checked_rules
 from candelabra._records.promotion import Promotion, common, same
+from candelabra._records.registry import Signature, add, dotted, method_names
 from candelabra._records.schema import Schema, read_schema
 from candelabra.dtypes import dtype
 
@@ -23,8 +24,6 @@ R = TypeVar("R")
 
 OPERATORS: Final[Declared[Operator[..., Any]]] = Declared()
 """Every operator by name. Filled by the declarations, when a name of theirs is asked for, and by plugins."""
-PUBLISHERS: Final[list[Callable[[Operator[..., Any]], Callable[[], None]]]] = []
-"""Told of each operator that is declared; each returns how to withdraw it."""
 
 ShapeRule = Callable[..., Any]
 """Called with the operator's arguments when a kernel failed; raises what is wrong in the user's words, or returns the
@@ -63,7 +62,7 @@ class Operator(Generic[P, R]):
         accepts: str | None = None,
         view: bool | Callable[..., Any] = False,
         inplace: bool | None = None,
-        out: bool | None = None,
+        out: bool | str | None = None,
         method: bool | str = True,
         random: bool = False,
         data_dependent: bool = False,
@@ -71,10 +70,11 @@ class Operator(Generic[P, R]):
         namespace: str = "",
         aliases: tuple[str, ...] = (),
     ) -> None:
-        self.name: Final = function.__name__.rstrip("_") if function.__name__.endswith("_") else function.__name__
+        self.name: Final = function.__name__.rstrip("_")
         self.doc: Final = function.__doc__ or ""
         self.schema: Final[Schema] = read_schema(function)
         self.declared: Final = function
+        self.declared_in: Final = function.__module__
         self.body: Final = None if _is_primitive(function) else function
         self.rule: Final = rule
         self.promote: Final = promote
@@ -136,6 +136,22 @@ class Operator(Generic[P, R]):
         self.scatter = scatter
         return self
 
+    is_function = True
+    is_property = False
+
+    def methods(self) -> dict[str, str]:
+        """``{method of Tensor: form}``."""
+        if not self.public:
+            return {}
+        functions = method_names(self.name, self.method, self.namespace, self.aliases)
+        inplace = [*([] if self.namespace else [self.name]), *(alias for alias in self.aliases if "." not in alias)]
+        return dict.fromkeys(functions, "function") | {f"{name}_": "inplace" for name in inplace if self.inplace}
+
+    def signatures(self) -> tuple[Signature, ...]:
+        """The one signature."""
+        result = self.schema.result
+        return (Signature(self.schema.parameters, "Tensor" if result is None else result.__name__, self),)
+
     @property
     def differentiable(self) -> bool:
         return bool(self.rules)
@@ -168,11 +184,6 @@ class Operator(Generic[P, R]):
         self.inplace_table.clear()
 
 
-def dotted(name: str, namespace: str) -> str:
-    """``linalg.inv`` of ``linalg_inv`` in the namespace ``linalg``; the name itself where there is no namespace."""
-    return f"{namespace}.{name.removeprefix(namespace.replace('.', '_') + '_')}" if namespace else name
-
-
 def _nothing() -> None:
     """What the body of a primitive compiles to."""
     ...
@@ -197,14 +208,12 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Oper
                 f"operator {record.name!r} is declared twice: first in {first}, now in {function.__module__}"
             )
         OPERATORS[record.name] = record
-        published = [publish(record) for publish in PUBLISHERS]
-
-        def undo() -> None:
+        journal.note(lambda: OPERATORS.pop(record.name, None))
+        try:
+            add(record)
+        except ValueError:
             del OPERATORS[record.name]
-            for withdraw in published:
-                withdraw()
-
-        journal.note(undo)
+            raise
         return record
 
     return declare

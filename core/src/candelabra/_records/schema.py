@@ -10,21 +10,16 @@ from collections.abc import Callable
 
 from candelabra._annotations import Any, Final, NamedTuple
 
-TENSOR, OPTIONAL, OPERAND, LIST, INDEX, MASK, INDICES = (
-    "tensor",
-    "optional",
-    "operand",
-    "list",
-    "index",
-    "mask",
-    "indices",
-)
+TENSOR, OPTIONAL, OPERAND, BOUND, LIST, INDEX, MASK, INDICES = (
+    "tensor", "optional", "operand", "bound", "list", "index", "mask", "indices",
+)  # fmt: skip
 DIM, DIMS, SHAPE, DTYPE, DEVICE, PLAIN = "dim", "dims", "shape", "dtype", "device", "plain"
 
 KINDS: Final[dict[str, str]] = {
     "Tensor": TENSOR,
     "Tensor | None": OPTIONAL,
     "Tensor | Number": OPERAND,
+    "Tensor | Number | None": BOUND,
     "Sequence[Tensor]": LIST,
     "Index": INDEX,
     "Mask": MASK,
@@ -41,9 +36,20 @@ KINDS: Final[dict[str, str]] = {
 
 ``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64) and ``Mask`` (bool)
 tensors do not: their dtype is fixed. ``Dim`` and ``Dims`` are canonical before kernels and rules see them:
-non-negative, a tuple for ``Dims``, None meaning all.
+non-negative, a tuple for ``Dims``, None meaning all. ``Tensor | Number | None`` is for composites only: a number does
+not take part in the key.
 """
-DIFFERENTIABLE: Final = (TENSOR, OPTIONAL, OPERAND, LIST)
+CONVERTERS: Final[dict[str, str]] = {
+    "InsertedDim": "as_inserted_dim",
+    "Permutation": "as_permutation",
+    "DistinctDims": "as_distinct_dims",
+    "UnitDims": "as_unit_dims",
+    "ExpandedShape": "as_expanded_shape",
+    "InferredShape": "as_inferred_shape",
+}
+"""Annotations whose values are made canonical with a look at the first tensor, and the function of
+``candelabra._codegen.arguments`` that does it. ``candelabra.typing`` says what each one accepts."""
+DIFFERENTIABLE: Final = (TENSOR, OPTIONAL, OPERAND, BOUND, LIST)
 TENSOR_KINDS: Final = (*DIFFERENTIABLE, INDEX, MASK, INDICES)
 
 
@@ -63,6 +69,8 @@ class Parameter(NamedTuple):
     annotation: str
     default: Any
     keyword_only: bool
+    variadic: bool = False
+    """Declared as ``*name``: callers may pass the values one by one, as a sequence, or by keyword."""
 
 
 class Schema(NamedTuple):
@@ -85,8 +93,11 @@ class Schema(NamedTuple):
         return next((p for p in self.parameters if p.name == name), None)
 
 
-def read_schema(function: Callable[..., Any]) -> Schema:
-    """The schema of a declared operator."""
+def read_parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """The parameters of a declared function, in the order in which a call passes them.
+
+    Raises ``TypeError`` for a parameter without an annotation.
+    """
     code = function.__code__
     count = code.co_argcount
     names = code.co_varnames[: count + code.co_kwonlyargcount]
@@ -94,18 +105,30 @@ def read_schema(function: Callable[..., Any]) -> Schema:
         zip(names[count - len(function.__defaults__ or ()) : count], function.__defaults__ or (), strict=True)
     )
     defaults.update(function.__kwdefaults__ or {})
+    rows = [(name, position >= count, False) for position, name in enumerate(names)]
+    if code.co_flags & VARARGS:
+        rows.insert(count, (code.co_varnames[len(names)], False, True))
     annotations = function.__annotations__
     parameters = []
-    for position, name in enumerate(names):
+    for name, keyword_only, variadic in rows:
         if name not in annotations:
             raise TypeError(f"operator {function.__name__}: parameter {name!r} has no annotation")
         annotation = annotations[name]
-        parameters.append(
-            Parameter(name, KINDS.get(annotation, PLAIN), annotation, defaults.get(name, REQUIRED), position >= count)
-        )
-    returned = annotations.get("return")
+        kind = KINDS.get(annotation, PLAIN)
+        parameters.append(Parameter(name, kind, annotation, defaults.get(name, REQUIRED), keyword_only, variadic))
+    return tuple(parameters)
+
+
+VARARGS: Final = 0x04
+"""``inspect.CO_VARARGS``, without importing ``inspect``."""
+
+
+def read_schema(function: Callable[..., Any]) -> Schema:
+    """The schema of a declared operator."""
+    parameters = read_parameters(function)
+    returned = function.__annotations__.get("return")
     if returned == "Tensor":
-        return Schema(tuple(parameters), ("out",), None)
+        return Schema(parameters, ("out",), None)
     result = function.__globals__.get(returned) if isinstance(returned, str) else None
     fields = getattr(result, "_fields", None)
     if fields is None:
@@ -113,7 +136,7 @@ def read_schema(function: Callable[..., Any]) -> Schema:
             f"operator {function.__name__}: the return annotation must be Tensor or a NamedTuple class, got "
             f"{returned!r}"
         )
-    return Schema(tuple(parameters), tuple(fields), result)
+    return Schema(parameters, tuple(fields), result)
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:

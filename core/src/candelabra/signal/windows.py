@@ -1,4 +1,7 @@
-"""Window functions, as ``torch.signal.windows`` and ``scipy.signal.windows`` have them."""
+"""Window functions, as ``torch.signal.windows`` and ``scipy.signal.windows`` have them.
+
+The names come from the registry of public names; ``__all__`` is computed from it.
+"""
 
 from candelabra._namespace.publishing import members
 

@@ -1,6 +1,6 @@
 """JAX on the CPU as a device of candelabra: an example of a backend over somebody else's array library."""
 
-from candelabra._plugins.hooks import hookimpl
+from candelabra.backend import hookimpl
 
 
 @hookimpl

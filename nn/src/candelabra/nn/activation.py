@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra._operators.fronts.creation import full
+from candelabra import full
 from candelabra.nn import functional as F
 from candelabra.nn.module import Module
 from candelabra.nn.parameter import Parameter

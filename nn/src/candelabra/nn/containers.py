@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import index as as_index
 from typing import Any, Self, overload
 
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.nn.module import Module
 from candelabra.nn.parameter import Parameter
 

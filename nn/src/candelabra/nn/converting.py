@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from candelabra._autograd.modes import no_grad
-from candelabra._tensor import Tensor
+from candelabra import Tensor, no_grad
 from candelabra.dtypes import bfloat16, dtype, float16, float32, float64
 from candelabra.nn.walking import Walking
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from candelabra._operators.fronts.creation import empty
-from candelabra._tensor import Tensor
+from candelabra import Tensor, empty
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from candelabra._autograd.hooks import RemovableHandle
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.autograd.function import Function
+from candelabra.library import RemovableHandle
 from candelabra.nn.walking import Walking
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import math
 import warnings
 from typing import Any
 
-from candelabra._autograd.modes import no_grad
+from candelabra import no_grad
+from candelabra.library import record
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
@@ -59,8 +60,9 @@ def trunc_normal_(
     Method: u uniform on [2Φ(α) - 1, 2Φ(β) - 1], then √2·erfinv(u): the inverse of the distribution function, taken
     by bisection since erf is what every device has.
     """
-    from candelabra._operators.fronts.creation import full_like
-    from candelabra._operators.primitives.arithmetic import where
+    from candelabra import full_like
+
+    where = record("where")
 
     low, high = math.erf((a - mean) / std / math.sqrt(2.0)), math.erf((b - mean) / std / math.sqrt(2.0))
     with no_grad():
@@ -91,7 +93,7 @@ def zeros_(tensor: Any) -> Any:
 
 def eye_(tensor: Any) -> Any:
     """Fill a matrix with the identity."""
-    from candelabra._operators.fronts.creation import eye
+    from candelabra import eye
 
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -175,8 +177,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
     Method: Gram–Schmidt, each vector against all before it, twice, on normal draws; "twice is enough" (Kahan, Parlett).
     """
-    from candelabra._operators.fronts.joining import stack
-    from candelabra._operators.fronts.random import randn
+    from candelabra import randn, stack
 
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -200,7 +201,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill a matrix from N(0, std²), then set the share ``sparsity`` of each column to 0."""
-    from candelabra._operators.fronts.random import randperm
+    from candelabra import randperm
 
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn.functional.losses import legacy_reduction
 from candelabra.nn.module import Module

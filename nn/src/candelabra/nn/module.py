@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.nn.converting import Converting
 from candelabra.nn.hooks import KINDS, Hooked
 from candelabra.nn.parameter import Buffer, Parameter

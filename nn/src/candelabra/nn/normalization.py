@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from candelabra._operators.fronts.creation import full, ones, zeros
-from candelabra._tensor import Tensor
+from candelabra import Tensor, full, ones, zeros
 from candelabra.dtypes import int64
 from candelabra.nn import functional as F
 from candelabra.nn import init

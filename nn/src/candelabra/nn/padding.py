@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from candelabra._namespace.publishing import public_function
-from candelabra._operators.fronts.creation import full
-from candelabra._operators.primitives.indexing import index_select
-from candelabra._operators.primitives.joining import cat
-from candelabra._tensor import Tensor
+from candelabra import Tensor, full
+from candelabra.library import public_function, record
+
+index_select = record("index_select")
+cat = record("cat")
 
 __all__ = ["pad"]
 

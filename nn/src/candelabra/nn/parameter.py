@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra._keys import AUTOGRAD, VIEW
-from candelabra._tensor import Tensor, wrap
+from candelabra import Tensor
+from candelabra.library import AUTOGRAD, VIEW, wrap
 
 __all__ = ["Buffer", "Parameter"]
 
@@ -17,7 +17,7 @@ def _owned(cls: type, data: Tensor) -> Any:
 
 def _as_data(cls: type, data: Any) -> Tensor:
     if data is None:
-        from candelabra._operators.fronts.creation import empty
+        from candelabra import empty
 
         return empty(0)
     if not isinstance(data, Tensor):
@@ -96,7 +96,7 @@ def unset(wanted: bool, *size: Any, device: Any, dtype: Any) -> Parameter | None
     """A parameter that waits for its values, or None where a layer is told to do without."""
     if not wanted:
         return None
-    from candelabra._operators.fronts.creation import empty
+    from candelabra import empty
 
     return Parameter(empty(*size, device=device, dtype=dtype))
 

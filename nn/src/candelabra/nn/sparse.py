@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from candelabra._autograd.modes import no_grad
-from candelabra._operators.fronts.creation import empty
-from candelabra._tensor import Tensor
+from candelabra import Tensor, empty, no_grad
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.module import Module

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from candelabra._autograd.modes import no_grad
-from candelabra._tensor import Tensor
+from candelabra import Tensor, no_grad
 from candelabra.nn.hooks import Hook
 from candelabra.nn.walking import Walking
 

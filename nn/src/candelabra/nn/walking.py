@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from candelabra._tensor import Tensor
+from candelabra import Tensor
 from candelabra.nn.parameter import Parameter, forget_gradient
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from candelabra._operators.fronts.creation import zeros_like
+from candelabra import zeros_like
 from candelabra.dtypes import ALL
 from candelabra.nn._operators.steps import adam_step, amsgrad_step, descend_adaptively
 from candelabra.optim.fused import Row, steps_by_kernel

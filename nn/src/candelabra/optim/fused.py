@@ -11,11 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from candelabra._device import instance_of_key, kernel_for
-from candelabra._dispatch.failure import fail
-from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, state
-from candelabra._records.record import Operator
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
+from candelabra.library import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, Operator, fail, instance_of_key, kernel_for, state
 
 __all__ = ["Row", "steps_by_kernel"]
 

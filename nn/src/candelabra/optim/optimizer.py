@@ -7,9 +7,8 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, Final
 
-from candelabra._autograd.hooks import RemovableHandle, add_hook
-from candelabra._autograd.modes import enable_grad, no_grad
-from candelabra._tensor import Tensor
+from candelabra import Tensor, enable_grad, no_grad
+from candelabra.library import RemovableHandle, add_hook
 
 __all__ = ["Optimizer", "required"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from candelabra._operators.fronts.creation import zeros_like
-from candelabra._records.record import Operator
+from candelabra import zeros_like
+from candelabra.library import Operator
 from candelabra.nn._operators.steps import descend, descend_with_momentum, momentum_step, sgd_step
 from candelabra.optim.fused import Row, steps_by_kernel
 from candelabra.optim.optimizer import Optimizer, check_options

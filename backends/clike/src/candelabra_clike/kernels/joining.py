@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from candelabra._operators.primitives.placing import indexed_geometry
+from candelabra.backend import indexed_geometry
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.copying import clone, copy_into

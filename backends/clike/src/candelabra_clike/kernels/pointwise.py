@@ -10,10 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra._records.promotion import boolean
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.schema import INDEX, MASK, OPERAND, PLAIN, TENSOR, Parameter
 from candelabra.dtypes import INTEGER, bool_, dtype, int64
+from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, TENSOR, Operator, Parameter, boolean
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for, typed

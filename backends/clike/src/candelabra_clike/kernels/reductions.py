@@ -94,7 +94,7 @@ def over_pairs(kernel: Reduction, x: StridedArray, dim: Dims, keepdim: bool) -> 
     pairs = as_pairs(x)
     out = kernel(pairs, tuple(range(len(x.shape))) if dim is None else dim, keepdim)
     shape = out.shape[:-1]
-    from candelabra._layout import contiguous_strides
+    from candelabra.backend import contiguous_strides
 
     return out.restrided(shape, contiguous_strides(shape), 0, x.dtype)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra._layout import contiguous_strides
+from candelabra.backend import contiguous_strides
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32, float64, int64
 
 from candelabra_clike.array import StridedArray

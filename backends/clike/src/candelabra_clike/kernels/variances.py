@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from candelabra._layout import contiguous_strides, reduced_shape
+from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray

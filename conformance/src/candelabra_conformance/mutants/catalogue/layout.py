@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from candelabra._layout import contiguous_strides
-from candelabra.backend import Kernel
+from candelabra.backend import Kernel, contiguous_strides
 
 from candelabra_conformance.mutants.mirror import Image, Mirror
 from candelabra_conformance.mutants.mutant import Array, array_of, breaks, breaks_backend, breaks_kernel, payload_of

@@ -11,9 +11,9 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_writable, rebind
 from candelabra._keys import AUTOGRAD
 from candelabra._operators.families.products import alike, batches, matrices, matrix_vector
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.pointwise import conj
 from candelabra._operators.primitives.reductions import matmul
+from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -165,7 +165,7 @@ addbmm.vjp(
 )
 
 
-@front(function=False)
+@public(is_function=False)
 def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """In-place form of :func:`addbmm`. Alone among in-place forms it gives a tensor that broadcasts the new shape.
 

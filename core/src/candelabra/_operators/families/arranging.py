@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._layout import broadcast_shapes as broadcast
-from candelabra._operators.fronts.forms import with_out
 from candelabra._operators.fronts.joining import chunk, split
 from candelabra._operators.fronts.numbers import number_for
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import conj, expand, mH, narrow, reshape, sizes
 from candelabra._operators.primitives import creation, strided, views
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._size import Size
 from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype, promote_types
@@ -30,7 +29,7 @@ def given(tensors: tuple[Any, ...]) -> list[Tensor]:
 
 
 # -- broadcasting -----------------------------------------------------------------------------------------------------
-@front(method=False)
+@public(method=False)
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape to which all the shapes (or ints, shapes of one dim) broadcast.
 
@@ -51,7 +50,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(result)
 
 
-@front(method=False)
+@public(method=False)
 def broadcast_tensors(*tensors: Any) -> Tensors:
     """The tensors expanded to their common shape: views."""
     found = given(tensors)
@@ -60,7 +59,7 @@ def broadcast_tensors(*tensors: Any) -> Tensors:
 
 
 # -- splitting --------------------------------------------------------------------------------------------------------
-@front
+@public
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Tensors:
     """Views of the given sizes along ``dim``, which they must sum to."""
     if any(size < 0 for size in split_sizes):
@@ -71,26 +70,26 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     return split(input, split_sizes, dim)
 
 
-@front
+@public
 def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> Tensors:
     """:func:`split`. Nothing is unsafe here: the parts are views, and writes to them are recorded."""
     return split(tensor, split_size, dim)
 
 
-@front
+@public
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Tensors:
     """:func:`split_with_sizes`; see :func:`unsafe_split`."""
     return split_with_sizes(input, split_sizes, dim)
 
 
-@front
+@public
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
     """:func:`chunk`; see :func:`unsafe_split`."""
     return chunk(input, chunks, dim)
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------
-@front(function=False, is_property=True)
+@public(is_function=False, is_property=True)
 def H(input: Tensor) -> Tensor:
     """The conjugate transpose of a matrix; a number as it is."""
     if input.ndim not in (0, 2):
@@ -99,7 +98,7 @@ def H(input: Tensor) -> Tensor:
     return mH(input) if input.ndim else conj(input)
 
 
-@front(method=False)
+@public(method=False)
 def block_diag(*tensors: Any) -> Tensor:
     """The matrices along a diagonal, zeros elsewhere; vectors count as rows, numbers as 1 × 1 matrices.
 
@@ -129,7 +128,7 @@ def block_diag(*tensors: Any) -> Tensor:
     return cat(rows, 0)
 
 
-@front(function=False)
+@public(is_function=False)
 def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
     """Write a number to the main diagonal; ``wrap`` begins it anew below in matrices that are higher than wide.
 
@@ -152,7 +151,7 @@ def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Ten
 
 
 # -- padding ----------------------------------------------------------------------------------------------------------
-@front(method=False)
+@public(method=False)
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Number = 0) -> Tensor:
     """``value`` put in before and after the last dims: ``pad`` is (before, after) of the last, of the last but one, …
 
@@ -179,8 +178,7 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Number = 0) -> Ten
     return views.basic_index_scatter(padded, kept, tuple(place))
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
     """Each tensor in ``num_chunks`` parts along ``dim``, padded with zeros, flattened and joined part by part.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._operators.fronts.registry import front
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -12,7 +12,7 @@ VERSIONS: Final[tuple[str, ...]] = ("2021.12", "2022.12", "2023.12", "2024.12", 
 """The versions of the standard that ``candelabra.array_api`` satisfies: each is the one before with more names."""
 
 
-@front(function=False)
+@public(is_function=False)
 def __array_namespace__(input: Tensor, /, *, api_version: str | None = None) -> Any:
     """The functions of the Python Array API standard: :mod:`candelabra.array_api`, whatever ``api_version`` it may be.
 
@@ -25,7 +25,7 @@ def __array_namespace__(input: Tensor, /, *, api_version: str | None = None) -> 
     return array_api
 
 
-@front(function=False)
+@public(is_function=False)
 def to_device(input: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The tensor on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's own is used."""
     if stream is not None:

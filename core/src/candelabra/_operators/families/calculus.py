@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.primitives.creation import full
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import BOOL
 
@@ -20,9 +18,7 @@ Ints = tuple[int, ...]
 
 
 # -- differences ------------------------------------------------------------------------------------------------------
-@front
-@with_out
-@numpy_names
+@public(out=True)
 @takes_tensors("diff")
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
@@ -65,8 +61,7 @@ def _check_joins(part: Ints, shape: Ints, dim: int) -> None:
 
 
 # -- gradients --------------------------------------------------------------------------------------------------------
-@front(method=False)
-@numpy_names
+@public(method=False)
 @takes_tensors("gradient")
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The derivative along each of ``dim``, by central differences, of samples ``spacing`` apart: a tuple of tensors.
@@ -201,8 +196,7 @@ def _empty_integral(y: Tensor, dim: int) -> Tensor | None:
     return made
 
 
-@front(method=False)
-@numpy_names
+@public(method=False)
 @takes_tensors("trapezoid")
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of samples ``y`` along ``dim`` by the trapezoidal rule, at the points ``x``, or ``dx`` apart (1).
@@ -220,16 +214,14 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     return twice.sum(d) / 2
 
 
-@front(method=False)
-@numpy_names
+@public(method=False)
 @takes_tensors("trapz")
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """:func:`trapezoid` under its older name."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
-@front(method=False)
-@numpy_names
+@public(method=False)
 @takes_tensors("cumulative_trapezoid")
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The running integral of samples ``y`` along ``dim`` by the trapezoidal rule: one point fewer than ``y`` has.

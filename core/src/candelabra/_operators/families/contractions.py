@@ -14,9 +14,8 @@ from candelabra._operators.families.chains import chained
 from candelabra._operators.families.einsum import evaluated
 from candelabra._operators.families.einsum_notation import Equation
 from candelabra._operators.families.products import alike
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.reductions import matmul
+from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -118,8 +117,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 # -- chains -----------------------------------------------------------------------------------------------------------
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of matrices, multiplied in the order that takes the fewest operations.
 

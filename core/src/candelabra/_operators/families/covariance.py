@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.primitives.creation import full
 from candelabra._operators.primitives.joining import cat
 from candelabra._operators.primitives.reductions import matmul
+from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import BOOL, FLOATING, INTEGER, PYTHON_NAMES, int64, promote_types
 
@@ -37,7 +37,7 @@ def _check_weights(name: str, weights: Tensor, observations: int) -> None:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
-@front
+@public
 @takes_tensors("cov")
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
@@ -87,7 +87,7 @@ def _normalizer(count: int, weights: Tensor | None, aweights: Tensor | None, cor
     return total, norm
 
 
-@front
+@public
 @takes_tensors("corrcoef")
 def corrcoef(input: Tensor) -> Tensor:
     """The correlation coefficients of variables (rows) over observations (columns), between -1 and 1.
@@ -112,7 +112,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return complex(found.real.clamp(-1, 1), found.imag.clamp(-1, 1))
 
 
-@front(method=False)
+@public(method=False)
 @takes_tensors("vander")
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or up where ``increasing``.

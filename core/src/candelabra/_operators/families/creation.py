@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype
 from candelabra._device import open_device
+from candelabra._geometry import extent
 from candelabra._operators.families.resizing import dense_strides
 from candelabra._operators.fronts.arranging import as_strided
 from candelabra._operators.fronts.creation import empty, linspace
-from candelabra._operators.fronts.forms import factory
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import sizes
 from candelabra._operators.primitives import creation
-from candelabra._operators.primitives.strided import extent
+from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by
@@ -42,8 +41,7 @@ def _marked(made: Tensor, requires_grad: bool) -> Tensor:
 
 
 # -- memory without content -------------------------------------------------------------------------------------------
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def empty_strided(
     size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -63,8 +61,7 @@ def empty_strided(
     return _marked(as_strided(flat, shape, steps).detach(), requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def empty_permuted(
     size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -90,8 +87,7 @@ def empty_permuted(
     return empty_strided(shape, dense_strides(shape, order), dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@front(function=False)
-@factory
+@public(is_function=False, factory=True)
 def new_empty_strided(
     input: Tensor,
     size: Sequence[int],
@@ -107,7 +103,7 @@ def new_empty_strided(
     )
 
 
-@front(function=False)
+@public(is_function=False)
 def new(input: Tensor, *data: Any) -> Tensor:
     """``x.new(2, 3)``, unspecified content in that shape; ``x.new([1, 2])``, the values: dtype and device of ``x``."""
     if len(data) == 1 and not isinstance(data[0], int) and not isinstance(data[0], type(input.shape)):
@@ -117,8 +113,7 @@ def new(input: Tensor, *data: Any) -> Tensor:
 
 
 # -- scales -----------------------------------------------------------------------------------------------------------
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def range(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -140,8 +135,7 @@ def range(
     return _marked(creation.arange(start, step, length, dtype=d, device=open_device(device)), requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def logspace(
     start: Any,
     end: Any,
@@ -213,8 +207,7 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, device: An
     return made
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -226,8 +219,7 @@ def tril_indices(
     return _triangle("tril_indices", row, col, offset, dtype, device)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:

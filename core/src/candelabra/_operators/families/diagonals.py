@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import diagonal, reshape
 from candelabra._operators.primitives import creation, strided
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 
 
-@front
-@with_out
+@public(out=True)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
     if input.ndim == 1:
@@ -21,7 +19,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     return creation.clone(strided.diagonal(input, diagonal, 0, 1))
 
 
-@front
+@public
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices (their dims ``dim1`` and ``dim2``) with the last dim of ``input`` on a diagonal, zeros elsewhere."""
     rank = input.ndim + 1
@@ -36,13 +34,13 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return strided.diagonal_scatter(zeros, input, offset, first, second)
 
 
-@front
+@public
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The matrix with the flattened ``input`` on a diagonal."""
     return diag_embed(reshape(input, -1 if input.numel() else 0), offset)
 
 
-@front
+@public
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:

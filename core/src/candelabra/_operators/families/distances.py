@@ -7,14 +7,12 @@ from math import inf
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.norms import linalg_vector_norm
 from candelabra._operators.primitives.creation import full
 from candelabra._operators.primitives.joining import cat
 from candelabra._operators.primitives.reductions import matmul
+from candelabra._records.callables import public
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -107,7 +105,7 @@ euclidean_distances.vjp(
 )
 
 
-@front(method=False)
+@public(method=False)
 @takes_tensors("cdist")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The distances in the p-norm of every row of ``x1`` to every row of ``x2``.
@@ -165,7 +163,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 
 # -- row by row -------------------------------------------------------------------------------------------------------
-@front(method=False)
+@public(method=False)
 @takes_tensors("pairwise_distance")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norms of ``x1 - x2 + eps`` along the last dim; the two broadcast. ``eps`` keeps points that meet apart."""
@@ -225,9 +223,7 @@ cross_product.vjp(
 )
 
 
-@front
-@with_out
-@numpy_names
+@public(out=True)
 @takes_tensors("cross")
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors of three elements along ``dim``; the other dims broadcast.

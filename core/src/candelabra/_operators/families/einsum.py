@@ -12,8 +12,8 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._operators.families.einsum_notation import Equation, read_equation, read_sublists
 from candelabra._operators.families.einsum_plan import plan
 from candelabra._operators.families.products import alike
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic, reductions, views
+from candelabra._records.callables import public
 from candelabra.dtypes import int64
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ RECORDS: Final[dict[str, Operator[..., Any]]] = {
 """What a step of a plan calls."""
 
 
-@front(method=False)
+@public(method=False)
 def einsum(*args: Any) -> Tensor:
     """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._interchange.nested import fitted
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.creation import filled
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@front(method=False)
+@public(method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor like ``input`` with every element ``value``, a number or a 0-d tensor; see :func:`fill_`."""
     if not hasattr(value, "_payload"):

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.creation import arange
 from candelabra._operators.primitives.pointwise import exp
+from candelabra._records.callables import public
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -61,20 +60,19 @@ digamma.vjp(input=lambda g, input: g * polygamma_of(input, 1))
 polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
 
 
-@front(method=False, aliases=("special.polygamma",))
-@with_out
+@public(method=False, aliases=("special.polygamma",), out=True)
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The ``n``-th derivative of :func:`digamma` at ``input``; ``RuntimeError`` for a negative ``n``."""
     return polygamma_of(input, _checked_order(n))
 
 
-@front(function=False, method="polygamma")
+@public(is_function=False, method="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Tensor:
     """As the function :func:`polygamma`."""
     return polygamma_of(input, _checked_order(n))
 
 
-@front(function=False)
+@public(is_function=False)
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place form of :func:`polygamma`."""
     return polygamma_of.form("inplace")(input, _checked_order(n))

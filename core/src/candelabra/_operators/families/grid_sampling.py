@@ -10,8 +10,8 @@ from itertools import product
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._records.callables import public
 from candelabra.dtypes import int64
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ZEROS, BORDER, REFLECTION = 0, 1, 2
 A: Final = -0.75
 
 
-@front(method=False)
+@public(method=False)
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -52,7 +52,7 @@ def grid_sampler(
     return out
 
 
-@front(method=False)
+@public(method=False)
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -60,7 +60,7 @@ def grid_sampler_2d(
     return _of_rank(2, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-@front(method=False)
+@public(method=False)
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:

@@ -9,8 +9,8 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._dispatch.out import store
 from candelabra._operators.families.searching import sorted_place
 from candelabra._operators.fronts.creation import linspace
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import creation
+from candelabra._records.callables import public
 from candelabra._records.promotion import accumulated
 from candelabra._records.record import operator
 from candelabra._records.rules import by
@@ -40,7 +40,7 @@ def tally(places: Index, weights: Tensor | None, size: int) -> Tensor:
 tally.no_gradient("the result is a count")
 
 
-@front
+@public
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number from 0 on occurs in a vector of integers, or the sum of its ``weights``.
 
@@ -76,7 +76,7 @@ def _floating(input: Tensor, name: str) -> Tensor:
     return input.detach()
 
 
-@front
+@public
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Any:
     """How many elements lie in each of ``bins`` equal bins between ``min`` and ``max``, in the input's dtype.
 
@@ -189,7 +189,7 @@ def _weights(input: Tensor, weight: Tensor | None, shape: tuple[int, ...]) -> Te
     return weight.detach().reshape(weight.numel())
 
 
-@front
+@public
 def histogram(
     input: Tensor,
     bins: Any = 100,
@@ -215,7 +215,7 @@ def histogram(
     return found
 
 
-@front(method=False)
+@public(method=False)
 def histogramdd(
     input: Tensor,
     bins: Any,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.arithmetic import maximum, pow, sub, where
 from candelabra._operators.primitives.pointwise import conj
 from candelabra._operators.special.sine_quotient import sine_quotient_slope
+from candelabra._records.callables import public
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -152,13 +152,13 @@ sinc.vjp(input=lambda g, input: g * conj(sine_quotient_slope(input * math.pi) * 
 # -- powers in double precision ---------------------------------------------------------------------------------------
 
 
-@front
+@public
 def float_power(input: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent`` computed in float64, or complex128 where either is complex."""
     return pow.function(*_doubled(input, exponent), out=out)
 
 
-@front(function=False)
+@public(is_function=False)
 def float_power_(input: Tensor, exponent: Tensor | Number) -> Tensor:
     """In-place form of :func:`float_power`; the tensor must be float64, or complex128 where either is complex."""
     base, power = _doubled(input, exponent)
@@ -182,7 +182,7 @@ def _is_complex(value: Any) -> bool:
     return value.is_complex() if hasattr(value, "_payload") else isinstance(value, complex)
 
 
-@front(method=False)
+@public(method=False)
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """``other - alpha * input``."""
     if not hasattr(input, "_payload"):

@@ -9,9 +9,8 @@ from __future__ import annotations
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import creation
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +45,7 @@ def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequen
     return x if x.dtype is like.dtype else x.to(like.dtype)
 
 
-@front(method=False)
+@public(method=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:
@@ -78,7 +77,7 @@ def native_layer_norm(
     return Normalized(out, mean.detach().to(input.dtype), scale.detach().to(input.dtype))
 
 
-@front(method=False)
+@public(method=False)
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> Normalized:
@@ -95,8 +94,7 @@ def native_group_norm(
     return Normalized(out, *(s.reshape(N, group).to(input.dtype) for s in (mean, scale)))
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
-from candelabra._operators.fronts.registry import front
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -23,21 +23,21 @@ def _check(name: str, input: Any, position: int = 1) -> None:
 
 
 # -- dtype and state --------------------------------------------------------------------------------------------------
-@front(method=False)
+@public(method=False)
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype holds negative numbers."""
     _check("is_signed", input)
     return input.is_signed()
 
 
-@front(method=False)
+@public(method=False)
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
     _check("is_inference", input)
     return input.is_inference()
 
 
-@front(method=False)
+@public(method=False)
 def typename(obj: Any) -> str:
     """The name of a tensor's type, as :meth:`Tensor.type` gives it; of anything else, its type's with the module."""
     if hasattr(obj, "_payload"):
@@ -46,70 +46,90 @@ def typename(obj: Any) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-@front
+@public
 def is_conj(input: Tensor) -> bool:
     """False: conjugation is never lazy."""
     _check("is_conj", input)
     return False
 
 
-@front
+@public
 def is_neg(input: Tensor) -> bool:
     """False: negation is never lazy."""
     _check("is_neg", input)
     return False
 
 
-def _declare_never(name: str, what: str) -> None:
-    def never(input: Tensor) -> bool:
-        return False
-
-    never.__name__ = never.__qualname__ = name
-    never.__doc__ = f"False: there are no {what} tensors."
-    front(function=False, is_property=True)(never)
+@public(is_function=False, is_property=True)
+def is_sparse(input: Tensor) -> bool:
+    """False: there are no sparse tensors."""
+    return False
 
 
-for _name, _what in {
-    "is_sparse": "sparse", "is_sparse_csr": "sparse", "is_quantized": "quantised", "is_nested": "nested",
-    "is_mkldnn": "opaque", "is_meta": "data-less",
-}.items():  # fmt: skip
-    _declare_never(_name, _what)
+@public(is_function=False, is_property=True)
+def is_sparse_csr(input: Tensor) -> bool:
+    """False: there are no sparse tensors."""
+    return False
+
+
+@public(is_function=False, is_property=True)
+def is_quantized(input: Tensor) -> bool:
+    """False: there are no quantized tensors."""
+    return False
+
+
+@public(is_function=False, is_property=True)
+def is_nested(input: Tensor) -> bool:
+    """False: there are no nested tensors."""
+    return False
+
+
+@public(is_function=False, is_property=True)
+def is_mkldnn(input: Tensor) -> bool:
+    """False: there are no opaque tensors."""
+    return False
+
+
+@public(is_function=False, is_property=True)
+def is_meta(input: Tensor) -> bool:
+    """False: there are no data-less tensors."""
+    return False
 
 
 # -- functions of methods ---------------------------------------------------------------------------------------------
-@front(method=False)
+@public(method=False)
 def detach_(input: Tensor) -> Tensor:
     """As the method ``detach_``."""
     return input.detach_()
 
 
-@front(method=False)
+@public(method=False)
 def get_device(input: Tensor) -> int:
     """As the method ``get_device``."""
     _check("get_device", input)
     return input.get_device()
 
 
-@front(function=False, method="__rdiv__")
+@public(is_function=False, method="__rdiv__")
 def divided(input: Tensor, other: Any) -> Tensor:
     """``other / input``, under the name that it had in Python 2."""
     return input.reciprocal() * other
 
 
 # -- a Python function at every element -------------------------------------------------------------------------------
-@front(function=False)
+@public(is_function=False)
 def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Every element replaced by ``callable(element)``. Slow, and not differentiable."""
     return _mapped("apply_", callable, input)
 
 
-@front(function=False)
+@public(is_function=False)
 def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Every element replaced by ``callable(element, element of tensor)``; ``tensor`` broadcasts."""
     return _mapped("map_", callable, input, tensor)
 
 
-@front(function=False)
+@public(is_function=False)
 def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Every element replaced by ``callable(element, element of x, element of y)``; ``x`` and ``y`` broadcast."""
     return _mapped("map2_", callable, input, x, y)

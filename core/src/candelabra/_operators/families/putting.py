@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from candelabra._annotations import Any
 from candelabra._dispatch.promote import title
 from candelabra._operators.fronts.arranging import as_strided
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import reshape, sizes
 from candelabra._operators.primitives import creation, indexing, strided
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import bool_, int64
 
@@ -41,7 +41,7 @@ def _placed(input: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> T
     return reshape(flat, tuple(input.shape))
 
 
-@front
+@public
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with the elements of ``source`` put, or added, at ``index``, which counts as if ``input`` were 1-d.
 
@@ -51,14 +51,14 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return _placed(input, index, source, accumulate)
 
 
-@front(function=False)
+@public(is_function=False)
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """In-place form of :func:`put`."""
     return creation.copied.form("inplace")(input, _placed(input, index, source, accumulate))
 
 
 # -- parts replaced ---------------------------------------------------------------------------------------------------
-@front
+@public
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
@@ -83,14 +83,14 @@ def _clamped(input: Tensor, indices: Sequence[Tensor | None]) -> tuple[Tensor | 
     )
 
 
-@front(method=False)
+@public(method=False)
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any) -> Tensor:
     """``input[indices]`` where ``mask`` holds, ``fill`` elsewhere; indices there may be out of bounds."""
     out = indexing.index.function(input, _clamped(input, indices))
     return out.masked_fill(~mask.to(bool_), fill)
 
 
-@front(method=False)
+@public(method=False)
 def _unsafe_masked_index_put_accumulate(
     input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor
 ) -> Tensor:

@@ -6,9 +6,8 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.out import store
 from candelabra._operators.families.order_statistics import ordered
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic, creation
+from candelabra._records.callables import public
 from candelabra.dtypes import float32, float64, int64
 
 if TYPE_CHECKING:
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 INTERPOLATIONS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@front
-@numpy_names
+@public
 def quantile(
     input: Tensor,
     q: Any,
@@ -37,8 +35,7 @@ def quantile(
     return store("quantile", _quantile("quantile", input, q, dim, keepdim, interpolation), out)
 
 
-@front
-@numpy_names
+@public
 def nanquantile(
     input: Tensor,
     q: Any,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from candelabra import _geometry as geometry
 from candelabra._annotations import Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.forms import with_exact_out
 from candelabra._operators.fronts.numbers import number_for
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.scattering import as_dtype, raveled
 from candelabra._operators.fronts.shaping import narrow, reshape, select
-from candelabra._operators.primitives import arithmetic, creation, indexing, placing, strided, views
+from candelabra._operators.primitives import arithmetic, creation, indexing, strided, views
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import bool_, int64
 
@@ -41,14 +41,14 @@ def _slice_mask(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[Ten
     return reshape(mask, tuple(size if d == dim else 1 for d in range(input.ndim))), value
 
 
-@front
+@public
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """``input`` with ``value`` (a number or a 0-d tensor) in the slices along ``dim`` that ``index`` names."""
     mask, filler = _slice_mask(input, wrap_dim(dim, input.ndim), index, value)
     return arithmetic.masked_fill.function(input, mask, filler)
 
 
-@front
+@public
 def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place form of :func:`index_fill`."""
     mask, filler = _slice_mask(input, wrap_dim(dim, input.ndim), index, value)
@@ -81,15 +81,14 @@ def _copied_slices(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tu
     return (*(None,) * dim, reshape(index, -1) if index.numel() else index), source
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices of ``source`` put at the places along ``dim`` that ``index`` names."""
     indices, source = _copied_slices(input, wrap_dim(dim, input.ndim), index, source)
     return indexing.index_put.function(input, indices, source) if input.ndim else source.clone()
 
 
-@front
+@public
 def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """In-place form of :func:`index_copy`."""
     indices, source = _copied_slices(input, wrap_dim(dim, input.ndim), index, source)
@@ -107,8 +106,7 @@ def _fits(part: Tensor, src: Tensor) -> None:
         )
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of ``input`` with ``src`` as the slice number ``index`` along ``dim``."""
     part = select(input.detach(), dim, index)
@@ -118,8 +116,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return views.basic_index_scatter(input, as_dtype(src, input.dtype), place)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -127,13 +124,12 @@ def slice_scatter(
     d = wrap_dim(dim, input.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    place = placing.one_slice(tuple(input.shape), d, *slice(start, end, step).indices(input.shape[d]))
+    place = geometry.one_slice(tuple(input.shape), d, *slice(start, end, step).indices(input.shape[d]))
     _fits(views.basic_index(input.detach(), place), src)
     return views.basic_index_scatter(input, as_dtype(src, input.dtype), place)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
     first, second = wrap_dim(dim1, input.ndim), wrap_dim(dim2, input.ndim)
@@ -142,7 +138,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------
-@front
+@public
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements of ``source``, in order, where ``mask`` holds."""
     if source.dtype is not input.dtype:
@@ -162,7 +158,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return indexing.index_put.function(wide, rows.unbind(1), narrow(raveled(source), 0, 0, rows.shape[0]))
 
 
-@front(function=False)
+@public(is_function=False)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place form of :func:`masked_scatter`."""
     return creation.copied.form("inplace")(input, masked_scatter(input, mask, source))

@@ -12,12 +12,13 @@ from math import prod
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_writable
 from candelabra._codegen.arguments import kind_of
+from candelabra._geometry import extent
 from candelabra._keys import NO_GRAD, VIEW, mode
 from candelabra._layout import contiguous_strides, physical_order
 from candelabra._operators.fronts import arranging, shaping
-from candelabra._operators.fronts.registry import front
-from candelabra._operators.primitives import creation, strided, views
+from candelabra._operators.primitives import creation, views
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor, new
 
 if TYPE_CHECKING:
@@ -56,43 +57,43 @@ def reshaped(input: Tensor, view: Callable[[Tensor], Tensor]) -> Tensor:
     return input
 
 
-@front(function=False)
+@public(is_function=False)
 def t_(input: Tensor) -> Tensor:
     """In-place form of :func:`t`."""
     return reshaped(input, views.t.function)
 
 
-@front(function=False)
+@public(is_function=False)
 def transpose_(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """In-place form of :func:`transpose`."""
     return reshaped(input, lambda x: views.transpose.function(x, dim0, dim1))
 
 
-@front(function=False)
+@public(is_function=False)
 def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """In-place form of :func:`swapaxes`."""
     return transpose_(input, axis0, axis1)
 
 
-@front(function=False)
+@public(is_function=False)
 def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """In-place form of :func:`swapdims`."""
     return transpose_(input, dim0, dim1)
 
 
-@front(function=False)
+@public(is_function=False)
 def squeeze_(input: Tensor, dim: Any = None) -> Tensor:
     """In-place form of :func:`squeeze`."""
     return reshaped(input, lambda x: shaping.squeeze(x, dim))
 
 
-@front(function=False)
+@public(is_function=False)
 def unsqueeze_(input: Tensor, dim: int) -> Tensor:
     """In-place form of :func:`unsqueeze`."""
     return reshaped(input, lambda x: shaping.unsqueeze(x, dim))
 
 
-@front
+@public
 def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """In-place form of :func:`as_strided`."""
     return reshaped(input, lambda x: arranging.as_strided(x, size, stride, storage_offset))
@@ -110,10 +111,10 @@ def _room(input: Tensor, instance: Instance) -> int:
         return input.numel()
     base = input._base if input._keys & VIEW else input
     strides, offset = base._layout()
-    return offset + strided.extent(tuple(base._payload.shape), strides)
+    return offset + extent(tuple(base._payload.shape), strides)
 
 
-@front(function=False)
+@public(is_function=False)
 def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """Give the tensor another shape, in C order (or ``memory_format``), over its memory, or over more of it.
 
@@ -155,13 +156,13 @@ def dense_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]
     return tuple(strides)
 
 
-@front
+@public
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """``input.resize_(the_template.shape)``."""
     return resize_(input, tuple(the_template.shape), memory_format=memory_format)
 
 
-@front(function=False)
+@public(is_function=False)
 def set_(
     input: Tensor,
     source: Tensor | None = None,
@@ -193,7 +194,7 @@ def set_(
     return input
 
 
-@front(function=False)
+@public(is_function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     """Whether both show the same memory in the same way: same start, sizes and steps."""
     if input._instance is not tensor._instance or input.dtype is not tensor.dtype or input.shape != tensor.shape:
@@ -201,7 +202,7 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     return input.data_ptr() == tensor.data_ptr() and input.stride() == tensor.stride()
 
 
-@front(function=False)
+@public(is_function=False)
 def dim_order(input: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
     """The dims in the order in which they lie in memory, the outermost first; equal steps in the order of the dims.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._random.counters import counters_used
 from candelabra._random.drawing import generator_of
+from candelabra._records.callables import public
 from candelabra._records.promotion import common, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, pointwise, shape_of
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-DRAWN: Final[dict[str, Any]] = {"inplace": False, "out": False, "method": False, "public": False, "random": True}
-
-
 @by
 def _rates(input: Tensor, seed: int, offset: int) -> tuple[int, ...]:
     # Values are looked at here only: after a kernel has refused them.
@@ -31,13 +28,13 @@ def _rates(input: Tensor, seed: int, offset: int) -> tuple[int, ...]:
     return shape_of(input)
 
 
-@operator(_rates, promote=unpromoted, accepts="real floating", **DRAWN)
+@operator(_rates, promote=unpromoted, accepts="real floating", inplace=False, out=False, public=False, random=True)
 def random_poisson(input: Tensor, seed: int, offset: int) -> Tensor:
     """Poisson numbers with the rates ``input``, a real floating tensor; section 15 of the specification."""
     ...
 
 
-@operator(pointwise, promote=common, accepts="real floating", **DRAWN)
+@operator(pointwise, promote=common, accepts="real floating", inplace=False, out=False, public=False, random=True)
 def random_binomial(count: Tensor, prob: Tensor, seed: int, offset: int) -> Tensor:
     """Successes in ``count`` trials of probability ``prob``: real floating tensors of one shape; section 16."""
     ...
@@ -58,7 +55,7 @@ def _words(name: str, generator: Any, shape: tuple[int, ...], like: Tensor) -> t
     return generator_of(name, generator, like._instance).take(counters_used(name, prod(shape), "float64"))
 
 
-@front(method=False)
+@public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """A Poisson number for each rate in ``input``, in its dtype. Rates of 0 give 0, NaN gives NaN.
 
@@ -70,7 +67,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return random_poisson.function(input, seed, offset)
 
 
-@front(method=False)
+@public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """How many of ``count`` trials succeed whose probability is ``prob``; the two broadcast, and their dtypes promote.
 

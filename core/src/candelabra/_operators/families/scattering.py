@@ -5,11 +5,10 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of, wrap_dim
 from candelabra._dispatch.promote import title
-from candelabra._operators.fronts.forms import with_exact_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import reshape
 from candelabra._operators.primitives import arithmetic, creation, indexing, views
 from candelabra._operators.primitives.creation import zeroed
+from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BOOL, COMPLEX, INTEGER, PYTHON_NAMES, int64
@@ -134,8 +133,7 @@ def _kept(input: Tensor, src: Tensor) -> Tensor:
     return creation.clone.function(input) if input.requires_grad or src.requires_grad else input
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -149,7 +147,7 @@ def scatter_reduce(
     return _reduced(input, d, index, src, reduce, include_self)
 
 
-@front(function=False)
+@public(is_function=False)
 def scatter_reduce_(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -199,8 +197,7 @@ def _slices(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str)
     return d, spread.expand(given).to(int64)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -213,7 +210,7 @@ def index_reduce(
     return _reduced(input, d, spread, source, reduce, include_self)
 
 
-@front(function=False)
+@public(is_function=False)
 def index_reduce_(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:

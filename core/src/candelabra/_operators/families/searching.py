@@ -5,8 +5,8 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_shape
 from candelabra._dispatch.out import store
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic, creation, indexing, joining
+from candelabra._records.callables import public
 from candelabra._records.promotion import index
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -107,7 +107,7 @@ def _as_values(input: Any, sequence: Tensor) -> tuple[Tensor, bool]:
     return made, True
 
 
-@front(method=False)
+@public(method=False)
 def searchsorted(
     sorted_sequence: Tensor,
     input: Any,
@@ -134,7 +134,7 @@ def searchsorted(
     return store("searchsorted", places.to(int32) if out_int32 else places, out)
 
 
-@front(method=False)
+@public(method=False)
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None
 ) -> Any:
@@ -147,7 +147,7 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
-@front
+@public
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Any:
     """The indices of the first ``size`` elements that are not 0 as rows; rows that are left over are ``fill_value``."""
     if size < 0:
@@ -160,7 +160,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
     return store("nonzero_static", rows.narrow(0, 0, size).clone(), out)
 
 
-@front(method=False)
+@public(method=False)
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The indices per dim of a tensor of ``shape`` behind flat ``indices``: a tuple of int64 tensors of their shape.
 

@@ -6,9 +6,8 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._codegen.arguments import as_dims
 from candelabra._dispatch.out import store
 from candelabra._operators.families.searching import sorted_place
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import comparisons, creation
+from candelabra._records.callables import public
 from candelabra.dtypes import FLOATING, PYTHON_NAMES, float64, int64, uint64
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ REDUCTIONS: Final[dict[str, tuple[str, float]]] = {
 """The scattered reduction behind each, and what it begins with."""
 
 
-@front(method=False)
+@public(method=False)
 def segment_reduce(
     data: Tensor,
     reduce: str,
@@ -80,8 +79,7 @@ def _reduced(data: Tensor, lengths: Tensor, axis: int, reduce: str, initial: flo
     return mean.masked_fill(sizes == 0, float("nan")) if initial is None else mean
 
 
-@front
-@numpy_names
+@public
 def hash_tensor(
     input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Tensor | None = None
 ) -> Any:

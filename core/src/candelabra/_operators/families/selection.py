@@ -5,21 +5,19 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.out import store
 from candelabra._operators.families import order_statistics
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@front
+@public
 def msort(input: Tensor, *, out: Tensor | None = None) -> Any:
     """The values in ascending order along the first dim."""
     return store("msort", order_statistics.ordered(input, 0), out)
 
 
-@front
-@numpy_names
+@public
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The middle element, of two the lower; with ``dim`` a pair (values, indices). NaN where there is one.
 
@@ -30,8 +28,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
     return store("median", order_statistics.median_dim(input, dim, keepdim), out)
 
 
-@front
-@numpy_names
+@public
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """As :func:`median` of the elements that are not NaN; NaN where all are."""
     if dim is None:

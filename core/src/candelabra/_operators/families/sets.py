@@ -9,18 +9,16 @@ from candelabra._operators.families.order_statistics import ordered
 from candelabra._operators.families.searching import sorted_place
 from candelabra._operators.families.stacking import meshgrid
 from candelabra._operators.fronts.joining import stack
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import creation, joining, sorting
 from candelabra._operators.primitives.views import alias
+from candelabra._records.callables import public
 from candelabra.dtypes import INTEGER, bool_, int64, uint64
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@front
-@numpy_names
+@public
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -42,8 +40,7 @@ def unique(
     return _distinct(input.index_select(d, order), order, d, return_inverse, return_counts, None)
 
 
-@front
-@numpy_names
+@public
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -108,7 +105,7 @@ _DENSE = 4
 """Integers are looked up in a table when it has no more than so many entries for each element that is asked about."""
 
 
-@front(method=False)
+@public(method=False)
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Tensor | None = None
 ) -> Any:
@@ -154,7 +151,7 @@ def _looked_up(elements: Tensor, tests: Tensor, low: int, high: int) -> Tensor:
     return found.reshape(places.shape) & inside
 
 
-@front(method=False)
+@public(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of ``r`` elements of a vector as rows, in the order of :mod:`itertools`.
 
@@ -187,7 +184,7 @@ def _choices(input: Tensor, r: int, with_replacement: bool) -> Tensor:
     return rows
 
 
-@front(method=False)
+@public(method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All choices of one element from each vector, as rows; of a single vector, that vector.
 

@@ -7,11 +7,11 @@ import warnings
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
 from candelabra._operators.fft.primitives import fft_c2c, fft_c2r, fft_r2c
 from candelabra._operators.fft.transforms import spectrum
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.primitives import strided
 from candelabra._operators.primitives.creation import full
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import FLOATING, PYTHON_NAMES
 
@@ -99,7 +99,7 @@ def _edges(x: Tensor, pad: int, mode: str) -> tuple[Tensor, Tensor]:
 
 
 # -- forward ----------------------------------------------------------------------------------------------------------
-@front
+@public
 @takes_tensors("stft")
 def stft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
@@ -169,7 +169,7 @@ def _transformed(frames: _Frames, x: Tensor, has_complex: bool, normalized: bool
 
 
 # -- inverse ----------------------------------------------------------------------------------------------------------
-@front
+@public
 @takes_tensors("istft")
 def istft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,

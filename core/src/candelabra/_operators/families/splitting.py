@@ -5,14 +5,14 @@ from __future__ import annotations
 from candelabra._annotations import Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._operators.fronts.joining import split
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import narrow
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 
 Tensors = tuple[Tensor, ...]
 
 
-@front
+@public
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Tensors:
     """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
     if not input.ndim:
@@ -53,19 +53,19 @@ def _divided(input: Tensor, where: Any, dim: int, least: int, name: str) -> Tens
     return tensor_split(input, where, dim)
 
 
-@front
+@public
 def hsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
     """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
     return _divided(input, indices_or_sections, 0 if input.ndim == 1 else 1, 1, "hsplit")
 
 
-@front
+@public
 def vsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
     """Views along the first dim of at least a matrix, of equal size or cut before the given indices."""
     return _divided(input, indices_or_sections, 0, 2, "vsplit")
 
 
-@front
+@public
 def dsplit(input: Tensor, indices_or_sections: Any) -> Tensors:
     """Views along the third dim, of equal size or cut before the given indices."""
     return _divided(input, indices_or_sections, 2, 3, "dsplit")

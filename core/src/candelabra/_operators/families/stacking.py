@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any
 from candelabra._operators.families.arranging import given
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import reshape
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 
 Tensors = tuple[Tensor, ...]
@@ -37,19 +36,19 @@ def _one_or_each(tensors: tuple[Any, ...], raised: Callable[[Tensor], Tensor]) -
     return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
 
 
-@front(method=False)
+@public(method=False)
 def atleast_1d(*tensors: Any) -> Any:
     """Views with at least one dim; a tuple of them for several tensors."""
     return _one_or_each(tensors, _vector)
 
 
-@front(method=False)
+@public(method=False)
 def atleast_2d(*tensors: Any) -> Any:
     """Views with at least two dims, new ones in front; a tuple of them for several tensors."""
     return _one_or_each(tensors, _matrix)
 
 
-@front(method=False)
+@public(method=False)
 def atleast_3d(*tensors: Any) -> Any:
     """Views with at least three dims: (n) becomes (1, n, 1), (n, m) becomes (n, m, 1)."""
     return _one_or_each(tensors, _solid)
@@ -66,43 +65,38 @@ def _all(tensors: Any, raised: Callable[..., Any], name: str) -> list[Tensor]:
     return [raised(t) for t in tensors]
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Side by side: along the second dim, vectors along their only one."""
     parts = _all(tensors, _vector, "hstack")
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """One above the other: along the first dim, vectors as rows."""
     return cat(_all(tensors, _matrix, "vstack"), 0)
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def row_stack(tensors: Sequence[Tensor]) -> Tensor:
     """:func:`vstack` under another name."""
     return vstack(tensors)
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """One behind the other: along the third dim."""
     return cat(_all(tensors, _solid, "dstack"), 2)
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Side by side, vectors and numbers as columns."""
     return hstack(_all(tensors, _column, "column_stack"))
 
 
-@front(method=False)
+@public(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Tensors:
     """Coordinates: each of the vectors expanded over the grid of all.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._codegen.arguments import as_shape
 from candelabra._layout import reduced_shape
-from candelabra._operators.fronts.naming import numpy_names
 from candelabra._operators.fronts.reductions import std, var
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import reductions
+from candelabra._records.callables import public
 from candelabra._records.promotion import accumulated, index, same
 from candelabra._records.record import operator
 from candelabra._records.rules import by, reduction, shape_of
@@ -78,8 +77,7 @@ def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> 
     return Extremes(reductions.amin(input, dims, keepdim), reductions.amax(input, dims, keepdim))
 
 
-@front
-@numpy_names
+@public
 def var_mean(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -92,8 +90,7 @@ def var_mean(
     return _with_mean(var, input, dim, unbiased, keepdim, correction)
 
 
-@front
-@numpy_names
+@public
 def std_mean(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -113,7 +110,7 @@ def _with_mean(
     return spreads, reductions.mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
-@front(function=False)
+@public(is_function=False)
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """The sum over the dims that an expansion from ``size`` (ints, or one tuple) would have repeated.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import flip
 from candelabra._operators.primitives import creation, views
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 
 
-@front
+@public
 def fliplr(input: Tensor) -> Tensor:
     """The columns in reverse order, in a copy."""
     if input.ndim < 2:
@@ -19,7 +19,7 @@ def fliplr(input: Tensor) -> Tensor:
     return flip(input, 1)
 
 
-@front
+@public
 def flipud(input: Tensor) -> Tensor:
     """The rows in reverse order, in a copy."""
     if input.ndim < 1:
@@ -27,7 +27,7 @@ def flipud(input: Tensor) -> Tensor:
     return flip(input, 0)
 
 
-@front
+@public
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """``k`` quarter turns in the plane of two dims, from the first towards the second, in a copy."""
     if len(dims) != 2:

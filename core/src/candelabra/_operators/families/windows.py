@@ -7,10 +7,9 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype
 from candelabra._device import open_device
-from candelabra._operators.fronts.forms import factory
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import creation
 from candelabra._operators.signal.sampling import bessel, cosines, triangle
+from candelabra._records.callables import public
 from candelabra.dtypes import FLOATING, PYTHON_NAMES, get_default_dtype
 from candelabra.dtypes import dtype as dtype_type
 
@@ -47,8 +46,7 @@ def _raised_cosine(
     return _made(name, length, dtype, device, requires_grad, make)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -59,8 +57,7 @@ def hann_window(
     return _raised_cosine("hann_window", window_length, periodic, (0.5, 0.5), dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
     device: Any = None, requires_grad: bool = False,
@@ -69,8 +66,7 @@ def hamming_window(
     return _raised_cosine("hamming_window", window_length, periodic, (alpha, beta), dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -79,8 +75,7 @@ def blackman_window(
     return _raised_cosine("blackman_window", window_length, periodic, weights, dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -92,8 +87,7 @@ def bartlett_window(
     return _made("bartlett_window", window_length, dtype, device, requires_grad, make)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype
 from candelabra._operators.fft.arguments import dims_and_sizes
-from candelabra._operators.fronts.forms import factory
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
+from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import FLOATING
 from candelabra.dtypes import dtype as dtype_type
@@ -31,8 +29,7 @@ def _counted(numbers: list[Tensor], n: int, d: float, requires_grad: bool) -> Te
     return found.requires_grad_() if requires_grad else found
 
 
-@front(namespace="fft")
-@factory
+@public(namespace="fft", factory=True)
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of the ``n`` points of :func:`candelabra.fft.fft`, of samples ``d`` apart, in cycles per unit.
 
@@ -46,8 +43,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, re
     return _counted(parts, n, d, requires_grad)
 
 
-@front(namespace="fft")
-@factory
+@public(namespace="fft", factory=True)
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of the n // 2 + 1 points of :func:`candelabra.fft.rfft`, of samples ``d`` apart."""
     from candelabra._operators.fronts.creation import arange
@@ -70,16 +66,14 @@ def _rolled(input: Tensor, dim: Any, up: int) -> Tensor:
     return found
 
 
-@front(namespace="fft")
-@numpy_names
+@public(namespace="fft")
 @takes_tensors("fft_fftshift")
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
     """Frequency 0 moved into the middle of ``dim`` (an int, several, or all dims)."""
     return _rolled(input, dim, 0)
 
 
-@front(namespace="fft")
-@numpy_names
+@public(namespace="fft")
 @takes_tensors("fft_ifftshift")
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.fftshift`."""

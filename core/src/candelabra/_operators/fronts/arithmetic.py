@@ -6,9 +6,9 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._interchange.nested import fitted
 from candelabra._operators.fronts.comparison import result_type
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic, indexing
 from candelabra._operators.primitives.creation import filled, full
+from candelabra._records.callables import public
 from candelabra.dtypes import FLOATING, bool_
 
 if TYPE_CHECKING:
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@front
+@public
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``."""
     return arithmetic.add.function(input, other if alpha == 1 else _times(input, other, alpha), out=out)
 
 
-@front(function=False)
+@public(is_function=False)
 def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`add`."""
     return arithmetic.add.form("inplace")(input, other if alpha == 1 else _times(input, other, alpha))
 
 
-@front(aliases=("subtract",))
+@public(aliases=("subtract",))
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``."""
     return arithmetic.sub.function(input, _subtrahend(input, other, alpha), out=out)
 
 
-@front(function=False, aliases=("subtract_",))
+@public(is_function=False, aliases=("subtract_",))
 def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
     return arithmetic.sub.form("inplace")(input, _subtrahend(input, other, alpha))
@@ -69,13 +69,13 @@ def _division(rounding_mode: str | None) -> Operator[..., Tensor]:
         ) from None
 
 
-@front(aliases=("divide", "true_divide"))
+@public(aliases=("divide", "true_divide"))
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """``input / other``, then rounded: ``"floor"``, ``"trunc"``, or None for true division."""
     return _division(rounding_mode).function(input, other, out=out)
 
 
-@front(function=False, aliases=("divide_", "true_divide_"))
+@public(is_function=False, aliases=("divide_", "true_divide_"))
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place form of :func:`div`."""
     return _division(rounding_mode).form("inplace")(input, other)
@@ -87,7 +87,7 @@ def _bounds(min: Any, max: Any) -> list[tuple[Any, Any]]:
     return [(o, b) for o, b in ((arithmetic.clamp_min, min), (arithmetic.clamp_max, max)) if b is not None]
 
 
-@front(aliases=("clip",))
+@public(aliases=("clip",))
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN."""
     *first, (last, bound) = _bounds(min, max)
@@ -97,7 +97,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     return limited
 
 
-@front(aliases=("clip_",))
+@public(aliases=("clip_",))
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of :func:`clamp`."""
     for limit, bound in _bounds(min, max):
@@ -105,7 +105,7 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return input
 
 
-@front(method=False)
+@public(method=False)
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """``input`` where ``condition`` holds, else ``other``; alone, the indices of what is nonzero, a tensor per dim."""
     if input is None and other is None:
@@ -115,13 +115,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     return arithmetic.where.function(condition, input, other, out=out)
 
 
-@front(function=False, method="where")
+@public(is_function=False, method="where")
 def self_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     """This tensor where ``condition`` holds, else ``other``."""
     return arithmetic.where.function(condition, input, other)
 
 
-@front
+@public
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Every element set to ``value``, a number or a 0-d tensor, cast to the tensor's dtype.
 
@@ -139,7 +139,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return filled.form("inplace")(input, value)
 
 
-@front
+@public
 def zero_(input: Tensor) -> Tensor:
     """Every element set to 0."""
     out: Tensor = filled.form("inplace")(input, False)  # which no dtype has to be promoted for

@@ -7,15 +7,16 @@ from math import prod
 
 from candelabra._annotations import Any
 from candelabra._codegen.arguments import as_size, wrap_dim
-from candelabra._operators.fronts.registry import front
+from candelabra._geometry import extent
 from candelabra._operators.fronts.shaping import movedim, narrow, reshape, sizes, unsqueeze
 from candelabra._operators.primitives import creation, indexing, strided, views
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import PYTHON_NAMES, int64
 
 
 # -- repeating --------------------------------------------------------------------------------------------------------
-@front(function=False)
+@public(is_function=False)
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """The tensor ``repeats[d]`` times along each dim ``d``, in a copy; leading dims may be added.
 
@@ -37,14 +38,14 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
     return reshape(creation.clone(spread), wanted)
 
 
-@front
+@public
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """As ``repeat``, with as many leading ones as are missing."""
     times = sizes(dims)
     return repeat(input, (*(1,) * (input.ndim - len(times)), *times))
 
 
-@front
+@public
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -103,20 +104,20 @@ def _repeated(counts: Tensor, total: int | None) -> Tensor:
 
 
 # -- other names ------------------------------------------------------------------------------------------------------
-@front
+@public
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """:func:`movedim` under NumPy's name."""
     return movedim(input, source, destination)
 
 
-@front
+@public
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """:func:`transpose` under another name."""
     return views.transpose(input, dim0, dim1)
 
 
 # -- as_strided -------------------------------------------------------------------------------------------------------
-@front
+@public
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the memory under ``input``: any sizes and steps, from ``storage_offset`` (default: that of ``input``).
 
@@ -131,8 +132,8 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     start = offset if storage_offset is None else storage_offset
     base = input._base if input._is_view() else input
     base_strides, low = base._layout()
-    high = low + strided.extent(tuple(base._payload.shape), base_strides)
-    if prod(shape) and (start < low or start + strided.extent(shape, steps) > high):
+    high = low + extent(tuple(base._payload.shape), base_strides)
+    if prod(shape) and (start < low or start + extent(shape, steps) > high):
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {start} are out of bounds for "
             f"storage of {high} elements"

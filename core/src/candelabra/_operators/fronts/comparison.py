@@ -9,8 +9,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._dispatch.out import store
 from candelabra._keys import NO_GRAD, mode
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
+from candelabra._records.callables import public
 from candelabra.dtypes import (
     FLOATING,
     PYTHON_NAMES,
@@ -32,7 +31,7 @@ def _check(name: str, **tensors: Any) -> None:
             )
 
 
-@front
+@public
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and equal elements; NaN equals nothing."""
     _check("equal", input=input, other=other)
@@ -41,7 +40,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return bool((input == other).all().item())
 
 
-@front
+@public
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """``|input - other| <= atol + rtol * |other|``, elementwise; equal infinities are close.
 
@@ -66,20 +65,20 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
         return close | (error.isfinite() & (error <= atol + rtol * other.abs()))
 
 
-@front
+@public
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether :func:`isclose` holds for every element."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all().item())
 
 
-@front
+@public
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape."""
     _check("is_same_size", input=input, other=other)
     return bool(input.shape == other.shape)
 
 
-@front(method=False)
+@public(method=False)
 def is_tensor(obj: Any) -> bool:
     """Whether an object is a Tensor."""
     from candelabra._tensor import Tensor
@@ -87,35 +86,35 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-@front(method=False)
+@public(method=False)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating one; complex ones are not."""
     _check("is_floating_point", input=input)
     return input.is_floating_point()
 
 
-@front(method=False)
+@public(method=False)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one."""
     _check("is_complex", input=input)
     return input.is_complex()
 
 
-@front(method=False)
+@public(method=False)
 def numel(input: Tensor) -> int:
     """The number of elements."""
     _check("numel", input=input)
     return input.numel()
 
 
-@front
+@public
 def is_nonzero(input: Tensor) -> bool:
     """Whether the one element is not 0; ``RuntimeError`` unless there is exactly one."""
     _check("is_nonzero", input=input)
     return bool(input)
 
 
-@front(method=False)
+@public(method=False)
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """The dtype of ``tensor1 + tensor2``, each of them a tensor or a number."""
     return dtypes.result_dtype([_operand(tensor1), _operand(tensor2)])
@@ -141,7 +140,7 @@ def _check_parts(first: Tensor, second: Tensor) -> None:
         )
 
 
-@front(method=False)
+@public(method=False)
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``real + i * imag``, broadcast: complex64 of float32 (and float16), complex128 of float64."""
     from candelabra._operators.fronts.joining import stack
@@ -164,8 +163,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     return stored
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """``abs * (cos(angle) + i * sin(angle))``, broadcast."""
     _check("polar", abs=abs, angle=angle)

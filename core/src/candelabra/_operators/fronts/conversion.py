@@ -11,11 +11,30 @@ from candelabra._interchange import values
 from candelabra._interchange.nested import fitted
 from candelabra._keys import DEVICE_SHIFT
 from candelabra._layout import physical_order
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import laid_out
 from candelabra._operators.primitives import creation, transfer, views
 from candelabra._operators.primitives.views import inverse
-from candelabra.dtypes import BOOL, BY_NAME, COMPLEX, DTYPE_MASK, PYTHON_NAMES, dtype
+from candelabra._records.callables import public
+from candelabra.dtypes import (
+    BOOL,
+    BY_NAME,
+    COMPLEX,
+    DTYPE_MASK,
+    PYTHON_NAMES,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -80,7 +99,7 @@ def _is_dtype(value: Any) -> bool:
     return isinstance(value, dtype) or value is bool or value is int or value is float or value is complex
 
 
-@front(function=False)
+@public(is_function=False)
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor in another dtype and/or on another device: ``to(dtype)``, ``to(device, dtype)``, ``to(other)``.
 
@@ -104,13 +123,13 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return clone(input) if out is input and bound.get("copy") else out
 
 
-@front(function=False)
+@public(is_function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """``input.to(other)``: the dtype and the device of ``other``."""
     return converted(input, other.dtype, other.device)
 
 
-@front(function=False)
+@public(is_function=False)
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Without ``dtype`` the name of the tensor's type, ``"candelabra.FloatTensor"``; with one, a cast.
 
@@ -127,26 +146,86 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return converted(input, as_dtype(dtype))
 
 
-def _declare_cast(name: str, target: str) -> None:
-    def cast(input: Tensor, memory_format: Any = None) -> Tensor:
-        out = converted(input, BY_NAME[target], None)
-        return out if physical_order(input.ndim, memory_format) is None else laid_out(out, memory_format)
-
-    cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"The tensor as ``{target}``; itself where it is that already. ``memory_format`` as in :func:`to`."
-    front(function=False)(cast)
+def cast_to(input: Tensor, d: dtype, memory_format: Any) -> Tensor:
+    """``input`` in dtype ``d``, itself where it has it; ``memory_format`` as in :func:`to`."""
+    out = converted(input, d)
+    return out if physical_order(input.ndim, memory_format) is None else laid_out(out, memory_format)
 
 
-for _name, _target in {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32",
-    "long": "int64", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "cfloat": "complex64",
-    "cdouble": "complex128",
-}.items():  # fmt: skip
-    _declare_cast(_name, _target)
+@public(name="float", is_function=False)
+def to_float(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``float32``; itself where it is that already."""
+    return cast_to(input, float32, memory_format)
+
+
+@public(name="double", is_function=False)
+def to_double(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``float64``; itself where it is that already."""
+    return cast_to(input, float64, memory_format)
+
+
+@public(name="half", is_function=False)
+def to_half(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``float16``; itself where it is that already."""
+    return cast_to(input, float16, memory_format)
+
+
+@public(name="bfloat16", is_function=False)
+def to_bfloat16(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``bfloat16``; itself where it is that already."""
+    return cast_to(input, bfloat16, memory_format)
+
+
+@public(name="int", is_function=False)
+def to_int(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``int32``; itself where it is that already."""
+    return cast_to(input, int32, memory_format)
+
+
+@public(name="long", is_function=False)
+def to_long(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``int64``; itself where it is that already."""
+    return cast_to(input, int64, memory_format)
+
+
+@public(name="short", is_function=False)
+def to_short(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``int16``; itself where it is that already."""
+    return cast_to(input, int16, memory_format)
+
+
+@public(name="char", is_function=False)
+def to_char(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``int8``; itself where it is that already."""
+    return cast_to(input, int8, memory_format)
+
+
+@public(name="byte", is_function=False)
+def to_byte(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``uint8``; itself where it is that already."""
+    return cast_to(input, uint8, memory_format)
+
+
+@public(name="bool", is_function=False)
+def to_bool(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``bool``; itself where it is that already."""
+    return cast_to(input, bool_, memory_format)
+
+
+@public(name="cfloat", is_function=False)
+def to_cfloat(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``complex64``; itself where it is that already."""
+    return cast_to(input, complex64, memory_format)
+
+
+@public(name="cdouble", is_function=False)
+def to_cdouble(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor as ``complex128``; itself where it is that already."""
+    return cast_to(input, complex128, memory_format)
 
 
 # -- copies -----------------------------------------------------------------------------------------------------------
-@front
+@public
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy in memory of its own, in C order unless ``memory_format`` asks for channels last. Recorded by autograd."""
     order = None if memory_format is None else physical_order(input.ndim, memory_format)
@@ -157,7 +236,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return made
 
 
-@front(function=False)
+@public(is_function=False)
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write ``src``, a tensor or a number, into this tensor: broadcast, cast and moved as needed. Recorded."""
     if not hasattr(src, "_payload"):
@@ -176,13 +255,13 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 # -- Python values ----------------------------------------------------------------------------------------------------
-@front(function=False)
+@public(is_function=False)
 def item(input: Tensor) -> Any:
     """The one element as a Python number; ``RuntimeError`` unless there is exactly one."""
     return values.item(input)
 
 
-@front(function=False)
+@public(is_function=False)
 def tolist(input: Tensor) -> Any:
     """The elements as nested lists; a 0-d tensor gives a number."""
     return values.nested_list(input)

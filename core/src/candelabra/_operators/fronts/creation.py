@@ -7,10 +7,9 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype, as_size
 from candelabra._device import open_device
-from candelabra._operators.fronts.forms import factory
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import sizes
 from candelabra._operators.primitives import creation
+from candelabra._records.callables import public
 from candelabra.dtypes import BOOL, INTEGER, dtype, get_default_dtype, int64
 
 if TYPE_CHECKING:
@@ -26,22 +25,19 @@ def _filled(shape: tuple[int, ...], value: Any, d: dtype | None, device: Any, re
     return _made(creation.full.function(shape, value, dtype=d, device=open_device(device)), requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the given shape."""
     return _filled(sizes(size), 0, dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in the given shape."""
     return _filled(sizes(size), 1, dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of unspecified content in the given shape."""
     from candelabra._tensor import wrap
@@ -54,8 +50,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     return _made(wrap(instance.backend.empty(instance.index, shape, d), keys), requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``fill_value`` in the given shape; the dtype is that of the value unless given."""
     if hasattr(fill_value, "_payload"):
@@ -67,8 +62,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     return _filled(sizes((size,)), fill_value, dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -95,8 +89,7 @@ def arange(
     return _made(creation.arange.function(start, step, length, dtype=d, device=open_device(device)), requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -123,8 +116,7 @@ def linspace(
     return _made(creation.linspace.function(start, end, steps, dtype=d, device=open_device(device)), requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal of an ``n`` × ``m`` matrix (``m`` = ``n`` unless given), zeros elsewhere."""
     n, m = as_size(n), m if m is None else as_size(m)
@@ -138,22 +130,19 @@ def _like(input: Tensor, value: Any, d: Any, device: Any, requires_grad: bool) -
     return _filled(tuple(input.shape), value, d or input.dtype, device or input.device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the shape, dtype and device of ``input``."""
     return _like(input, 0, dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in the shape, dtype and device of ``input``."""
     return _like(input, 1, dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of unspecified content in the shape, dtype and device of ``input``."""
     return empty(
@@ -161,8 +150,7 @@ def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     )
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:

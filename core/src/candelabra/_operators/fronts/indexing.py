@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._keys import active, state
 from candelabra._operators.fronts.numbers import number_for
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic, creation, indexing, views
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import INTEGER, bool_, int64
 
@@ -36,7 +36,7 @@ class Parsed(NamedTuple):
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-@front(function=False)
+@public(is_function=False)
 def __getitem__(input: Tensor, index: Any) -> Tensor:
     """``input[index]``: a view for ints, slices, None and Ellipsis; a copy where a tensor, list or bool takes part.
 
@@ -255,7 +255,7 @@ def per_dim(tensors: list[tuple[int, Tensor]]) -> tuple[Tensor | None, ...]:
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
-@front(function=False)
+@public(is_function=False)
 def __setitem__(input: Tensor, index: Any, value: Any) -> None:
     """``input[index] = value``: a number, or a tensor that broadcasts to ``input[index]``, cast to ``input``'s dtype.
 
@@ -288,7 +288,7 @@ def __setitem__(input: Tensor, index: Any, value: Any) -> None:
     indexing.index_put.form("inplace")(target, per_dim(tensors), _source(value, target), False)
 
 
-@front(function=False)
+@public(is_function=False)
 def __delitem__(input: Tensor, index: Any) -> None:
     """Always a ``TypeError``: a tensor's size does not change."""
     raise TypeError("Tensor does not support deleting items")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of, wrap_dim
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
-from candelabra._operators.primitives import joining, placing, views
+from candelabra._operators.primitives import joining, views
+from candelabra._records.callables import public
 from candelabra.dtypes import promote_types
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@front(method=False, aliases=("concat", "concatenate"))
-@with_out
+@public(method=False, aliases=("concat", "concatenate"), out=True)
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors one after another along ``dim``; all other sizes must agree, save that empty vectors are passed over.
 
@@ -35,8 +34,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return joining.cat.function(tensors, dim)
 
 
-@front(method=False)
-@with_out
+@public(method=False, out=True)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors, all of one shape, along a new dim."""
     if hasattr(tensors, "_payload"):
@@ -57,7 +55,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return joining.cat.function([views.unsqueeze.function(t, d) for t in tensors], d)
 
 
-@front
+@public
 def split(
     tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
@@ -84,13 +82,13 @@ def split(
     parts: list[Any] = []
     start = 0
     for length in sections:
-        index = placing.one_slice(shape, d, start, start + length)
+        index = geometry.one_slice(shape, d, start, start + length)
         parts.append(views.basic_index.function(tensor, index))
         start += length
     return tuple(parts)
 
 
-@front
+@public
 def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """At most ``chunks`` views of equal size (but the last) along ``dim``."""
     dim = dim if axis is None else axis

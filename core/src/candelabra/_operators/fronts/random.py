@@ -6,8 +6,6 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype, as_size
 from candelabra._device import open_device
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.forms import factory, with_exact_out, with_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import sizes
 from candelabra._operators.primitives import creation, random
 from candelabra._random.counters import counters_used
@@ -24,6 +22,7 @@ from candelabra._random.drawing import (
     limits_of,
     scaled,
 )
+from candelabra._records.callables import public
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, get_default_dtype, int64
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def _shape(size: tuple[Any, ...], named: Any) -> tuple[int, ...]:
     return sizes(size) if named is None else sizes((named,))
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def rand(
     *shape: Any,
     size: Any = None,
@@ -64,8 +62,7 @@ def rand(
     return _new("rand", "uniform", "check_uniform_bounds", wanted, generator, dtype, device, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def randn(
     *shape: Any,
     size: Any = None,
@@ -92,8 +89,7 @@ def _bounds(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, Any]:
     return int(low), int(high), size
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def randint(
     low: Any = 0,
     high: Any = None,
@@ -114,8 +110,7 @@ def randint(
     return _marked(made, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def randperm(
     n: int,
     *,
@@ -142,8 +137,7 @@ def randperm(
     return _marked(cast_to(made, found), requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def rand_like(
     input: Tensor,
     *,
@@ -157,8 +151,7 @@ def rand_like(
     return _new("rand_like", "uniform", "check_uniform_bounds", shape, generator, d, place, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def randn_like(
     input: Tensor,
     *,
@@ -172,8 +165,7 @@ def randn_like(
     return _new("randn_like", "normal", "normal_kernel_cpu", shape, generator, d, place, requires_grad)
 
 
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def randint_like(
     input: Tensor,
     low: Any = 0,
@@ -192,8 +184,7 @@ def randint_like(
 
 
 # -- distributions ----------------------------------------------------------------------------------------------------
-@front(method=False)
-@factory
+@public(method=False, factory=True)
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -226,8 +217,7 @@ def normal(
     return result
 
 
-@front
-@with_out
+@public(out=True)
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element of ``input`` says (or ``p``, for all), else 0, in ``input``'s dtype."""
     if p is None:
@@ -241,8 +231,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     return cast_to(draw_bernoulli("bernoulli", chance, tuple(input.shape), input._instance, generator), input.dtype)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def multinomial(
     input: Tensor,
     num_samples: int,

@@ -11,7 +11,6 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_overlap, check_writable, write
 from candelabra._keys import NO_GRAD, state
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives.creation import copied
 from candelabra._random.drawing import (
     CPP_NAMES,
@@ -26,6 +25,7 @@ from candelabra._random.drawing import (
     draw_integers,
     scaled,
 )
+from candelabra._records.callables import public
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, finfo, float32, float64, iinfo
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _wide(d: dtype) -> dtype:
     return d if d in (float32, float64) else float32
 
 
-@front(function=False)
+@public(is_function=False)
 def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Generator | None = None) -> Tensor:
     """Uniform numbers in [from, to); of a complex tensor both parts. Rounding can reach ``to``."""
     d = input.dtype
@@ -82,7 +82,7 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Generator
     return _fill(input, noise)
 
 
-@front(function=False)
+@public(is_function=False)
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
     """Normal numbers of the given mean and standard deviation; complex ones have variance ``std**2`` in all."""
     check_floating("normal_kernel_cpu", input.dtype)
@@ -91,7 +91,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     return _fill(input, scaled(noise, std, mean))
 
 
-@front(function=False)
+@public(is_function=False)
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """``exp`` of normal numbers of the given mean and standard deviation."""
     check_floating("log_normal_cpu", input.dtype, allow_complex=False)
@@ -110,7 +110,7 @@ def _check_continuous(distribution: str, d: dtype) -> None:
         )
 
 
-@front(function=False)
+@public(is_function=False)
 def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Exponential numbers of rate ``lambd``."""
     _check_continuous("Exponential", input.dtype)
@@ -120,7 +120,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     return _fill(input, noise if lambd == 1 else cast_to(noise, _wide(input.dtype)) / lambd)
 
 
-@front(function=False)
+@public(is_function=False)
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """How many trials of probability ``p`` it takes to succeed once: 1, 2, …
 
@@ -137,7 +137,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     return _fill(input, count)
 
 
-@front(function=False)
+@public(is_function=False)
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Cauchy numbers: ``median + sigma * tan(pi * (u - 1/2))``, u uniform."""
     _check_continuous("Cauchy", input.dtype)
@@ -147,7 +147,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
     return _fill(input, scaled(((noise - 0.5) * math.pi).tan(), sigma, median))
 
 
-@front(function=False)
+@public(is_function=False)
 def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Generator | None = None) -> Tensor:
     """Integers: ``random_(from, to)`` in [from, to), ``random_(to)`` in [0, to), ``random_()`` in all that the dtype
     holds from 0 on (a floating dtype: up to where it holds every integer)."""
@@ -162,7 +162,7 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Gene
     return _fill(input, draw_integers("random_", low, high, _target(input), d, input._instance, generator))
 
 
-@front(function=False)
+@public(is_function=False)
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """1 with probability ``p``, a number or a floating tensor that broadcasts to this one, else 0."""
     if input.dtype.category == COMPLEX:

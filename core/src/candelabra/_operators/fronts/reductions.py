@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.out import store
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic, reductions
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import uint8
 
@@ -14,15 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@front
-@numpy_names
+@public
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
     """The largest element; with a tensor as second argument :func:`maximum`; with ``dim`` a pair (values, indices)."""
     return _extreme(_LARGEST, input, dim if other is None else other, keepdim, out)
 
 
-@front
-@numpy_names
+@public
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
     """The smallest element; with a tensor as second argument :func:`minimum`; with ``dim`` a pair (values, indices)."""
     return _extreme(_SMALLEST, input, dim if other is None else other, keepdim, out)
@@ -42,15 +39,13 @@ def _extreme(records: tuple[Any, ...], input: Tensor, dim: Any, keepdim: bool, o
     return found if out is None else store(along.name.removesuffix("_dim"), found, out)
 
 
-@front
-@numpy_names
+@public(name="all")
 def all_(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
     """Whether all elements over ``dim`` are nonzero; True for none. The result is bool, of uint8 uint8."""
     return _truth(reductions.all, input, dim, keepdim, out)
 
 
-@front
-@numpy_names
+@public(name="any")
 def any_(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
     """Whether any element over ``dim`` is nonzero; False for none. The result is bool, of uint8 uint8."""
     return _truth(reductions.any, input, dim, keepdim, out)
@@ -74,8 +69,7 @@ def _correction(dim: Any, unbiased: bool | None, correction: float | None) -> tu
     return dim, 1 if correction is None else correction
 
 
-@front
-@numpy_names
+@public
 def var(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -90,8 +84,7 @@ def var(
     return store("var", reductions.var(input, dim, correction=correction, keepdim=keepdim), out)
 
 
-@front
-@numpy_names
+@public
 def std(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,

@@ -8,12 +8,11 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.forms import with_exact_out
 from candelabra._operators.fronts.indexing import per_dim
 from candelabra._operators.fronts.numbers import number_for
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.fronts.shaping import narrow, reshape
 from candelabra._operators.primitives import arithmetic, creation, indexing, views
+from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import bool_, dtype, int64
 
@@ -51,22 +50,21 @@ def _same_dtype(input: Tensor, values: Tensor) -> None:
         )
 
 
-@front
+@public
 def index_put(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``values`` (broadcast) put, or added, at ``[indices]``: int or bool tensors, or None, per dim."""
     _same_dtype(input, values)
     return indexing.index_put.function(input, _indices(indices, input, "index_put"), values, accumulate)
 
 
-@front
+@public
 def index_put_(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place form of :func:`index_put`."""
     _same_dtype(input, values)
     return indexing.index_put.form("inplace")(input, _indices(indices, input, "index_put_"), values, accumulate)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements, a row each; with ``as_tuple`` a 1-d tensor per dim (0-d: one)."""
     if not as_tuple:
@@ -74,14 +72,13 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return indexing.nonzero.function(input if input.ndim else reshape(input, 1)).unbind(1)
 
 
-@front
+@public
 def argwhere(input: Tensor) -> Tensor:
     """``nonzero(input)``."""
     return indexing.nonzero.function(input)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements of ``input``, seen as 1-d, at the int64 ``index``, in its shape; negative indices count back."""
     if not index._keys & int64.bit:
@@ -96,8 +93,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return reshape(indexing.index.function(raveled(input), (flat,)), tuple(index.shape))
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """:func:`gather` with all dims but ``dim`` broadcast; without ``dim`` both are seen as 1-d."""
     if not indices._keys & int64.bit:
@@ -124,8 +120,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
-@front
-@with_exact_out
+@public(out="exact")
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape.
 
@@ -134,8 +129,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     return indexing.gather.function(input, dim, index)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of ``input`` along ``dim`` that the 1-d ``index``, int32 or int64, names, in its order."""
     if isinstance(index, Tensor) and index.dtype.name not in ("int64", "int32"):
@@ -143,8 +137,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return indexing.index_select.function(input, dim, index)
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the bool ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
     if isinstance(mask, Tensor) and not mask._keys & bool_.bit:
@@ -161,14 +154,13 @@ def _scaled(input: Tensor, source: Tensor, alpha: Any) -> Tensor:
     return source if alpha == 1 else arithmetic.mul.function(source, number_for(alpha, input.dtype))
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """``input`` with ``alpha`` times the slices of ``source`` added along ``dim`` where ``index`` says, in order."""
     return indexing.index_add.function(input, dim, index, _scaled(input, source, alpha))
 
 
-@front
+@public
 def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`index_add`."""
     return indexing.index_add.form("inplace")(input, dim, index, _scaled(input, source, alpha))
@@ -213,8 +205,7 @@ def _cut(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return views.basic_index(x, tuple(slice(0, size, 1) for size in shape))
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -226,7 +217,7 @@ def scatter(
     return _scatter(input, dim, index, value if src is None else src, reduce, "function")
 
 
-@front
+@public
 def scatter_(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -234,14 +225,13 @@ def scatter_(
     return _scatter(input, dim, index, value if src is None else src, reduce, "inplace")
 
 
-@front
-@with_exact_out
+@public(out="exact")
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with ``src`` added along ``dim`` where ``index`` says, in order."""
     return _scatter(input, dim, index, src, "add", "function")
 
 
-@front
+@public
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """In-place form of :func:`scatter_add`."""
     return _scatter(input, dim, index, src, "add", "inplace")
@@ -267,13 +257,13 @@ def _filling(input: Tensor, mask: Tensor, value: Any) -> Any:
     return as_dtype(value, input.dtype)
 
 
-@front
+@public
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds; the two broadcast."""
     return arithmetic.masked_fill.function(input, mask, _filling(input, mask, value))
 
 
-@front
+@public
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place form of :func:`masked_fill`."""
     return arithmetic.masked_fill.form("inplace")(input, mask, _filling(input, mask, value))

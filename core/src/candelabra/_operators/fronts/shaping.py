@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_shape, as_size, wrap_dim
 from candelabra._keys import VIEW
@@ -16,9 +17,9 @@ from candelabra._layout import (
     preserve_format,
     view_strides,
 )
-from candelabra._operators.fronts.registry import front
-from candelabra._operators.primitives import joining, placing, strided, views
+from candelabra._operators.primitives import joining, strided, views
 from candelabra._operators.primitives.creation import clone
+from candelabra._records.callables import public
 from candelabra._records.record import OPERATORS
 from candelabra.dtypes import INTEGER
 from candelabra.dtypes import dtype as dtype_type
@@ -39,7 +40,7 @@ def sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple([as_size(s) for s in shape])
 
 
-@front
+@public
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
     wanted = _without_minus(sizes(shape), input)
@@ -62,7 +63,7 @@ def _without_minus(wanted: tuple[int, ...], input: Tensor) -> tuple[int, ...]:
     return wanted
 
 
-@front(function=False)
+@public(is_function=False)
 def view(input: Tensor, *shape: Any, dtype: Any = None, size: Any = None) -> Tensor:
     """The same elements in another shape, over the same memory; RuntimeError where that takes a copy.
 
@@ -75,19 +76,19 @@ def view(input: Tensor, *shape: Any, dtype: Any = None, size: Any = None) -> Ten
     return out
 
 
-@front(function=False)
+@public(is_function=False)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """``input.view(other.shape)``."""
     return view(input, other.shape)
 
 
-@front(function=False)
+@public(is_function=False)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """``input.reshape(other.shape)``."""
     return reshape(input, other.shape)
 
 
-@front(function=False)
+@public(is_function=False)
 def expand(input: Tensor, *size: Any) -> Tensor:
     """Sizes of 1 repeated without a copy; -1 keeps a size."""
     wanted = sizes(size)
@@ -107,19 +108,19 @@ def expand(input: Tensor, *size: Any) -> Tensor:
     return views.expand.function(input, kept)
 
 
-@front(function=False)
+@public(is_function=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """``input.expand(other.shape)``."""
     return expand(input, other.shape)
 
 
-@front
+@public
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """``input.expand(size)``."""
     return expand(input, size)
 
 
-@front
+@public
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """The dims in another order."""
     rank = len(input._payload.shape)
@@ -135,7 +136,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     return views.permute.function(input, order)
 
 
-@front
+@public
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dims moved to other places, the rest in order."""
     rank = len(input._payload.shape)
@@ -154,7 +155,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return views.permute(input, tuple(order))
 
 
-@front(function=False, is_property=True)
+@public(is_function=False, is_property=True)
 def T(input: Tensor) -> Tensor:
     """All dims in reverse order."""
     rank = len(input._payload.shape)
@@ -163,7 +164,7 @@ def T(input: Tensor) -> Tensor:
     return views.permute.function(input, tuple(range(rank))[::-1])
 
 
-@front(function=False, is_property=True)
+@public(is_function=False, is_property=True)
 def mT(input: Tensor) -> Tensor:
     """The last two dims swapped."""
     if len(input._payload.shape) < 2:
@@ -171,19 +172,19 @@ def mT(input: Tensor) -> Tensor:
     return views.transpose.function(input, -2, -1)
 
 
-@front(function=False, is_property=True)
+@public(is_function=False, is_property=True)
 def mH(input: Tensor) -> Tensor:
     """The last two dims swapped, conjugated."""
     return conj(mT(input))
 
 
-@front
+@public
 def adjoint(input: Tensor) -> Tensor:
     """The last two dims swapped, conjugated."""
     return mH(input)
 
 
-@front
+@public
 def conj(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor is returned as it is."""
     if not input.is_complex():
@@ -193,13 +194,13 @@ def conj(input: Tensor) -> Tensor:
     return conj_physical(input)
 
 
-@front(is_property=True)
+@public(is_property=True)
 def real(input: Tensor) -> Tensor:
     """The real part, a view; a real tensor as it is."""
     return select(strided.view_as_real(input), -1, 0) if input.is_complex() else input
 
 
-@front(is_property=True)
+@public(is_property=True)
 def imag(input: Tensor) -> Tensor:
     """The imaginary part, a view."""
     if not input.is_complex():
@@ -207,14 +208,14 @@ def imag(input: Tensor) -> Tensor:
     return select(strided.view_as_real(input), -1, 1)
 
 
-@front
+@public
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: int | None = None) -> Tensor:
     """A dim of size 1 put in before ``dim``."""
     dim = dim if axis is None else axis
     return views.unsqueeze.function(input, wrap_dim(dim, len(input._payload.shape) + 1))
 
 
-@front
+@public
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Dims of size 1 dropped: all of them, or those named."""
     dim = dim if axis is None else axis
@@ -227,7 +228,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     return views.squeeze.function(input, dims)
 
 
-@front
+@public
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dims from ``start_dim`` to ``end_dim`` as one; a view where possible."""
     shape = tuple(input._payload.shape)
@@ -244,13 +245,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*shape[:start], size, *shape[end + 1 :]))
 
 
-@front
+@public
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dim; a view where possible."""
     return reshape(input, -1 if input.numel() else 0)
 
 
-@front
+@public
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dim as several; one of their sizes may be -1."""
     shape = tuple(input._payload.shape)
@@ -265,7 +266,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return views.view(input, (*shape[:d], *inner, *shape[d + 1 :]))
 
 
-@front
+@public
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice number ``index`` along ``dim``, which is dropped."""
     shape = input._payload.shape
@@ -279,7 +280,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return views.basic_index.function(input, (*full, place % shape[d]))
 
 
-@front
+@public
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """``length`` slices along ``dim``, from ``start`` on."""
     shape = input._payload.shape
@@ -298,10 +299,10 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         first += size
     if first + length > size:
         raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
-    return views.basic_index.function(input, placing.one_slice(tuple(shape), d, first, first + length))
+    return views.basic_index.function(input, geometry.one_slice(tuple(shape), d, first, first + length))
 
 
-@front
+@public
 def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """All slices along ``dim``."""
     dim = dim if axis is None else axis
@@ -313,20 +314,20 @@ def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Ten
     return tuple([views.basic_index.function(input, (*before, i)) for i in range(shape[d])])
 
 
-@front
+@public
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of two dims, ``offset`` above the main one, as a view's last dim."""
     rank = len(input._payload.shape)
     return strided.diagonal(input, offset, wrap_dim(dim1, rank), wrap_dim(dim2, rank))
 
 
-@front
+@public
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Two dims swapped."""
     return views.transpose.function(input, axis0, axis1)
 
 
-@front
+@public
 def flip(input: Tensor, *axes: Any, dims: Any = None) -> Tensor:
     """The order along ``dims`` (ints or a tuple) reversed, in a copy."""
     rank = len(input._payload.shape)
@@ -337,7 +338,7 @@ def flip(input: Tensor, *axes: Any, dims: Any = None) -> Tensor:
     return joining.flip(input, order) if order and rank else clone(input)
 
 
-@front(function=False)
+@public(is_function=False)
 def contiguous(input: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor itself if its elements lie in the order that ``memory_format`` asks for (C order), else a copy."""
     if memory_format is not contiguous_format:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.forms import with_out
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import softmax as records
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -15,8 +14,7 @@ def _implicit_dim(rank: int) -> int:
     return 0 if rank in (0, 1, 3) else 1
 
 
-@front
-@with_out
+@public(out=True)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
     if dtype is not None:
@@ -25,16 +23,10 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return out
 
 
-@front
-@with_out
+@public(out=True)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
     if dtype is not None:
         input = input.to(dtype)
     out: Tensor = records.log_softmax.function(input, _implicit_dim(input.ndim) if dim is None else dim)
     return out
-
-
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``softmax(-input)`` along ``dim``."""
-    return softmax(-input, dim, dtype=dtype)

@@ -7,7 +7,6 @@ adjugate takes the place of det(A) A⁻¹: the diagonal of the products of all *
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import linalg_inv_ex
@@ -16,6 +15,7 @@ from candelabra._operators.linalg.singular import linalg_svd
 from candelabra._operators.linalg.triangular import identity
 from candelabra._operators.primitives.arithmetic import where
 from candelabra._operators.primitives.pointwise import conj
+from candelabra._records.callables import public
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
 from candelabra._records.rules import shape_of
@@ -80,7 +80,7 @@ def _slogdet_back(A: Tensor, sign: Tensor, g_sign: Tensor, g_logabsdet: Tensor) 
 linalg_slogdet.vjp(A=_slogdet_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_slogdet")
 def slogdet(A: Tensor, *, out: Any = None) -> SignAndLogarithm:
     """``(sign, logabsdet)`` of the determinants of (…, n, n) matrices, which may be too large or small for the dtype.
@@ -90,7 +90,7 @@ def slogdet(A: Tensor, *, out: Any = None) -> SignAndLogarithm:
     return delivered("linalg.slogdet", linalg_slogdet(A), out)
 
 
-@front
+@public
 @takes_tensors("logdet")
 def logdet(input: Tensor) -> Tensor:
     """The logarithms of the determinants of (…, n, n) matrices: NaN of negative ones, -inf of 0."""

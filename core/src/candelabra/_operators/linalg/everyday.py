@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._dispatch.promote import title
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg import (
     determinants,
     inversion,
@@ -23,48 +21,49 @@ from candelabra._operators.linalg.determinants import SignAndLogarithm
 from candelabra._operators.linalg.orthogonal import QR
 from candelabra._operators.linalg.requirements import check_info, factored, not_positive
 from candelabra._operators.primitives.arithmetic import where
+from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 
 if TYPE_CHECKING:
     from candelabra.typing import DType, Tensor
 
 
-@front
+@public
 @takes_tensors("det")
 def det(input: Tensor) -> Tensor:
     """The determinants of (…, n, n) matrices; see ``linalg.det``."""
     return determinants.linalg_det(input)
 
 
-@front
+@public
 @takes_tensors("slogdet")
 def slogdet(input: Tensor, *, out: Any = None) -> SignAndLogarithm:
     """Sign and logarithm of the determinants of (…, n, n) matrices; see ``linalg.slogdet``."""
     return determinants.slogdet(input, out=out)
 
 
-@front
+@public
 @takes_tensors("inverse")
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverses of (…, n, n) matrices; see ``linalg.inv``."""
     return inversion.inv(input, out=out)
 
 
-@front
+@public
 @takes_tensors("pinverse")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverses of (…, m, n) matrices; singular values up to ``rcond`` times the largest count as zero."""
     return ranks.pinv(input, rcond)
 
 
-@front
+@public
 @takes_tensors("matrix_power")
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Square matrices to an integer power; see ``linalg.matrix_power``."""
     return powers.matrix_power(input, n, out=out)
 
 
-@front
+@public
 @takes_tensors("cholesky")
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The Cholesky factors of Hermitian positive-definite matrices; see ``linalg.cholesky``.
@@ -76,7 +75,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     return delivered("cholesky", found.L, out)
 
 
-@front
+@public
 @takes_tensors("qr")
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> QR:
     """``(Q, R)`` with ``input = Q R``, Q square unless ``some``; see ``linalg.qr``."""
@@ -91,7 +90,7 @@ class SVDOfColumns(NamedTuple):
     V: Tensor
 
 
-@front
+@public
 @takes_tensors("svd")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> SVDOfColumns:
     """``(U, S, V)`` with ``input = U diag(S) Vᴴ``; U and V square unless ``some``, zeros unless ``compute_uv``.
@@ -112,14 +111,14 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     return delivered("svd", found, out)
 
 
-@front
+@public
 @takes_tensors("lu_solve")
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """X with A X = ``b`` for A as ``linalg.lu_factor`` left it; see ``linalg.lu_solve``."""
     return pivoted.lu_solve(LU_data, LU_pivots, b, out=out)
 
 
-@front
+@public
 @takes_tensors("lu")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
     """``(LU, pivots)``, with ``get_infos`` ``(LU, pivots, infos)``: see ``linalg.lu_factor_ex``.
@@ -138,8 +137,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 
 # -- norms and distances ----------------------------------------------------------------------------------------------
-@front
-@numpy_names
+@public
 @takes_tensors("norm")
 def norm(
     input: Tensor,
@@ -163,7 +161,7 @@ def norm(
     return delivered("norm", found, out)
 
 
-@front
+@public
 @takes_tensors("dist")
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of order ``p`` of ``input - other``, a 0-d tensor; the tensors broadcast."""
@@ -191,14 +189,14 @@ def _scaled(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
 
 
-@front
+@public
 @takes_tensors("renorm")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """Each slice along ``dim`` whose norm of order ``p`` exceeds ``maxnorm`` scaled down to it."""
     return delivered("renorm", input * _scaled(input, p, dim, maxnorm), out)
 
 
-@front(function=False)
+@public(is_function=False)
 @takes_tensors("renorm_")
 def renorm_(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """In-place form of :func:`renorm`."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import (
@@ -20,6 +19,7 @@ from candelabra._operators.linalg.requirements import (
     square,
     whole,
 )
+from candelabra._records.callables import public
 from candelabra._records.promotion import same
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -82,7 +82,7 @@ def linalg_ldl_solve(LD: Tensor, pivots: Index, B: Tensor, *, hermitian: bool = 
 linalg_ldl_solve.no_gradient("the derivative for 'linalg_ldl_solve' is not implemented")
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_ldl_factor_ex")
 def ldl_factor_ex(
     input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None
@@ -94,7 +94,7 @@ def ldl_factor_ex(
     return delivered("linalg.ldl_factor_ex", found, out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_ldl_factor")
 def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> BlockFactors:
     """``(LD, pivots)`` of symmetric (``hermitian``: Hermitian) matrices (…, n, n), of which the lower triangle is read.

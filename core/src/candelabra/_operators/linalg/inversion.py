@@ -7,7 +7,6 @@ With A X = B:  dX = A⁻¹ (dB - dA X),  so gB = A⁻ᴴ g and gA = -gB Xᴴ.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import (
@@ -23,6 +22,7 @@ from candelabra._operators.linalg.requirements import (
     square,
     whole,
 )
+from candelabra._records.callables import public
 from candelabra._records.promotion import same
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -63,7 +63,7 @@ def _inverse_back(g_inverse: Tensor, inverse: Tensor) -> Tensor:
 linalg_inv_ex.vjp(A=_inverse_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_inv_ex")
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Inverse:
     """The inverses of (…, n, n) matrices and an int32 info per matrix: 0, or which pivot is zero.
@@ -76,7 +76,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Inverse
     return delivered("linalg.inv_ex", found, out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_inv")
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverses of (…, n, n) matrices; ``LinAlgError`` where one is singular."""
@@ -132,7 +132,7 @@ def _solved(A: Tensor, B: Tensor, left: bool) -> Solution:
     return Solution(found.result.mT, found.info)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_solve_ex")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Solution:
     """As :func:`solve`, with an int32 info per system: 0, or which pivot is zero."""
@@ -142,7 +142,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     return delivered("linalg.solve_ex", found, out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_solve")
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """X with A X = B (X A = B with ``left=False``) for A (…, n, n) and B (…, n, k), (…, n) or (n).
@@ -154,7 +154,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
     return delivered("linalg.solve", found.result, out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_tensorinv")
 def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     """The inverse of ``tensordot`` over the first ``ind`` dims: as a matrix, inverted, its dims turned round."""
@@ -170,7 +170,7 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tens
     return delivered("linalg.tensorinv", inv(input.reshape((m, n))).reshape((*columns, *rows)), out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_tensorsolve")
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
     """X with ``tensordot(A, X, X.ndim) == B``; ``dims`` of A are moved to its end first."""

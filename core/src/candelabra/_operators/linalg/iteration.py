@@ -8,7 +8,6 @@ basis is orthonormalised by QR before the small problem is solved.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.inversion import linalg_solve_ex
 from candelabra._operators.linalg.orthogonal import linalg_qr
@@ -18,6 +17,7 @@ from candelabra._operators.linalg.spectra import linalg_eigh
 from candelabra._operators.linalg.triangular import identity, solved_triangular
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import finfo
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-@front(method=False)
+@public(method=False)
 @takes_tensors("lobpcg")
 def lobpcg(
     A: Tensor,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.ranks import pinv, pinv_back
 from candelabra._operators.linalg.requirements import factored
+from candelabra._records.callables import public
 from candelabra._records.promotion import index, real_part, same
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -93,7 +93,7 @@ def _checked(A: Tensor, B: Tensor, driver: str | None) -> tuple[str, bool]:
     return driver or "gelsy", vector or B.ndim == 1
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_lstsq")
 def lstsq(
     input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None, out: Any = None

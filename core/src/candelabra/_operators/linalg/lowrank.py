@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.orthogonal import qr
 from candelabra._operators.linalg.singular import linalg_svd
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -35,7 +35,7 @@ def _range_of(A: Tensor, q: int, niter: int) -> Tensor:
     return Q
 
 
-@front(method=False)
+@public(method=False)
 @takes_tensors("svd_lowrank")
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> LowRank:
     """The ``q`` leading singular values and vectors of A - M, nearly: ``A - M ≈ U diag(S) Vᴴ``.
@@ -58,7 +58,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     return LowRank(V, S, U) if wide else LowRank(U, S, V)
 
 
-@front(method=False)
+@public(method=False)
 @takes_tensors("pca_lowrank")
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> LowRank:
     """Principal components of the rows of A, (…, m, n): :func:`svd_lowrank` of A with its columns' means taken away.

@@ -11,14 +11,13 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dims, as_dtype, wrap_dim
 from candelabra._dispatch.promote import title
-from candelabra._operators.fronts.naming import numpy_names
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import check_floating, check_matrix
 from candelabra._operators.linalg.singular import linalg_svdvals
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._operators.primitives.reductions import spread
+from candelabra._records.callables import public
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
 from candelabra._records.rules import reduction, shape_of
@@ -111,8 +110,7 @@ def norm_of_vectors(x: Tensor, order: float, dim: Any, keepdim: bool) -> Tensor:
     return linalg_vector_norm(x, order, dims, keepdim)
 
 
-@front(namespace="linalg")
-@numpy_names
+@public(namespace="linalg")
 @takes_tensors("linalg_vector_norm")
 def vector_norm(
     x: Tensor,
@@ -171,8 +169,7 @@ def _listed(dim: Any) -> str:
     return ", ".join(str(d) for d in dim)
 
 
-@front(namespace="linalg")
-@numpy_names
+@public(namespace="linalg")
 @takes_tensors("linalg_matrix_norm")
 def matrix_norm(
     input: Tensor,
@@ -192,8 +189,7 @@ def matrix_norm(
     return delivered("linalg.matrix_norm", found, out)
 
 
-@front(namespace="linalg")
-@numpy_names
+@public(namespace="linalg")
 @takes_tensors("linalg_norm")
 def norm(
     input: Tensor,

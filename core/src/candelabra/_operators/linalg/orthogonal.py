@@ -11,13 +11,13 @@ A wide matrix is A = (X | Y) = Q (R₁ | R₂), where R₂ = Qᴴ Y: X gets the 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import check_matrix, factored, least, matrices, whole
 from candelabra._operators.linalg.triangular import identity, triangular_solution
 from candelabra._operators.primitives.joining import cat
 from candelabra._operators.primitives.pointwise import conj
+from candelabra._records.callables import public
 from candelabra._records.promotion import same
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of, unchecked
@@ -90,7 +90,7 @@ def _real_diagonal(x: Tensor) -> Tensor:
 linalg_qr.vjp(A=_qr_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_qr")
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> QR:
     """``(Q, R)`` with ``A = Q R`` for matrices (…, m, n), Q with orthonormal columns, R upper triangular.
@@ -124,7 +124,7 @@ def linalg_geqrf(input: Tensor) -> Reflections:
 linalg_geqrf.no_gradient("the derivative for 'geqrf' is not implemented")
 
 
-@front
+@public
 @takes_tensors("geqrf")
 def geqrf(input: Tensor, *, out: Any = None) -> Reflections:
     """``(a, tau)`` of matrices (…, m, n): R on and above the diagonal of a, reflections below; their factors (…, k).
@@ -179,7 +179,7 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     return found if found is not start else start.clone()
 
 
-@front
+@public
 @takes_tensors("ormqr")
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None

@@ -10,7 +10,6 @@ A wide matrix (A₁ | A₂) has U₂ = L⁻¹ Pᵀ A₂, which adds -gU₂ U₂�
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import (
@@ -27,6 +26,7 @@ from candelabra._operators.linalg.requirements import (
 from candelabra._operators.linalg.triangular import identity, triangular_solution
 from candelabra._operators.primitives.creation import arange
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._records.promotion import index, same, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -152,7 +152,7 @@ def _wide(inner: Tensor, U1: Tensor, g_U: Tensor, k: int, n: int) -> Tensor:
 linalg_lu_factor_ex.vjp(A=_lu_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_lu_factor_ex")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> FactorsAndInfo:
     """As :func:`lu_factor`, with an int32 info per matrix: 0, or which pivot is zero."""
@@ -162,7 +162,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
     return delivered("linalg.lu_factor_ex", found, out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_lu_factor")
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Factors:
     """``(LU, pivots)`` of matrices (…, m, n): L below, U on and above the diagonal; int32 rows swapped, from 1.
@@ -181,7 +181,7 @@ def permutation_matrix(pivots: Tensor, like: Tensor) -> Tensor:
     return _rows(identity(rows, like).expand((*order.shape[:-1], rows, rows)), order).mT
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_lu")
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> PLU:
     """``(P, L, U)`` with A = P L U for matrices (…, m, n): P (…, m, m), L (…, m, k), U (…, k, n), k = min(m, n)."""
@@ -189,7 +189,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> PLU:
     return delivered("linalg.lu", PLU(permutation_matrix(found.pivots, found.LU), *_unpacked(found.LU)), out)
 
 
-@front
+@public
 @takes_tensors("lu_unpack")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
@@ -206,7 +206,7 @@ def lu_unpack(
     return delivered("lu_unpack", PLU(permutation, lower, upper), out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_lu_solve")
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Tensor | None = None

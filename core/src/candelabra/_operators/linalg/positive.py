@@ -7,7 +7,6 @@ With A = L Lᴴ and Φ(X) the lower triangle with half the diagonal (Murray, Dif
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import (
@@ -22,6 +21,7 @@ from candelabra._operators.linalg.requirements import (
     whole,
 )
 from candelabra._operators.linalg.triangular import identity, triangular_solution
+from candelabra._records.callables import public
 from candelabra._records.promotion import same
 from candelabra._records.record import operator
 from candelabra._records.rules import shape_of
@@ -61,7 +61,7 @@ def _cholesky_back(g_L: Tensor, L: Tensor, upper: bool) -> Tensor:
 linalg_cholesky_ex.vjp(input=_cholesky_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_cholesky_ex")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Cholesky:
     """The Cholesky factors and an int32 info per matrix: 0, or the order of the first minor that is not positive."""
@@ -71,7 +71,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     return delivered("linalg.cholesky_ex", found, out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_cholesky")
 def cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """L, lower triangular with A = L Lᴴ (``upper``: U with A = Uᴴ U), for Hermitian positive-definite (…, n, n).
@@ -83,7 +83,7 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = None) -
     return delivered("linalg.cholesky", found.L, out)
 
 
-@front
+@public
 @takes_tensors("cholesky_solve")
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """X with A X = ``input``, where ``input2`` is A's Cholesky factor."""
@@ -96,7 +96,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: T
     return delivered("cholesky_solve", triangular_solution(L.mH, half, True, False), out)
 
 
-@front
+@public
 @takes_tensors("cholesky_inverse")
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """A⁻¹, where ``input`` is A's Cholesky factor."""

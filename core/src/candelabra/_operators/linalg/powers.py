@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import inv
@@ -14,6 +13,7 @@ from candelabra._operators.linalg.triangular import identity
 from candelabra._operators.primitives.arithmetic import where
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._operators.primitives.joining import cat
+from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import shape_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_matrix_power")
 def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Square matrices to an integer power by repeated squaring; negative powers are those of the inverse.

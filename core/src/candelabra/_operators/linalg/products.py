@@ -10,12 +10,12 @@ from candelabra._codegen.arguments import kind_of, wrap_dim
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.families.chains import chained
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.primitives.joining import cat
 from candelabra._operators.primitives.pointwise import conj
 from candelabra._operators.primitives.reductions import matmul as product
+from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import BOOL
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product: another name of ``candelabra.matmul``."""
     return delivered("linalg.matmul", product(input, other), out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_diagonal")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """A view of the diagonals of matrices in the last two dims: ``candelabra.diagonal`` with other defaults."""
@@ -71,7 +71,7 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (conj(x) * y).sum(dim, dtype=x.dtype)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_vander")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of the elements of (…, n): Vandermonde's matrices, (…, n, N). ``N`` is n by default.
@@ -96,7 +96,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 
 # -- a chain of products ----------------------------------------------------------------------------------------------
-@front(namespace="linalg")
+@public(namespace="linalg")
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The product of two or more matrices, in the order that takes the fewest multiplications.
 

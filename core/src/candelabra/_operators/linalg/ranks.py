@@ -6,7 +6,6 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.promote import title
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import linalg_inv_ex
@@ -15,6 +14,7 @@ from candelabra._operators.linalg.requirements import check_matrix, check_square
 from candelabra._operators.linalg.singular import linalg_svd, linalg_svdvals
 from candelabra._operators.linalg.spectra import linalg_eigh, linalg_eigvalsh
 from candelabra._operators.primitives.arithmetic import where
+from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import FLOATING, finfo
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_cond")
 def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     """The condition numbers ``norm(A, p) * norm(inv(A), p)``; for None, 2 and -2 the quotient of singular values.
@@ -75,7 +75,7 @@ def _check_tolerance(name: str, tolerances: dict[str, Any]) -> None:
             raise RuntimeError(f"{name}: {word} tensor of complex type is not supported. Got {title(value.dtype)}")
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_matrix_rank")
 def matrix_rank(
     input: Tensor,
@@ -150,7 +150,7 @@ def pinv_back(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
 pseudo_inverse.vjp(input=pinv_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_pinv")
 def pinv(
     input: Tensor,

@@ -11,11 +11,11 @@ to a phase per singular value; a loss that depends on it has no derivative, and 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import check_matrix, factored, least, matrices
 from candelabra._operators.primitives.creation import eye
+from candelabra._records.callables import public
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -115,7 +115,7 @@ def _check_driver(driver: str | None, A: Tensor) -> None:
         )
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_svd")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> SVD:
     """``(U, S, Vh)`` with ``A = U diag(S) Vh`` for matrices (…, m, n).
@@ -141,7 +141,7 @@ def _svdvals_back(g: Tensor, A: Tensor) -> Tensor:
 linalg_svdvals.vjp(A=_svdvals_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_svdvals")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """The singular values of (…, m, n) matrices, (…, min(m, n)), in descending order."""

@@ -11,13 +11,13 @@ loss that depends on it has no derivative, and is refused.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import linalg_solve_ex
 from candelabra._operators.linalg.requirements import check_square, factored, square, whole
 from candelabra._operators.linalg.triangular import identity
 from candelabra._operators.primitives.creation import uncast
+from candelabra._records.callables import public
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
 from candelabra._records.rules import shape_of
@@ -106,7 +106,7 @@ def _triangle(UPLO: str) -> str:
     return UPLO.upper()
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_eigh")
 def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Eigen:
     """``(eigenvalues, eigenvectors)`` of Hermitian matrices (…, n, n), eigenvalues real and ascending.
@@ -116,7 +116,7 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Eigen:
     return delivered("linalg.eigh", linalg_eigh(input, _triangle(UPLO)), out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_eigvalsh")
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices (…, n, n), real and ascending; see :func:`eigh`."""
@@ -177,7 +177,7 @@ def _eigvals_back(g: Tensor, A: Tensor) -> Tensor:
 linalg_eigvals.vjp(A=_eigvals_back)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_eig")
 def eig(input: Tensor, *, out: Any = None) -> Eigen:
     """``(eigenvalues, eigenvectors)`` of square matrices (…, n, n), complex, in no particular order.
@@ -187,7 +187,7 @@ def eig(input: Tensor, *, out: Any = None) -> Eigen:
     return delivered("linalg.eig", linalg_eig(input), out)
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_eigvals")
 def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of square matrices (…, n, n), complex, in no particular order."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import linalg_solve_ex
 from candelabra._operators.linalg.requirements import check_fit, check_floating, factored
 from candelabra._operators.primitives.creation import eye
+from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 
@@ -60,7 +60,7 @@ def solved_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, u
     return triangular_solution(A.mT, B.mT, not upper, unitriangular).mT
 
 
-@front(namespace="linalg")
+@public(namespace="linalg")
 @takes_tensors("linalg_solve_triangular")
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Tensor | None = None
@@ -82,7 +82,7 @@ class TriangularSolution(NamedTuple):
     cloned_coefficient: Tensor
 
 
-@front
+@public
 @takes_tensors("triangular_solve")
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None

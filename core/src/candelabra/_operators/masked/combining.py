@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.primitives import arithmetic
+from candelabra._records.callables import public
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, bool_
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def canonical_mask(input: Tensor, mask: Tensor) -> Tensor:
 _NORMALIZATIONS = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod")
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The mask that a masked operation with these arguments applies to its input, in the input's shape."""
     mask = kwargs.get("mask")
@@ -49,7 +49,7 @@ def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return canonical_mask(input, mask)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Where the result of the masked operation ``op``, called with these arguments, is made of anything."""
     mask = _input_mask(input, *args, **kwargs)

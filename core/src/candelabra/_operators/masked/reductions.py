@@ -7,7 +7,6 @@ or None for all dims; ``dtype`` is the result's. Source of names and semantics: 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.masked.combining import (
     INFINITY,
     canonical_dims,
@@ -18,6 +17,7 @@ from candelabra._operators.masked.combining import (
     summed_dtype,
 )
 from candelabra._operators.primitives import reductions as plain
+from candelabra._records.callables import public
 from candelabra.dtypes import COMPLEX, FLOATING, float32
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Dims = int | Sequence[int] | None
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -38,7 +38,7 @@ def sum(
     return combined(input, mask, 0).sum(dims, keepdim, dtype=dtype or summed_dtype(input))
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -47,7 +47,7 @@ def prod(
     return combined(input, mask, 1).prod(dims, keepdim, dtype=dtype or summed_dtype(input))
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def amax(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -56,7 +56,7 @@ def amax(
     return _as(plain.amax(combined(input, mask, least(input)), dims, keepdim), dtype)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -65,7 +65,7 @@ def amin(
     return _as(plain.amin(combined(input, mask, greatest(input)), dims, keepdim), dtype)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def argmax(
     input: Tensor,
     dim: int | None = None,
@@ -78,7 +78,7 @@ def argmax(
     return _as(plain.argmax(combined(input, mask, least(input)), dim, keepdim), dtype or input.dtype)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def argmin(
     input: Tensor,
     dim: int | None = None,
@@ -102,7 +102,7 @@ def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | N
     return canonical_mask(input, mask).sum(dims, keepdim)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def mean(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -117,7 +117,7 @@ def mean(
     return sum(input, dims, keepdim=keepdim, dtype=wanted, mask=mask) / _count(input, dims, keepdim, mask)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -135,7 +135,7 @@ def median(
     return found.to(dtype or input.dtype)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -148,7 +148,7 @@ def logsumexp(
     return _as(combined(input, mask, identity).logsumexp(canonical_dims(dim, input.ndim), keepdim), wanted)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def logaddexp(
     input: Tensor,
     other: Tensor,
@@ -162,7 +162,7 @@ def logaddexp(
     return _as(first.logaddexp(second), dtype or input.dtype)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def norm(
     input: Tensor,
     ord: float = 2.0,
@@ -207,7 +207,7 @@ def _variance(
     return _as(total / count, wanted)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def var(
     input: Tensor,
     dim: Dims = None,
@@ -222,7 +222,7 @@ def var(
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-@front(namespace="masked")
+@public(namespace="masked")
 def std(
     input: Tensor,
     dim: Dims = None,

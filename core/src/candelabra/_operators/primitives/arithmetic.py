@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Mask, Number, Tensor
 
 
-@operator(pointwise)
+@operator(pointwise, public=False)
 def add(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input + other``. Integers wrap; bools give their disjunction."""
     ...
@@ -23,7 +23,7 @@ def add(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 add.vjp(input=lambda g: g, other=lambda g: g)
 
 
-@operator(pointwise, accepts="numeric operands")
+@operator(pointwise, accepts="numeric operands", public=False)
 def sub(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input - other``. Bools are refused, also beside numbers: use ``logical_xor`` or ``logical_not``."""
     ...
@@ -42,7 +42,7 @@ mul.vjp(input=lambda g, other: g * conj(other), other=lambda g, input: g * conj(
 mul.vjp_of_reals(input=applied(mul, "g", "other"), other=applied(mul, "g", "input"))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, public=False)
 def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """True division: of integers too, in the default floating dtype."""
     ...
@@ -163,7 +163,7 @@ atan2.vjp(
 )
 
 
-@operator(pointwise, method=False, inplace=False)
+@operator(pointwise, method=False, inplace=False, public=False)
 def where(condition: Mask, input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input`` where ``condition`` holds, else ``other``; all three broadcast."""
     ...
@@ -175,7 +175,7 @@ where.vjp(
 )
 
 
-@operator(pointwise, inplace=True)
+@operator(pointwise, inplace=True, public=False)
 def masked_fill(input: Tensor | Number, mask: Mask, value: Tensor | Number) -> Tensor:
     """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds. The mask broadcasts."""
     return where(mask, value, input)

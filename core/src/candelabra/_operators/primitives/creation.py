@@ -62,7 +62,7 @@ def uncast(g: Tensor, input_spec: Any) -> Tensor:
 cast.vjp(input=uncast)
 
 
-@operator(like_input, out=False)
+@operator(like_input, out=False, public=False)
 def clone(input: Tensor) -> Tensor:
     """A copy in memory of its own, contiguous."""
     ...

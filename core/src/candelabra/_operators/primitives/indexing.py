@@ -49,7 +49,7 @@ def _gathered(input: Tensor, dim: int, index: Tensor, *_: Any) -> tuple[int, ...
     return wanted
 
 
-@operator(_gathered)
+@operator(_gathered, public=False)
 def gather(input: Tensor, dim: Dim, index: Index) -> Tensor:
     """``out[i, j, …] = input[index[i, j, …], j, …]`` (for ``dim`` 0): values picked along ``dim``, in index's shape."""
     ...
@@ -85,7 +85,7 @@ def _scattered(input: Tensor, dim: int, index: Tensor, src: Any, *_: Any) -> tup
     return shape
 
 
-@operator(_scattered, inplace=True)
+@operator(_scattered, inplace=True, public=False)
 def scatter_add(input: Tensor, dim: Dim, index: Index, src: Tensor) -> Tensor:
     """``input`` with ``src[i, j, …]`` added at ``[index[i, j, …], j, …]`` (for ``dim`` 0), in order: deterministic."""
     ...
@@ -129,7 +129,7 @@ def _selected(input: Tensor, dim: int, index: Tensor) -> tuple[int, ...]:
     return (*shape[:dim], *(picked or (1,)), *shape[dim + 1 :]) if shape else ()
 
 
-@operator(_selected)
+@operator(_selected, public=False)
 def index_select(input: Tensor, dim: Dim, index: Index) -> Tensor:
     """The slices of ``input`` along ``dim`` that the 1-d ``index`` names, in its order."""
     ...
@@ -224,7 +224,7 @@ def _put(input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool
     return shape
 
 
-@operator(_put, inplace=True)
+@operator(_put, inplace=True, public=False)
 def index_put(input: Tensor, indices: Sequence[Index | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``values`` (broadcast) put, or added, at ``[indices]``; in order, so that the last write wins."""
     ...
@@ -237,7 +237,7 @@ def _put_input(g: Tensor, indices: Sequence[Any], accumulate: bool) -> Tensor:
 index_put.vjp(input=_put_input, values=lambda g, indices: index(g, indices))
 
 
-@operator(unchecked, result=index_dtype, data_dependent=True)
+@operator(unchecked, result=index_dtype, data_dependent=True, public=False)
 def nonzero(input: Tensor) -> Tensor:
     """The indices of the nonzero elements, one per row: shape (n, input.dim()), in C order."""
     ...
@@ -251,7 +251,7 @@ def _masked(input: Tensor, mask: Tensor) -> None:
     broadcast_shapes(shape_of(input), shape_of(mask))  # how many elements come out, nobody knows before
 
 
-@operator(_masked, data_dependent=True)
+@operator(_masked, data_dependent=True, public=False)
 def masked_select(input: Tensor, mask: Mask) -> Tensor:
     """The elements where ``mask`` holds (the two broadcast), as a 1-d tensor in C order."""
     shape = broadcast_shapes(shape_of(input), shape_of(mask)) or (1,)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._operators.primitives import placing
 from candelabra._operators.primitives.views import basic_index
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of
@@ -37,7 +37,7 @@ def _joined(tensors: Sequence[Tensor], dim: int) -> tuple[int, ...]:
     return (*first[:dim], total, *first[dim + 1 :])
 
 
-@operator(_joined, method=False)
+@operator(_joined, method=False, public=False)
 def cat(tensors: Sequence[Tensor], dim: Dim = 0) -> Tensor:
     """The tensors one after another along ``dim``; all other sizes must agree."""
     ...
@@ -47,7 +47,7 @@ def _split(g: Tensor, tensors_spec: list[Any], dim: int) -> list[Tensor]:
     parts, start = [], 0
     for spec in tensors_spec:
         stop = start + spec.shape[dim]
-        parts.append(basic_index(g, placing.one_slice(g.shape, dim, start, stop)))
+        parts.append(basic_index(g, geometry.one_slice(g.shape, dim, start, stop)))
         start = stop
     return parts
 

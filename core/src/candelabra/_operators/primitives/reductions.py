@@ -153,13 +153,13 @@ amax.vjp(input=_extreme_back)
 amin.vjp(input=_extreme_back)
 
 
-@operator(reduction, result=boolean)
+@operator(reduction, result=boolean, public=False)
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether all elements over ``dim`` are nonzero; True for none."""
     ...
 
 
-@operator(reduction, result=boolean)
+@operator(reduction, result=boolean, public=False)
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether any element over ``dim`` is nonzero; False for none."""
     ...
@@ -209,7 +209,7 @@ def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
 
 
-@operator(reduction, accepts="floating")
+@operator(reduction, accepts="floating", public=False)
 def var(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
     """The variance over ``dim``: squared distances from the mean, summed and divided by ``n - correction``."""
     if input.dtype.itemsize == 2:  # neither the sum of squares nor the count may overflow
@@ -220,7 +220,7 @@ def var(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool
     return sum(squares, dim, keepdim) / max(n - correction, 0)
 
 
-@operator(reduction, accepts="floating")
+@operator(reduction, accepts="floating", public=False)
 def std(input: Tensor, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
     """The standard deviation over ``dim``: the square root of :func:`var`."""
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives import placing
+from candelabra._geometry import extent
 from candelabra._operators.primitives.views import Geometry, Ints, permute, replaced
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from candelabra.typing import Dim, Shape, Tensor
 
 
-@operator(by(placing.diagonal_shape), view=placing.diagonal_geometry, method=False, public=False)
+@operator(
+    by(lambda input, *dims: geometry.diagonal_shape(shape_of(input), *dims)),
+    view=geometry.diagonal_geometry,
+    method=False,
+    public=False,
+)
 def diagonal(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     """The diagonal of dims ``dim1`` and ``dim2`` (canonical), ``offset`` above the main one, as the last dim."""
     ...
@@ -49,7 +55,7 @@ diagonal_scatter.vjp(
 )
 
 
-@operator(by(placing.unfold_shape), view=placing.unfold_geometry)
+@operator(by(lambda input, *window: geometry.unfold_shape(shape_of(input), *window)), view=geometry.unfold_geometry)
 def unfold(input: Tensor, dimension: Dim, size: int, step: int) -> Tensor:
     """Windows of ``size`` along ``dimension``, ``step`` apart, as a new last dim."""
     ...
@@ -93,11 +99,6 @@ def _unfold_back(g: Tensor, input_spec: Any, dimension: int, size: int, step: in
 
 
 unfold.vjp(input=_unfold_back)
-
-
-def extent(shape: Ints, strides: Ints) -> int:
-    """How far a layout reaches, in elements; 0 when it is empty."""
-    return 0 if 0 in shape else 1 + sum((n - 1) * k for n, k in zip(shape, strides, strict=True))
 
 
 def _restrided(shape: Ints, strides: Ints, start: int, size: Ints, stride: Ints, offset: int, origin: Any) -> Geometry:

@@ -6,9 +6,9 @@ view shows replaced, which is how a write to a view reaches a base that cannot b
 
 from __future__ import annotations
 
+from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import infer_shape, view_strides
-from candelabra._operators.primitives import placing
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of
 
@@ -218,10 +218,10 @@ that are left out at the end are taken whole. None puts in a dim of size 1."""
 
 @by
 def _indexed(input: Tensor, index: BasicIndex) -> Ints:
-    return placing.indexed_shape(shape_of(input), index)
+    return geometry.indexed_shape(shape_of(input), index)
 
 
-@operator(_indexed, view=placing.indexed_geometry, method=False, public=False)
+@operator(_indexed, view=geometry.indexed_geometry, method=False, public=False)
 def basic_index(input: Tensor, index: BasicIndex) -> Tensor:
     """``input[index]`` for ints, slices and None: one view, one node."""
     ...

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.signal.sampling import bessel, length, sampled, triangle, trivial
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -16,7 +16,7 @@ def _finished(window: Tensor, requires_grad: bool) -> Tensor:
     return window.requires_grad_() if requires_grad else window
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -28,7 +28,7 @@ def bartlett(
     return _finished(triangle(M, sym, dtype, device), requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def cosine(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -40,7 +40,7 @@ def cosine(
     return _finished(sampled(0.5 * step, step, M, dtype, device).sin(), requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -60,7 +60,7 @@ def exponential(
     return _finished((-sampled(-middle / tau, 1 / tau, M, dtype, device).abs()).exp(), requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -75,7 +75,7 @@ def gaussian(
     return _finished((-x * x).exp(), requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,

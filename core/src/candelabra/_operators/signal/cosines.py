@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.registry import front
 from candelabra._operators.signal.sampling import cosines, trivial
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -37,7 +37,7 @@ def _cosines(name: str, M: int, a: Any, sym: bool, dtype: Any, layout: Any, devi
     return window.requires_grad_() if requires_grad else window
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -46,7 +46,7 @@ def general_hamming(
     return _cosines("general_hamming", M, (alpha, 1.0 - alpha), sym, dtype, layout, device, requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def hann(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -59,7 +59,7 @@ def hann(
     return _cosines("hann", M, (0.5, 0.5), sym, dtype, layout, device, requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def hamming(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -68,7 +68,7 @@ def hamming(
     return _cosines("hamming", M, (0.54, 0.46), sym, dtype, layout, device, requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def blackman(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -77,7 +77,7 @@ def blackman(
     return _cosines("blackman", M, (0.42, 0.5, 0.08), sym, dtype, layout, device, requires_grad)
 
 
-@front(namespace="signal.windows")
+@public(namespace="signal.windows")
 def nuttall(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,

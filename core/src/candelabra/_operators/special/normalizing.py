@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.fronts import softmax as fronts
-from candelabra._operators.fronts.registry import front
+from candelabra._records.callables import public
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@front(namespace="special")
+@public(namespace="special")
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first."""
     return fronts.softmax(input, dim, dtype=dtype)
 
 
-@front(namespace="special")
+@public(namespace="special")
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """``log(softmax(input))`` along ``dim``, without overflow; ``dtype`` casts the input first."""
     return fronts.log_softmax(input, dim, dtype=dtype)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 
-from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._records.record import operator
-from candelabra._records.rules import pointwise
+from candelabra.library import operator, pointwise, record
+from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
+
+where = record("where")
 
 FLOATS = "real floating"
 HALF_PI = math.sqrt(0.5)

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import math
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._layout import broadcast_shapes
-from candelabra._records.promotion import same
-from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of
+from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import bool_
+from candelabra.library import by, operator, same, shape_of
+from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -73,7 +71,7 @@ def weights_of(query: Tensor, keys: Tensor, mask: Tensor | None, is_causal: bool
 
 def _future(scores: Tensor) -> Tensor:
     """The keys that come after each query."""
-    from candelabra._operators.fronts.creation import ones
+    from candelabra import ones
 
     return ones(*scores.shape[-2:], dtype=bool_, device=scores.device).triu(1)
 

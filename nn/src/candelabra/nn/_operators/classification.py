@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, NamedTuple
-from candelabra._records.promotion import same
-from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of
+from candelabra.library import by, operator, record, same, shape_of
+from candelabra.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra.typing import Index, Shape, Tensor
@@ -44,7 +42,7 @@ def class_losses(input: Tensor, target: Index, ignored: int) -> ClassLosses:
     Nothing is differentiated through the weights, which do not depend on the input. ``IndexError`` for a target that is
     no class.
     """
-    from candelabra._operators.primitives.creation import cast
+    cast = record("cast")
 
     targets_of(input, target)
     kept, safe = _kept(target, ignored)
@@ -55,7 +53,7 @@ def class_losses(input: Tensor, target: Index, ignored: int) -> ClassLosses:
 
 def _kept(target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
     """Which targets count, and the targets with class 0 for those that don't."""
-    from candelabra._operators.primitives.arithmetic import where
+    where = record("where")
 
     kept = target != ignored
     return kept, where(kept, target, 0)
@@ -69,8 +67,8 @@ def class_losses_backward(grad: Tensor, target: Index, shape: Shape, ignored: in
 
     The targets are those of :func:`class_losses`, and so within bounds.
     """
-    from candelabra._operators.primitives.creation import full
-    from candelabra._operators.primitives.indexing import scatter_add
+    full = record("full")
+    scatter_add = record("scatter_add")
 
     kept, safe = _kept(target, ignored)
     values = (-grad).masked_fill(kept.logical_not(), 0)

@@ -7,9 +7,8 @@ learning calls a convolution is the cross-correlation of signal processing: the 
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of
+from candelabra.library import by, operator, shape_of
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from candelabra.typing import Shape, Tensor

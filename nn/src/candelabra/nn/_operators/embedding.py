@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of
+from candelabra.library import by, operator, record, shape_of
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from candelabra.typing import Index, Tensor
@@ -33,8 +32,8 @@ def embedding(weight: Tensor, indices: Index, padding_idx: int = -1, scale_grad_
 
 
 def _embedding_back(g: Tensor, weight_spec: Any, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    from candelabra._operators.primitives.creation import full
-    from candelabra._operators.primitives.indexing import index_add
+    full = record("full")
+    index_add = record("index_add")
 
     rows, width = weight_spec.shape
     flat, picked = g.reshape((indices.numel(), width)), indices.reshape((indices.numel(),))

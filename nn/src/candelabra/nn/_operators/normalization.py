@@ -12,11 +12,9 @@ The second and third line only matter to those who differentiate through the sta
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._layout import broadcast_shapes
-from candelabra._records.promotion import same
-from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of
+from candelabra.backend import broadcast_shapes
+from candelabra.library import by, operator, same, shape_of
+from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._records.promotion import index, same
-from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of
+from candelabra.library import by, index, operator, record, same, shape_of
+from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Index, Shape, Tensor
@@ -97,8 +95,8 @@ def scatter_planes(input: Tensor, index: Index, size: int, distinct: bool) -> Te
 
     ``distinct`` promises that no index stands twice in a plane, so that nothing has to be added up.
     """
-    from candelabra._operators.primitives.creation import full
-    from candelabra._operators.primitives.indexing import scatter_add
+    full = record("full")
+    scatter_add = record("scatter_add")
 
     zeros = full((*input.shape[:-1], size), 0, dtype=input.dtype, device=input.device)
     return scatter_add(zeros, input.ndim - 1, index, input)
@@ -138,7 +136,8 @@ sum_pool_adjoint.vjp(
 
 def averaging(size: int, parts: int, like: Tensor) -> Tensor:
     """The matrix whose column i averages elements floor(i * size / parts) to ceil((i + 1) * size / parts)."""
-    from candelabra._operators.primitives.creation import arange, cast
+    arange = record("arange")
+    cast = record("cast")
     from candelabra.dtypes import int64
 
     part = arange(0, 1, parts, dtype=int64, device=like.device)

@@ -11,16 +11,11 @@ from __future__ import annotations
 
 import math
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._records.promotion import same
-from candelabra._records.record import Operator, operator
-from candelabra._records.rules import shape_of
+from candelabra.library import Operator, operator, same, shape_of
+from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
-
-RECORD: dict[str, Any] = {"accepts": "real floating", "method": False, "public": False, "out": False}
-"""What the records of this module have in common."""
 
 
 def alike(*args: Any) -> tuple[int, ...]:
@@ -53,7 +48,7 @@ def _decayed(param: Tensor, grad: Tensor, weight_decay: float, maximize: bool) -
     return g.add(param, alpha=weight_decay) if weight_decay else g
 
 
-@operator(stepped, **RECORD)
+@operator(stepped, accepts="real floating", public=False, out=False)
 def sgd_step(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> Tensor:
     """Gradient descent without momentum: :func:`descend`."""
     alike(param, grad)
@@ -90,7 +85,7 @@ def descend_with_momentum(
     param.sub_(g.add(buffer, alpha=momentum) if nesterov else buffer, alpha=lr)
 
 
-@operator(stepped, result=(same, same), **RECORD)
+@operator(stepped, result=(same, same), accepts="real floating", public=False, out=False)
 def momentum_step(
     param: Tensor,
     grad: Tensor,
@@ -164,7 +159,7 @@ def descend_adaptively(
     param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
 
 
-@operator(stepped, result=(same,) * 3, **RECORD)
+@operator(stepped, result=(same,) * 3, accepts="real floating", public=False, out=False)
 def adam_step(
     param: Tensor,
     grad: Tensor,
@@ -189,7 +184,7 @@ def adam_step(
     return moved
 
 
-@operator(stepped, result=(same,) * 4, **RECORD)
+@operator(stepped, result=(same,) * 4, accepts="real floating", public=False, out=False)
 def amsgrad_step(
     param: Tensor,
     grad: Tensor,

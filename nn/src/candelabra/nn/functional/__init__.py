@@ -6,7 +6,7 @@ normalisation are here.
 
 from __future__ import annotations
 
-from candelabra._operators.fronts.softmax import log_softmax, softmax, softmin
+from candelabra import log_softmax, softmax
 from candelabra.nn.functional.activations import (
     celu,
     celu_,
@@ -29,6 +29,7 @@ from candelabra.nn.functional.activations import (
     selu_,
     sigmoid,
     silu,
+    softmin,
     softplus,
     softshrink,
     softsign,

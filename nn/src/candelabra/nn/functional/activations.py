@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
-from candelabra._dispatch.out import store
-from candelabra._operators.fronts.registry import front
-from candelabra._operators.primitives import pointwise
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.creation import clone, copied
+from candelabra import softmax
+from candelabra.library import public, record, store, wrap_dim
 from candelabra.nn._operators import activations as network
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+where = record("where")
+clone = record("clone")
+copied = record("copied")
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -32,7 +32,7 @@ def _applied(function: Callable[..., Tensor], inplace: bool, input: Tensor, *arg
 # -- rectifiers -------------------------------------------------------------------------------------------------------
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(input, 0)``; NaN stays NaN."""
-    out: Tensor = pointwise.relu.form("inplace" if inplace else "function")(input)
+    out: Tensor = record("relu").form("inplace" if inplace else "function")(input)
     return out
 
 
@@ -46,7 +46,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return _applied(network.leaky_relu, inplace, input, float(negative_slope))
 
 
-@front
+@public
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """:func:`leaky_relu` with a learnt slope: one number, or one per channel (dim 1)."""
     count = weight.numel()
@@ -67,7 +67,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return where(input > 0, input, input * weight)
 
 
-@front(method=False)
+@public(method=False)
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -79,13 +79,13 @@ def rrelu(
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    from candelabra._operators.fronts.random import rand
+    from candelabra import rand
 
     slope = rand(*input.shape, dtype=input.dtype, device=input.device) * (upper - lower) + lower
     return _applied(lambda x: where(x > 0, x, x * slope), inplace, input)
 
 
-@front(method=False)
+@public(method=False)
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """In-place form of :func:`rrelu`."""
     return rrelu(input, lower, upper, training, True)
@@ -96,19 +96,19 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _applied(network.elu, inplace, input, float(alpha))
 
 
-@front(method=False)
+@public(method=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """:func:`elu` with the scale and alpha that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     return _applied(network.elu, inplace, input, SELU_ALPHA, SELU_SCALE)
 
 
-@front(method=False)
+@public(method=False)
 def selu_(input: Tensor) -> Tensor:
     """In-place form of :func:`selu`."""
     return selu(input, True)
 
 
-@front(method=False)
+@public(method=False)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``."""
     if alpha == 0:
@@ -116,7 +116,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _applied(network.elu, inplace, input, float(alpha), 1.0, 1.0 / alpha)
 
 
-@front(method=False)
+@public(method=False)
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place form of :func:`celu`."""
     return celu(input, alpha, True)
@@ -152,13 +152,13 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return made
 
 
-@front(method=False)
+@public(method=False)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``input`` where it is above ``threshold`` (or NaN), else ``value``."""
     return _applied(lambda x: x.masked_fill(x <= threshold, value), inplace, input)
 
 
-@front(method=False)
+@public(method=False)
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """In-place form of :func:`threshold`."""
     return _applied(lambda x: x.masked_fill(x <= threshold, value), True, input)
@@ -184,7 +184,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _applied(lambda x: x * network.hardtanh(x + 3, 0.0, 6.0) / 6, inplace, input)
 
 
-@front
+@public
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """0 where ``abs(input) <= lambd``, else ``input``."""
     made: Tensor = store("hardshrink", input.masked_fill(input.abs() <= lambd, 0), out)
@@ -229,3 +229,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {along} is size {size}")
     return input.narrow(along, 0, size // 2) * input.narrow(along, size // 2, size // 2).sigmoid()
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``softmax(-input)`` along ``dim``; ``dtype`` casts the input first."""
+    smallest: Tensor = softmax(-input, dim, dtype=dtype)
+    return smallest

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from candelabra._operators.fronts.creation import zeros
+from candelabra import zeros
 from candelabra.dtypes import bool_
 from candelabra.nn._operators.attention import attention, weights_of
 from candelabra.nn.functional.dropping import dropout
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
 
 
 def scaled_dot_product_attention(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from candelabra._operators.fronts.shaping import unsqueeze
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.creation import cast
-from candelabra._operators.primitives.softmax import log_softmax
+from candelabra import unsqueeze
 from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.library import record
 from candelabra.nn._operators.classification import class_losses
 from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+where = record("where")
+cast = record("cast")
+log_softmax = record("log_softmax")
 
 
 def cross_entropy(
@@ -182,7 +184,7 @@ def _picked(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """A last dim of ``num_classes`` (by default one more than the largest class) that is 1 at the class, else 0."""
-    from candelabra._operators.primitives.creation import arange
+    arange = record("arange")
 
     if tensor.dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.fronts.registry import front
-from candelabra._operators.fronts.shaping import unsqueeze
-from candelabra._operators.primitives import views
+from candelabra import unsqueeze
 from candelabra.dtypes import PYTHON_NAMES
+from candelabra.library import public, record
 from candelabra.nn._operators import convolution
 from candelabra.nn.functional.sizes import Ints, per_dim
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
 
 Sizes = int | Sequence[int]
 
@@ -73,7 +72,7 @@ def _same_padding(input: Tensor, weight: Tensor, stride: Ints, dilation: Ints) -
     if any(t % 2 for t in total):
         shape = (*input.shape[:2], *[s + t % 2 for s, t in zip(input.shape[2:], total, strict=True)])
         whole = tuple(slice(0, s, 1) for s in input.shape)
-        input = views.basic_index_adjoint(input, shape, whole)
+        input = record("basic_index_adjoint")(input, shape, whole)
     return input, tuple(t // 2 for t in total)
 
 
@@ -98,10 +97,10 @@ def _conv(
             raise RuntimeError("negative padding is not supported")
     convolution.check_geometry(tuple(input._payload.shape), tuple(weight._payload.shape), around, spread, groups)
     out: Tensor = convolution.conv(input, weight, bias, steps, around, spread, groups)
-    return out if batched else views.squeeze(out, (0,))
+    return out if batched else record("squeeze")(out, (0,))
 
 
-@front(method=False)
+@public(method=False)
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -115,7 +114,7 @@ def conv1d(
     return _conv(1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@front(method=False)
+@public(method=False)
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -132,7 +131,7 @@ def conv2d(
     return _conv(2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@front(method=False)
+@public(method=False)
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -205,10 +204,10 @@ def _conv_transpose(
     out: Tensor = convolution.conv_input(input, weight, shape, steps, around, spread, groups)
     if bias is not None:
         out = out + bias.reshape((channels, *[1] * rank))
-    return out if batched else views.squeeze(out, (0,))
+    return out if batched else record("squeeze")(out, (0,))
 
 
-@front(method=False)
+@public(method=False)
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -223,7 +222,7 @@ def conv_transpose1d(
     return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@front(method=False)
+@public(method=False)
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -241,7 +240,7 @@ def conv_transpose2d(
     return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@front(method=False)
+@public(method=False)
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,

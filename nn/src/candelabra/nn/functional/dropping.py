@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from candelabra._operators.primitives.creation import cast, copied
+from candelabra.library import record
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+cast = record("cast")
+copied = record("copied")
 
 
 def masked_dropout(input: Tensor, mask: Tensor, p: float) -> Tensor:
@@ -22,7 +25,7 @@ def _dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inpl
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0.0:
         return input
-    from candelabra._operators.fronts.random import rand
+    from candelabra import rand
 
     mask = rand(*shape, device=input.device) >= p
     out = masked_dropout(input, mask, p)
@@ -71,7 +74,7 @@ def _alpha_dropped(input: Tensor, shape: Sequence[int], p: float, training: bool
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0.0 or not input.numel():
         return input
-    from candelabra._operators.fronts.random import rand
+    from candelabra import rand
 
     if p == 1.0:
         out = input * 0.0

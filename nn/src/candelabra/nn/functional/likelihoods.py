@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from candelabra._keys import NO_GRAD, mode
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.creation import full as filled
-from candelabra._tensor import Tensor
+from candelabra import Tensor
+from candelabra.library import NO_GRAD, mode, record
 from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
+
+where = record("where")
+filled = record("full")
 
 
 def gaussian_nll_loss(

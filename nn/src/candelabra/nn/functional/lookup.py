@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from candelabra._keys import NO_GRAD, mode, state
 from candelabra.dtypes import PYTHON_NAMES
+from candelabra.library import NO_GRAD, mode, state
 from candelabra.nn._operators import embedding as lookup
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
 
 
 def embedding(

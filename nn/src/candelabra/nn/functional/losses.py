@@ -8,13 +8,15 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from candelabra._layout import broadcast_shapes
-from candelabra._operators.primitives.arithmetic import where
+from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import PYTHON_NAMES
+from candelabra.library import record
 from candelabra.nn._operators.activations import log_sigmoid
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+where = record("where")
 
 REDUCTIONS = ("none", "mean", "sum")
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.creation import arange
 from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.library import record
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
 from candelabra.nn.functional.vectors import length
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+where = record("where")
+arange = record("arange")
 
 
 # -- between pairs ----------------------------------------------------------------------------------------------------

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from candelabra._keys import NO_GRAD, mode
-from candelabra._operators.fronts.registry import front
-from candelabra._operators.primitives.creation import cast
 from candelabra.dtypes import PYTHON_NAMES, float32
+from candelabra.library import NO_GRAD, mode, public, record
 from candelabra.nn._operators.normalization import normalize
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+cast = record("cast")
 
 
-@front(method=False)
+@public(method=False)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -55,7 +55,7 @@ def _normalized_dims(
     return tuple(range(first, len(shape)))
 
 
-@front(method=False)
+@public(method=False)
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -80,7 +80,7 @@ _STEPS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23
 _STEPS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)
 
 
-@front(method=False)
+@public(method=False)
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:

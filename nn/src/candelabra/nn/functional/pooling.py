@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._dispatch.out import store
-from candelabra._keys import AUTOGRAD, NO_GRAD, state
-from candelabra._operators.fronts.registry import front
-from candelabra._operators.primitives.creation import full
+from candelabra.library import AUTOGRAD, NO_GRAD, public, record, state, store
 from candelabra.nn._operators import pooling
 from candelabra.nn.functional.sizes import Ints, per_dim
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+full = record("full")
 
 Sizes = int | Sequence[int]
 _NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
@@ -90,7 +89,7 @@ def _max_pool(
     return pooling.max_pool_values(input, *geometry)
 
 
-@front(method=False)
+@public(method=False)
 def max_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -104,7 +103,7 @@ def max_pool1d(
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@front(method=False)
+@public(method=False)
 def max_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -121,7 +120,7 @@ def max_pool2d(
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@front(method=False)
+@public(method=False)
 def max_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -167,7 +166,7 @@ def _avg_pool(
     return total / divisor if input.dtype.is_floating_point else total.div(divisor, rounding_mode="trunc")
 
 
-@front(method=False)
+@public(method=False)
 def avg_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -248,7 +247,7 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     return out if out is not input else input.clone()
 
 
-@front(method=False)
+@public(method=False)
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     """The mean over ``output_size`` windows that cover (N, C, L) or (C, L) evenly."""
     return _adaptive_avg_pool(1, input, output_size)

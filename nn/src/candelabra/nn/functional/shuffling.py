@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from candelabra._operators.fronts.registry import front
+from candelabra.library import public
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
 
 
 def _check(name: str, input: Tensor, argument: str, factor: int) -> None:
@@ -19,7 +19,7 @@ def _check(name: str, input: Tensor, argument: str, factor: int) -> None:
         raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
 
 
-@front(method=False)
+@public(method=False)
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(*, C * r², H, W) as (*, C, H * r, W * r), r the factor: channels become pixels (Shi et al., 2016)."""
     r = upscale_factor
@@ -37,7 +37,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return out
 
 
-@front(method=False)
+@public(method=False)
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """The inverse of :func:`pixel_shuffle`: (*, C, H * r, W * r) as (*, C * r², H, W)."""
     r = downscale_factor
@@ -56,7 +56,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return out
 
 
-@front(method=False)
+@public(method=False)
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The channels of (N, C, *) dealt out from ``groups`` groups in turn (Zhang et al., ShuffleNet, 2018)."""
     shape = tuple(input.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra._annotations import Any
+from candelabra.typing import Any
 
 Ints = tuple[int, ...]
 

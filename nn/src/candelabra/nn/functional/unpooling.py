@@ -10,7 +10,7 @@ from candelabra.nn._operators.pooling import scatter_planes
 from candelabra.nn.functional.sizes import Ints, per_dim
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
 
 Sizes = int | Sequence[int]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from candelabra._dispatch.out import store
-from candelabra._operators.primitives.arithmetic import where
 from candelabra.dtypes import PYTHON_NAMES
+from candelabra.library import record, store
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+where = record("where")
 
 
 def length(input: Tensor, p: float, dim: int, keepdim: bool) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from candelabra._operators.primitives.creation import arange, full
 from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.library import record
 from candelabra.nn.functional.pooling import (
     avg_pool1d,
     avg_pool2d,
@@ -19,7 +19,10 @@ from candelabra.nn.functional.sizes import Ints, per_dim
 from candelabra.nn.padding import pad
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    from candelabra import Tensor
+
+arange = record("arange")
+full = record("full")
 
 Sizes = int | Sequence[int]
 

@@ -6,10 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from candelabra._autograd.modes import no_grad
-from candelabra._operators.fronts.creation import zeros
-from candelabra._operators.fronts.joining import stack
-from candelabra._tensor import Tensor
+from candelabra import Tensor, no_grad, stack, zeros
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
 

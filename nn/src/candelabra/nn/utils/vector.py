@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from candelabra._operators.primitives.joining import cat
-from candelabra._tensor import Tensor
+from candelabra import Tensor
+from candelabra.library import record
+
+cat = record("cat")
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from candelabra._device import open_device
-from candelabra._namespace.publishing import public_function
-from candelabra._operators.fronts.joining import stack
-from candelabra._tensor import Tensor
+from candelabra import Tensor, stack
 from candelabra.dtypes import float64
+from candelabra.library import open_device, public_function
 
 __all__ = ["default_collate", "default_convert"]
 

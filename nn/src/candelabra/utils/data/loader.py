@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from candelabra._device import device, get_default_device
+from candelabra import device
+from candelabra.library import get_default_device
 from candelabra.utils.data.collate import default_collate, default_convert
 from candelabra.utils.data.dataset import IterableDataset
 from candelabra.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler

@@ -14,14 +14,14 @@ T = TypeVar("T", covariant=True)
 
 def shuffled(n: int, generator: Any) -> list[int]:
     """The integers below n in random order, drawn where the generator is."""
-    from candelabra._operators.fronts.random import randperm
+    from candelabra import randperm
 
     found: Any = randperm(n, generator=generator, device=None if generator is None else generator.device)
     return list(found.tolist())
 
 
 def _drawn(n: int, count: int, generator: Any) -> list[int]:
-    from candelabra._operators.fronts.random import randint
+    from candelabra import randint
 
     place = None if generator is None else generator.device
     found: Any = randint(0, n, (count,), generator=generator, device=place)
@@ -116,7 +116,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        from candelabra._namespace.publishing import public_function
+        from candelabra.library import public_function
 
         place = None if self.generator is None else self.generator.device
         weights: Any = public_function("tensor")(self.weights, device=place)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from candelabra._layout import contiguous_strides
+from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 
 from candelabra_clike.array import Shape, StridedArray

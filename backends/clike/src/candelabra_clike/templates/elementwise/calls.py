@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from candelabra._codegen.source import build, indent
-from candelabra._layout import contiguous_strides
+from candelabra.backend import contiguous_strides
+from candelabra.library import build, indent
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.numbers import LIMIT

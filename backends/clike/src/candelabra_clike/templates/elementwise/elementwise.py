@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from candelabra._layout import contiguous_strides, is_contiguous_layout
+from candelabra.backend import contiguous_strides, is_contiguous_layout
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 from candelabra.errors import IntegerDivisionByZero
 

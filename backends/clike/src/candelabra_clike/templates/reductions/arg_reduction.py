@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from candelabra._layout import reduced_shape
+from candelabra.backend import reduced_shape
 from candelabra.dtypes import dtype, int64
 
 from candelabra_clike.array import Shape, StridedArray

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from candelabra._layout import reduced_shape
+from candelabra.backend import reduced_shape
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray

@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from candelabra._layout import contiguous_strides
+from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray

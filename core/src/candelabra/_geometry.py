@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._records.rules import shape_of
-
-if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+from candelabra._annotations import Any
 
 Ints = tuple[int, ...]
 Geometry = tuple[Ints, Ints, int]
@@ -63,9 +59,9 @@ def one_slice(shape: Ints, dim: int, start: int, stop: int, step: int = 1) -> tu
     return (*(slice(0, size, 1) for size in shape[:dim]), slice(start, stop, step)) if shape else ()
 
 
-def diagonal_shape(input: Tensor, offset: int, dim1: int, dim2: int) -> Ints:
+def diagonal_shape(shape: Ints, offset: int, dim1: int, dim2: int) -> Ints:
     """All other dims, then the diagonal's length."""
-    return _diagonal(shape_of(input), offset, dim1, dim2)[0]
+    return _diagonal(shape, offset, dim1, dim2)[0]
 
 
 def _diagonal(shape: Ints, offset: int, dim1: int, dim2: int) -> tuple[Ints, list[int]]:
@@ -85,9 +81,9 @@ def diagonal_geometry(shape: Ints, strides: Ints, start: int, offset: int, dim1:
     return wanted, (*[strides[i] for i in kept], strides[dim1] + strides[dim2]), start
 
 
-def unfold_shape(input: Tensor, dimension: int, size: int, step: int) -> Ints:
+def unfold_shape(shape: Ints, dimension: int, size: int, step: int) -> Ints:
     """The windows' count in place of the dim, their size last."""
-    return _windows(shape_of(input), dimension, size, step)
+    return _windows(shape, dimension, size, step)
 
 
 def _windows(shape: Ints, dimension: int, size: int, step: int) -> Ints:
@@ -112,3 +108,8 @@ def unfold_geometry(shape: Ints, strides: Ints, offset: int, dimension: int, siz
         return wanted, (1,), offset
     steps = (*strides[:dimension], strides[dimension] * step, *strides[dimension + 1 :], strides[dimension])
     return wanted, steps, offset
+
+
+def extent(shape: Ints, strides: Ints) -> int:
+    """How far a layout reaches, in elements; 0 when it is empty."""
+    return 0 if 0 in shape else 1 + sum((n - 1) * k for n, k in zip(shape, strides, strict=True))

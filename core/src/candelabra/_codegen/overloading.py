@@ -1,0 +1,172 @@
+"""The entry of an overload set: picks a member by the kinds of the arguments, once per combination of types.
+
+The types of a call's arguments decide which overload serves it, so the decision is kept by them: a call costs one tuple
+and one dict lookup. The first call with new types tries the overloads in order, as PyTorch's argument parser does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._codegen.arguments import kind_of
+from candelabra._codegen.entry import ALIASES
+from candelabra._records.schema import (
+    BOUND,
+    DEVICE,
+    DIM,
+    DIMS,
+    DTYPE,
+    INDEX,
+    INDICES,
+    LIST,
+    MASK,
+    OPERAND,
+    OPTIONAL,
+    REQUIRED,
+    SHAPE,
+    TENSOR,
+    Parameter,
+)  # fmt: skip
+from candelabra.dtypes import dtype
+
+if TYPE_CHECKING:
+    from candelabra._records.overloads import OverloadSet
+
+Choice = Callable[..., Any]
+
+
+def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
+    """One form of an overload set as a function."""
+    choices: dict[tuple[Any, ...], Choice] = {}
+    inplace = kind == "inplace"
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        types = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else (*map(type, args),)
+        choice = choices.get(types)
+        if choice is None:
+            choice = choices[types] = choose(overload_set, kind, args, kwargs)
+        return choice(*args, **kwargs)
+
+    entry.__name__ = entry.__qualname__ = overload_set.name + "_" * inplace
+    entry.__doc__ = overload_set.doc if not inplace else f"In-place form of :func:`candelabra.{overload_set.name}`."
+    entry.__module__ = "candelabra"
+    return entry
+
+
+def choose(overload_set: OverloadSet, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Choice:
+    """The form of the member that serves a call.
+
+    Where none fits, the only one that takes so many arguments of these names says what is wrong with them; where there
+    is no such member, ``TypeError`` lists the overloads.
+    """
+    chosen: Choice = member_for(overload_set, args, kwargs).form(kind)
+    return chosen
+
+
+def member_for(overload_set: OverloadSet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The member that serves a call; see :func:`choose`."""
+    bound = [
+        (member, found)
+        for member, parameters in overload_set.members
+        if (found := bind(parameters, args, kwargs, has_out(member))) is not None
+    ]
+    for member, found in bound:
+        if all(p.name == "out" or fits(p, value) for p, value in found):
+            return member
+    if len(bound) == 1:
+        return bound[0][0]
+    given = ", ".join([kind_of(a) for a in args] + [f"{name}={kind_of(v)}" for name, v in kwargs.items()])
+    expected = "".join(f"\n * {signature}" for signature in overload_set.signatures())
+    raise TypeError(
+        f"{overload_set.name}() received an invalid combination of arguments - got ({given}), but expected one of:"
+        + expected
+    )
+
+
+OUT = Parameter("out", "optional", "Tensor | None", None, True)
+
+
+def has_out(member: Any) -> bool:
+    """Whether a member has an ``out=`` form."""
+    return bool(getattr(member, "out", False))
+
+
+def bind(
+    parameters: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any], out: bool
+) -> list[tuple[Parameter, Any]] | None:
+    """Each parameter of an overload with its argument, those left out omitted; None where the call does not fit."""
+    positional = [p for p in parameters if not p.keyword_only]
+    found: list[tuple[Parameter, Any]] = []
+    if positional and positional[-1].variadic:
+        rest = args[len(positional) - 1 :]
+        found += zip(positional[:-1], args, strict=False)
+        if rest:
+            found.append((positional[-1], rest[0] if len(rest) == 1 else rest))
+    elif len(args) > len(positional):
+        return None
+    else:
+        found += zip(positional, args, strict=False)
+    named = {p.name: p for p in parameters} | ({"out": OUT} if out else {})
+    named |= {alias: named[name] for name, alias in ALIASES.items() if name in named and alias not in named}
+    taken = {p.name for p, _ in found}
+    for name, value in kwargs.items():
+        p = named.get(name)
+        if p is None or p.name in taken:
+            return None
+        found.append((p, value))
+        taken.add(p.name)
+    missing = [p for p in parameters if p.default is REQUIRED and not p.variadic and p.name not in taken]
+    return None if missing else found
+
+
+def fits(p: Parameter, value: Any) -> bool:
+    """Whether a value is of the kind that a parameter takes. What a sequence holds is not looked at."""
+    from candelabra._tensor import Tensor
+
+    if value is None:
+        return p.default is None or p.kind in (OPTIONAL, BOUND, DIMS, DEVICE) or "None" in p.annotation
+    if p.kind in (TENSOR, OPTIONAL, INDEX, MASK):
+        return isinstance(value, Tensor)
+    if p.kind in (OPERAND, BOUND):
+        return isinstance(value, Tensor) or is_number(value)
+    if p.kind in (LIST, INDICES):
+        return isinstance(value, (tuple, list))
+    if p.kind == DTYPE:
+        return isinstance(value, (dtype, type))
+    if p.kind == DIM:
+        return is_integer(value)
+    if p.kind in (DIMS, SHAPE) or "Sequence[int]" in p.annotation:
+        return is_integer(value) or isinstance(value, (tuple, list))
+    return any(is_of(word, value) for word in p.annotation.split(" | "))
+
+
+def is_of(word: str, value: Any) -> bool:
+    """Whether a plain value is of the type that one word of an annotation names; unknown words take anything."""
+    from candelabra._tensor import Tensor
+
+    if word == "bool":
+        return isinstance(value, bool)
+    if word in ("int", "InsertedDim"):
+        return is_integer(value)
+    if word in ("float", "Number"):
+        return is_number(value)
+    if word == "str":
+        return isinstance(value, str)
+    if word == "Tensor":
+        return isinstance(value, Tensor)
+    if word.startswith(("Sequence", "tuple", "list")) or word in ("Permutation", "DistinctDims", "UnitDims"):
+        return isinstance(value, (tuple, list)) or (word.endswith("Dims") and is_integer(value))
+    return word != "None"
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer: Python's, or of an array library; bools and tensors with dims are not."""
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "_payload")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a Python number, or a scalar of an array library."""
+    return isinstance(value, (bool, int, float, complex)) or (
+        getattr(value, "shape", None) == () and hasattr(value, "item") and not hasattr(value, "_payload")
+    )

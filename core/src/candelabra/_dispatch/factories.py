@@ -1,0 +1,59 @@
+"""The keywords that every factory takes: ``out``, ``layout``, ``pin_memory``, ``requires_grad``, ``memory_format``.
+
+A factory is a public callable with ``dtype`` and ``device`` that is declared with ``factory=True``; its entry serves
+these keywords, so that the function itself only makes the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._codegen.arguments import as_dtype
+from candelabra._dispatch.out import store
+from candelabra._dispatch.promote import title
+from candelabra._layout import layout as Layout
+from candelabra._layout import physical_order, strided
+
+if TYPE_CHECKING:
+    from candelabra._tensor import Tensor
+
+
+def factory_lines(name: str, call: str, scope: dict[str, Any]) -> list[str]:
+    """The lines of a factory's entry after its arguments are canonical; ``call`` is the text that calls its body."""
+    scope["fill_out"], scope["in_format"], scope["check_layout"] = fill_out, in_format, check_layout
+    return [
+        f"if layout is not None: check_layout({name!r}, layout)",
+        "if out is not None:",
+        f"    dtype, device, store = fill_out({name!r}, out, dtype, device)",
+        f"    return store({call})",
+        f"_made = {call}",
+        "if memory_format is not None: _made = in_format(_made, memory_format)",
+        "return _made.requires_grad_() if requires_grad else _made",
+    ]
+
+
+def fill_out(name: str, out: Tensor, dtype: Any, device: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """The dtype and device that ``out`` asks for, and the function that writes the result into it."""
+    wanted = getattr(out, "dtype", dtype)
+    if dtype is not None and as_dtype(dtype) is not wanted:
+        raise RuntimeError(f"dtype {title(as_dtype(dtype))} does not match dtype of out parameter ({title(wanted)})")
+    return wanted, device or getattr(out, "device", None), lambda made: store(name, made, out)
+
+
+def in_format(made: Tensor, memory_format: Any) -> Tensor:
+    """A new tensor in a memory format."""
+    if physical_order(made.ndim, memory_format) is None:
+        return made
+    from candelabra._operators.fronts.shaping import laid_out
+
+    return laid_out(made.detach(), memory_format).detach()
+
+
+def check_layout(name: str, layout: Any) -> None:
+    """Refuse layouts other than ``strided``, and what is no layout."""
+    if layout is strided:
+        return
+    if not isinstance(layout, Layout):
+        raise TypeError(f"{name}(): argument 'layout' must be candelabra.layout, not {type(layout).__name__}")
+    raise RuntimeError(f"{name}(): layout {layout!r} is not supported, the only one is candelabra.strided")

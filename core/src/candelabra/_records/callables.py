@@ -1,0 +1,97 @@
+"""Public callables: public functions that cannot be operators' records.
+
+A record takes tensors and plain values and returns a fixed number of tensors. What takes or returns something else
+(``from_numpy``, ``to``, ``split``, ``x[index]``, ``equal``) is an ordinary typed function with the decorator
+:func:`public`. Its signature is its schema and its docstring its documentation, as with a record. It has no kernel, no
+key and no derivative: it calls operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import Any, Final, TypeVar
+from candelabra._records.registry import Signature, add, dotted, method_names
+from candelabra._records.schema import Parameter, read_parameters
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PublicCallable:
+    """One public callable: the function as its author wrote it, and what the grammar adds to it."""
+
+    is_property: bool
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        is_function: bool = True,
+        method: bool | str = True,
+        is_property: bool = False,
+        namespace: str = "",
+        aliases: tuple[str, ...] = (),
+        out: bool | str = False,
+        factory: bool = False,
+    ) -> None:
+        self.name: Final = function.__name__ if name is None else name
+        self.doc: Final = function.__doc__ or ""
+        self.declared: Final = function
+        self.declared_in: Final = function.__module__
+        self.parameters: Final[tuple[Parameter, ...]] = read_parameters(getattr(function, "__wrapped__", function))
+        self.returns: Final[str] = str(function.__annotations__.get("return"))
+        self.is_function = is_function
+        self.is_property = is_property
+        self.method: Final = method if not namespace or isinstance(method, str) else False
+        self.namespace: Final = namespace
+        self.public: Final = True
+        self.public_name: Final = dotted(self.name, namespace)
+        self.aliases: Final = aliases
+        self.out: Final = out
+        self.factory: Final = factory
+        self._function: Callable[..., Any] | None = None
+        if not self.doc:
+            raise TypeError(f"public callable {self.name}: the docstring is its documentation and may not be missing")
+
+    def methods(self) -> dict[str, str]:
+        """``{method of Tensor: form}``."""
+        return dict.fromkeys(method_names(self.name, self.method, self.namespace, self.aliases), "function")
+
+    def form(self, kind: str) -> Callable[..., Any]:
+        """What users call: the declared function, or the entry around it that serves the grammar's keywords."""
+        if self._function is None:
+            from candelabra._codegen.entry import compile_callable
+
+            self._function = compile_callable(self)
+        return self._function
+
+    def signatures(self) -> tuple[Signature, ...]:
+        """The one signature."""
+        return (Signature(self.parameters, self.returns, self),)
+
+    def __repr__(self) -> str:
+        return f"<public callable {self.public_name}>"
+
+
+def public(function: Any = None, /, *, is_function: bool = True, **options: Any) -> Any:
+    """Publish a function, by default also as a method of Tensor.
+
+    ``name`` is the public name where Python's own name is taken in the module. ``is_function=False``: a method only;
+    ``method=False``: a function only; ``method="where"``: a method of another name; ``is_property``: a property of
+    Tensor. ``namespace="linalg"`` publishes ``candelabra.linalg.<name>``, with a method only where ``method`` is a
+    name. ``aliases`` are further public names, ``"concat"`` or ``"special.expit"``.
+
+    The grammar's keywords are added on request and need no code in the function: ``out=True`` (``out="exact"``: the
+    tensor must have the result's dtype), ``factory=True`` (``out``, ``layout``, ``pin_memory``, ``requires_grad`` and
+    ``memory_format``, for a function with ``dtype`` and ``device``). ``axis`` and ``keepdims`` are accepted for ``dim``
+    and ``keepdim`` as in records.
+
+    Returns the function that users call. Raises ``ValueError`` when the name is taken, ``TypeError`` for a parameter
+    without an annotation and for a missing docstring.
+    """
+    if function is None:
+        return lambda declared: public(declared, is_function=is_function, **options)
+    entry = PublicCallable(function, is_function=is_function, **options)
+    add(entry)
+    return entry.form("function")

@@ -1,0 +1,116 @@
+"""Overload sets: one public name over several records.
+
+``torch.max`` is three operators: the largest element of all, the elementwise maximum of two tensors, and the largest
+element along a dim with its index. Here each is a record, and :func:`overloads` gives them the public name. The set has
+no key and no kernel of its own: its entry looks at the kinds of the arguments and calls the record's own entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import Any, Final
+from candelabra._records.callables import PublicCallable
+from candelabra._records.registry import Entry, Signature, add, dotted, method_names
+from candelabra._records.schema import Parameter
+
+
+class OverloadSet:
+    """One public name, several entries, and the rule by which a call picks one of them."""
+
+    is_function = True
+    is_property = False
+
+    def __init__(
+        self,
+        name: str,
+        members: tuple[Any, ...],
+        *,
+        doc: str = "",
+        inplace: bool = False,
+        method: bool | str = True,
+        namespace: str = "",
+        aliases: tuple[str, ...] = (),
+        declared_in: str = "",
+    ) -> None:
+        self.name: Final = name
+        self.members: Final[tuple[tuple[Any, tuple[Parameter, ...]], ...]] = tuple([_member(name, m) for m in members])
+        """Each entry with the parameters that its overload accepts."""
+        self.doc: Final = doc or "\n\n".join(dict.fromkeys(entry.doc for entry, _ in self.members))
+        self.inplace: Final = inplace
+        self.method: Final = method if not namespace or isinstance(method, str) else False
+        self.namespace: Final = namespace
+        self.public: Final = True
+        self.public_name: Final = dotted(name, namespace)
+        self.aliases: Final = aliases
+        self.declared_in: Final = declared_in
+        self._forms: dict[str, Callable[..., Any]] = {}
+
+    def methods(self) -> dict[str, str]:
+        """``{method of Tensor: form}``."""
+        names = method_names(self.name, self.method, self.namespace, self.aliases)
+        return dict.fromkeys(names, "function") | {f"{name}_": "inplace" for name in names if self.inplace}
+
+    def form(self, kind: str) -> Callable[..., Any]:
+        """The entry that picks an overload, for the ``"function"`` or the ``"inplace"`` form."""
+        try:
+            return self._forms[kind]
+        except KeyError:
+            from candelabra._codegen.overloading import compile_overloads
+
+            compiled = self._forms[kind] = compile_overloads(self, kind)
+            return compiled
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What users call."""
+        return self.form("function")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.form("function")(*args, **kwargs)
+
+    def signatures(self) -> tuple[Signature, ...]:
+        """One signature per overload, in the order in which they are tried."""
+        return tuple([
+            Signature(parameters, entry.signatures()[0].returns, entry) for entry, parameters in self.members
+        ])  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<overload set {self.public_name}: {', '.join(entry.name for entry, _ in self.members)}>"
+
+
+def _member(name: str, given: Any) -> tuple[Any, tuple[Parameter, ...]]:
+    """An entry, or ``(entry, "the parameters it accepts here")``, checked."""
+    entry, words = given if isinstance(given, tuple) else (given, None)
+    if not hasattr(entry, "signatures"):  # a plain function: an overload that is no record
+        entry = PublicCallable(entry, method=False)
+    parameters: tuple[Parameter, ...] = entry.signatures()[0].parameters
+    if words is None:
+        return entry, parameters
+    accepted = words.split()
+    unknown = set(accepted) - {p.name for p in parameters}
+    if unknown:
+        raise TypeError(
+            f"overload set {name}: {entry.name}({', '.join(p.name for p in parameters)}) has no parameter "
+            f"{', '.join(sorted(unknown))}"
+        )
+    return entry, tuple([p for p in parameters if p.name in accepted])
+
+
+def overloads(name: str, *members: Any, **options: Any) -> OverloadSet:
+    """Give several records one public name: ``max = overloads("max", (amax, "input"), maximum, max_dim)``.
+
+    A member is a record, a typed function (an overload that is no record), or ``(member, "input dim")`` where the
+    overload accepts only some of its parameters. Members are tried in the given order; the first whose parameters fit
+    the call serves it. Options are ``doc`` (by default the members' documentation), ``inplace`` (the in-place form
+    picks among the members' in-place forms), ``method``, ``namespace`` and ``aliases``, as those of records.
+
+    Raises ``ValueError`` when the name is taken, ``TypeError`` for a parameter that a member does not have.
+    """
+    import sys
+
+    module = sys._getframe(1).f_globals["__name__"]
+    made = OverloadSet(name, members, declared_in=module, **options)
+    entry: Entry = made
+    add(entry)
+    return made

@@ -1,0 +1,105 @@
+"""The door for those who declare operators, layers and kernels: nn, backends, conformance, vendors.
+
+What a distribution other than the core needs beyond the public functions is here, in :mod:`candelabra.backend` (the
+contract of devices), :mod:`candelabra.dtypes`, :mod:`candelabra.errors` and :mod:`candelabra.typing`. Modules whose
+names begin with an underscore may change in any release.
+
+- Declaring: ``operator``, ``overloads``, ``public``; rules of shape, of dtype and of derivatives; ``record`` for an
+operator that
+  exists already.
+- Reading: the registry of operators and public names, schemas, dispatch keys, ``explain``.
+- Joining in: ``Layer``, ``register_kernel``, ``plugins``.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import Any
+from candelabra._autograd.hooks import RemovableHandle, add_hook
+from candelabra._codegen.arguments import wrap_dim
+from candelabra._codegen.overloading import member_for
+from candelabra._codegen.source import build, indent
+from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device
+from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
+from candelabra._dispatch.failure import fail
+from candelabra._dispatch.fallback import fallback, fallback_policy
+from candelabra._dispatch.layers import Layer
+from candelabra._dispatch.out import store
+from candelabra._dispatch.promote import common_dtype
+from candelabra._interchange.numpy import dtype_of_array
+from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state
+from candelabra._namespace.publishing import entry_named, operator_named, public_function, public_names
+from candelabra._plugins import contributions
+from candelabra._plugins import registry as plugins
+from candelabra._plugins.kernels import get_kernel, register_kernel
+from candelabra._plugins.names import registered_names as device_names
+from candelabra._records.accepts import refusal
+from candelabra._records.callables import PublicCallable, public
+from candelabra._records.derivative import applied
+from candelabra._records.overloads import OverloadSet, overloads
+from candelabra._records.promotion import (
+    accumulated,
+    boolean,
+    common,
+    index,
+    real_part,
+    same,
+    to_float,
+    to_integer,
+    unpromoted,
+)
+from candelabra._records.record import OPERATORS, Operator, operator
+from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature
+from candelabra._records.rules import by, like_input, pointwise, reduction, shape_of, unchecked
+from candelabra._records.schema import (
+    BOUND,
+    DEVICE,
+    DIFFERENTIABLE,
+    DIM,
+    DIMS,
+    DTYPE,
+    INDEX,
+    INDICES,
+    LIST,
+    MASK,
+    OPERAND,
+    OPTIONAL,
+    PLAIN,
+    REQUIRED,
+    SHAPE,
+    TENSOR,
+    Parameter,
+    Schema,
+)
+from candelabra._tensor import Tensor, wrap
+
+__all__ = [
+    # declaring
+    "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable",
+    "by", "like_input", "pointwise", "reduction", "shape_of", "unchecked",
+    "accumulated", "boolean", "common", "index", "real_part", "same", "to_float", "to_integer", "unpromoted",
+    "applied", "build", "indent", "fail", "store", "wrap_dim",
+    # reading
+    "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED",
+    "BOUND", "DEVICE", "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL",
+    "PLAIN", "SHAPE", "TENSOR",
+    "entry_named", "member_for", "operator_named", "public_function", "public_names", "refusal", "common_dtype",
+    "Explanation", "canonical", "explain", "explain_key",
+    "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state",
+    "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device",
+    "Tensor", "wrap", "dtype_of_array",
+    # joining in
+    "Layer", "contributions", "device_names", "fallback", "fallback_policy", "get_kernel", "plugins", "register_kernel",
+    "RemovableHandle", "add_hook",
+]  # fmt: skip
+
+
+def record(name: str) -> Operator[..., Any]:
+    """The operator of that name, as one that builds on it calls it: ``cast = record("cast")``. KeyError for an unknown
+    one.
+    """
+    found: Operator[..., Any] = OPERATORS[name]
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,51 @@
+"""What is generated from the operators' declarations: the index that the core imports by, and stubs for editors.
+
+``python tools/generate`` writes, for each distribution that declares public names, ``_index/<distribution>.py`` (which
+module declares what), ``_functions.pyi`` (the functions of ``candelabra``), ``_methods.pyi`` (Tensor's methods) and a
+stub for each namespace. It reads the syntax trees of the sources and imports none of them, so it runs where nothing is
+installed: builds call it too (``hatch_build.py``). ``--check`` only says whether the files are current.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from generate.declarations import Distribution, read
+from generate.index import index_source
+from generate.stubs import functions_source, methods_source, namespaces_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def distributions(root: Path = ROOT) -> list[Distribution]:
+    """Every distribution of the repository that declares public names, the core first."""
+    folders = [root / "core", *sorted(p.parent for p in root.glob("*/pyproject.toml") if p.parent.name != "core")]
+    read_all = read({folder.name: folder / "src" / "candelabra" for folder in folders})
+    return [distribution for distribution in read_all if distribution.declared]
+
+
+def generated(root: Path = ROOT) -> dict[Path, str]:
+    """Every generated file with its text."""
+    everything = distributions(root)
+    files: dict[Path, str] = {}
+    for distribution in everything:
+        suffix = distribution.suffix
+        files[distribution.root / "_index" / f"{distribution.name}.py"] = index_source(distribution)
+        files[distribution.root / f"_functions{suffix}.pyi"] = functions_source(distribution, everything)
+        files[distribution.root / f"_methods{suffix}.pyi"] = methods_source(distribution, everything)
+        for namespace, path in namespaces_of(distribution).items():
+            files[path] = functions_source(distribution, everything, namespace)
+    return files
+
+
+def write(root: Path = ROOT, only: str | None = None) -> list[Path]:
+    """Write the files that are missing or stale, of one distribution or of all; returns what was written."""
+    written = []
+    for path, text in generated(root).items():
+        if only is not None and path.relative_to(root).parts[0] != only:
+            continue
+        if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            written.append(path)
+    return written

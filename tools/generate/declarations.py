@@ -1,0 +1,225 @@
+"""The public names that sources declare, read from their syntax trees.
+
+Three forms declare a public name, each at the top level of a module: a function with the decorator ``@operator(…)``,
+one with ``@public`` or ``@public(…)``, and ``name = overloads("name", …)``. Their options are literals, so nothing has
+to be run to know them; ``candelabra._records`` gives the same options the same meaning at run time, and a test holds
+the two together.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Declared:
+    """One declaration: what it is, how it is published, and the functions whose signatures it has."""
+
+    kind: str
+    """``"operator"``, ``"public"`` or ``"overloads"``."""
+    name: str
+    module: Module
+    options: dict[str, Any]
+    functions: list[Overload]
+    pointwise: bool = False
+
+    @property
+    def namespace(self) -> str:
+        return str(self.options.get("namespace", ""))
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return tuple(self.options.get("aliases", ()))
+
+    @property
+    def public(self) -> bool:
+        return bool(self.options.get("public", True))
+
+    @property
+    def is_property(self) -> bool:
+        return bool(self.options.get("is_property", False))
+
+    @property
+    def public_name(self) -> str:
+        space = self.namespace
+        return f"{space}.{self.name.removeprefix(space.replace('.', '_') + '_')}" if space else self.name
+
+    @property
+    def inplace(self) -> bool:
+        return bool(self.options.get("inplace", self.pointwise))
+
+    def public_names(self) -> list[str]:
+        """The functions that it brings."""
+        if not self.public or not self.options.get("is_function", True):
+            return []
+        return [self.public_name, *self.aliases]
+
+    def methods(self) -> dict[str, str]:
+        """``{method of Tensor: form}``."""
+        if not self.public:
+            return {}
+        method = self.options.get("method", True)
+        if self.namespace and not isinstance(method, str):
+            method = False
+        plain = [alias for alias in self.aliases if "." not in alias] if method or self.namespace else []
+        own = [method if isinstance(method, str) else self.name] if method else []
+        found = dict.fromkeys([*own, *plain], "function")
+        if self.inplace and self.kind == "operator":
+            inplace = [*([] if self.namespace else [self.name]), *(a for a in self.aliases if "." not in a)]
+            found |= {f"{name}_": "inplace" for name in inplace}
+        elif self.inplace:
+            found |= {f"{name}_": "inplace" for name in [*own, *plain]}
+        return found
+
+
+@dataclass
+class Overload:
+    """One signature: the function that has it, the parameters that are accepted (None: all), and the declaration."""
+
+    function: ast.FunctionDef
+    module: Module
+    accepted: set[str] | None
+    declared: Declared | None = None
+
+
+@dataclass
+class Module:
+    """A module's declarations, and what its other names mean."""
+
+    name: str
+    tree: ast.Module
+    declared: dict[str, Declared] = field(default_factory=dict)
+    imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    """Local name → module and attribute; None for the attribute: the module itself."""
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    classes: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Distribution:
+    """A folder ``src/candelabra`` with the modules in it."""
+
+    name: str
+    root: Path
+    modules: list[Module]
+
+    @property
+    def suffix(self) -> str:
+        """What the names of its generated files end in: nothing for the core's."""
+        return "" if self.name == "core" else f"_{self.name}"
+
+    @property
+    def declared(self) -> list[Declared]:
+        return [d for module in self.modules for d in module.declared.values()]
+
+
+def read(roots: dict[str, Path]) -> list[Distribution]:
+    """The distributions in some folders, each ``src/candelabra`` of one. ``SyntaxError`` as Python raises it."""
+    found = [Distribution(name, root, [parsed(p, root) for p in sorted(root.rglob("*.py"))]) for name, root in
+             roots.items() if root.is_dir()]  # fmt: skip
+    modules = {module.name: module for distribution in found for module in distribution.modules}
+    for module in modules.values():
+        for declared in module.declared.values():
+            if declared.kind == "overloads":
+                declared.functions = [member(node, module, modules) for node in declared.options.pop("members")]
+    return found
+
+
+def parsed(path: Path, root: Path) -> Module:
+    """One module's declarations and imports."""
+    relative = path.relative_to(root).with_suffix("").parts
+    name = ".".join(("candelabra", *(relative[:-1] if relative[-1] == "__init__" else relative)))
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    module = Module(name, tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                module.imports[alias.asname or alias.name] = (node.module, alias.name)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                module.imports[alias.asname or alias.name] = (alias.name, None)
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            module.classes.add(statement.name)
+        elif isinstance(statement, ast.FunctionDef):
+            module.functions[statement.name] = statement
+            declare_function(module, statement)
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            declare_overloads(module, statement)
+    return module
+
+
+def declare_function(module: Module, function: ast.FunctionDef) -> None:
+    """Enter a function that is decorated as an operator or a public callable."""
+    for decorator in function.decorator_list:
+        call = decorator if isinstance(decorator, ast.Call) else None
+        named = call.func if call else decorator
+        if not isinstance(named, ast.Name) or named.id not in ("operator", "public"):
+            continue
+        options = literals(call, module) if call else {}
+        first = call.args[0] if call and call.args else None
+        default = function.name.rstrip("_") if named.id == "operator" else function.name
+        declared = Declared(named.id, options.pop("name", default), module, options, [])
+        declared.functions = [Overload(function, module, None, declared)]
+        declared.pointwise = isinstance(first, ast.Name) and first.id == "pointwise"
+        module.declared[function.name] = declared
+
+
+def declare_overloads(module: Module, statement: ast.Assign) -> None:
+    """Enter an overload set; its members are looked up when all modules are read."""
+    call = statement.value
+    assert isinstance(call, ast.Call)
+    target = statement.targets[0]
+    if not (isinstance(call.func, ast.Name) and call.func.id == "overloads" and isinstance(target, ast.Name)):
+        return
+    options = literals(call, module) | {"members": call.args[1:]}
+    module.declared[target.id] = Declared("overloads", ast.literal_eval(call.args[0]), module, options, [])
+
+
+LITERAL = (
+    "name", "method", "is_function", "is_property", "namespace", "aliases", "public", "inplace", "out", "factory", "doc",
+)  # fmt: skip
+
+
+def literals(call: ast.Call, module: Module) -> dict[str, Any]:
+    """The options of a declaration that say how it is published. ``ValueError`` where one is no literal."""
+    found = {}
+    for keyword in call.keywords:
+        if keyword.arg not in LITERAL:
+            continue
+        try:
+            found[keyword.arg] = ast.literal_eval(keyword.value)
+        except ValueError as error:
+            raise ValueError(
+                f"{module.name}, line {call.lineno}: the option {keyword.arg}= has to be a literal: the index is "
+                "written without running the module"
+            ) from error
+    return found
+
+
+def member(node: ast.expr, module: Module, modules: dict[str, Module]) -> Overload:
+    """One member of an overload set: a name, ``module.name``, or ``(member, "parameters")``."""
+    accepted = None
+    if isinstance(node, ast.Tuple):
+        node, words = node.elts
+        accepted = set(str(ast.literal_eval(words)).split())
+    home, name = located(node, module)
+    while home != module.name and name not in modules[home].functions and name in modules[home].imports:
+        home, other = modules[home].imports[name]  # re-exported
+        name = other or name
+    return Overload(modules[home].functions[name], modules[home], accepted, modules[home].declared.get(name))
+
+
+def located(node: ast.expr, module: Module) -> tuple[str, str]:
+    """The module and the name that an expression stands for."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        home, attribute = module.imports[node.value.id]
+        return (f"{home}.{attribute}" if attribute else home), node.attr
+    assert isinstance(node, ast.Name)
+    if node.id in module.functions:
+        return module.name, node.id
+    home, attribute = module.imports[node.id]
+    return home, attribute or node.id
