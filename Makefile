@@ -10,7 +10,7 @@ METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
+.PHONY: help index demo test test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -18,11 +18,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: .venv/.demo ## learn to read handwritten digits
+# Before anything that imports candelabra: a checkout's sources may have moved on since the index was written.
+index: ## the index of public names and the type stubs, from the sources
+	@$(PYTHON) tools/generate
+
+demo: .venv/.demo index ## learn to read handwritten digits
 	.venv/bin/python examples/digits.py $(ARGS)
 
 # worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
-test: .venv/.test ## all tests
+test: .venv/.test index ## all tests
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 # Each in a process of its own: the PoCL that .venv brings, drivers of the system, and Intel's if it was installed here.
@@ -33,11 +37,10 @@ test-opencl: .venv/.test ## the tests of OpenCL, on every implementation that is
 test-intel: .venv-intel/.packages ## the tests of OpenCL, on Intel's implementation (a large download, for any x86-64)
 	.venv-intel/bin/python tools/opencl_drivers.py --only Intel $(ARGS)
 
-lint: .venv/.lint ## style, types, and whether what is generated is current
+lint: .venv/.lint index ## style, types, and whether what is generated is current
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy --strict
-	.venv/bin/python tools/stubs.py --check
 	.venv/bin/python tools/operators.py --check
 	.venv/bin/python tools/fallbacks.py --check
 
@@ -61,11 +64,11 @@ oracle: .venv-peer/.packages ## hold the operators against PyTorch, with the sam
 mutants: .venv/.packages ## broken backends that the conformance suite must catch; the kill matrix
 	.venv/bin/python -m candelabra_conformance.mutants --thorough --systematic --report docs/reports $(ARGS)
 
-docs: .venv/.packages ## the operators' documentation, from their records, into docs/operators/
+docs: .venv/.packages index ## the operators' documentation, from their records, into docs/operators/
 	.venv/bin/python tools/operators.py $(ARGS)
 	.venv/bin/python tools/fallbacks.py $(ARGS)
 
-dist: .venv/.dist ## wheels and sdists of every distribution, into dist/
+dist: .venv/.dist index ## wheels and sdists of every distribution, into dist/
 	@rm -rf dist
 	@for each in $(DISTRIBUTIONS); do \
 		echo "dist: $$each"; \

@@ -75,7 +75,7 @@ def test_devices_can_be_chosen(several: None) -> None:
 
 def test_nothing_installed_is_a_skip_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """No backend at all: the test is there, skipped, and says how to install one."""
-    monkeypatch.setattr(registry, "_plugins", {})
+    monkeypatch.setattr(plugins, "_plugins", {})
     (reason,) = marks_of(each_device())["none"]
     assert reason.startswith("no backend is installed")
 

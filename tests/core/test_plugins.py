@@ -77,7 +77,7 @@ def named(more: str) -> str:
 ERROR_OF = """
 try:
     cd.ones(2, device={!r})
-except cd.plugins.registry.BackendError as error:
+except cd.errors.BackendError as error:
     print(error)
 print(cd.ones(2).tolist())
 """

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from candelabra import Tensor
+from candelabra.autograd import grad
 from candelabra.dtypes import BY_NAME
-from candelabra.library import grad, open_device, wrap
+from candelabra.library import open_device, wrap
 
 
 def tensor(array: Any, requires_grad: bool = False, device: str = "cpu") -> Tensor:

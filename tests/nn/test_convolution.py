@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.library import grad
+from candelabra.autograd import grad
 from candelabra.nn._operators import convolution
 
 from tests.nn.network_samples import array, check_gradients, correlate, normal, tensor

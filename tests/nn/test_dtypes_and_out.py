@@ -9,7 +9,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.library import grad
+from candelabra.autograd import grad
 from candelabra.nn import functional as F
 
 from tests.nn.network_samples import array, check_gradients, normal, tensor

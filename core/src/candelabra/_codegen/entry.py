@@ -26,7 +26,6 @@ from candelabra._records.schema import (
     MASK,
     OPERAND,
     OPTIONAL,
-    PLAIN,
     REQUIRED,
     SHAPE,
     TENSOR,
@@ -110,7 +109,7 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
 
 def flattened(p: Parameter) -> bool:
     """Whether a variadic parameter's values may come as one sequence: sizes and dims may, other values not."""
-    return p.variadic and (p.kind != PLAIN or p.annotation in CONVERTERS)
+    return p.variadic and (p.kind in (SHAPE, DIMS) or p.annotation in CONVERTERS)
 
 
 def passed_on(p: Parameter) -> str:

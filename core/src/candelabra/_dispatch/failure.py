@@ -23,8 +23,12 @@ def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) ->
 
 
 def check(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
-    """Run the record's rule: the result's shape, or the error in the user's words."""
-    return op.rule(op, args)
+    """The result's shape by the record's rule, or the error in the user's words: the rule's, or that of its check of
+    values."""
+    shape = op.rule(op, args)
+    if op.check is not None:
+        op.check(*args)
+    return shape
 
 
 def describe(args: tuple[Any, ...]) -> str:

@@ -26,8 +26,9 @@ OPERATORS: Final[Declared[Operator[..., Any]]] = Declared()
 """Every operator by name. Filled by the declarations, when a name of theirs is asked for, and by plugins."""
 
 ShapeRule = Callable[..., Any]
-"""Called with the operator's arguments when a kernel failed; raises what is wrong in the user's words, or returns the
-shape of the result (a tuple of shapes for several outputs)."""
+"""Called with the operator and its canonical arguments; returns the shape of the result (a tuple of shapes for several
+outputs), or raises what is wrong in the user's words. A rule looks at shapes, dtypes and plain arguments only, never at
+values: it runs when a kernel has failed, and for tensors without data."""
 
 
 class DispatchTable(dict[int, Callable[..., Any]]):
@@ -57,6 +58,7 @@ class Operator(Generic[P, R]):
         function: Callable[..., Any],
         rule: ShapeRule,
         *,
+        check: Callable[..., None] | None = None,
         promote: Promotion = common,
         result: Callable[[dtype], dtype] | tuple[Callable[[dtype], dtype], ...] = same,
         accepts: str | None = None,
@@ -77,6 +79,10 @@ class Operator(Generic[P, R]):
         self.declared_in: Final = function.__module__
         self.body: Final = None if _is_primitive(function) else function
         self.rule: Final = rule
+        self.check: Final = check
+        """Called with the operator's arguments when a kernel has failed and the rule found nothing: looks at values,
+        which the
+        rule may not, and raises what is wrong with them."""
         self.promote: Final = promote
         self.results: Final = result if isinstance(result, tuple) else (result,) * len(self.schema.outputs)
         self.accepts: Final = accepts

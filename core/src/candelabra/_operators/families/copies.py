@@ -143,10 +143,10 @@ def _copied(name: str, views: Sequence[Tensor], out: Sequence[Tensor] | None) ->
 
 @public(method=False)
 def split_copy(
-    input: Tensor, split_size_or_sections: Any, dim: int = 0, *, out: Sequence[Tensor] | None = None
+    input: Tensor, split_size: Any, dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, ...] | None:
     """The tensors that ``split`` gives, as copies; ``out=`` takes a list of as many tensors."""
-    return _copied("split", joining.split(input, split_size_or_sections, dim), out)
+    return _copied("split", joining.split(input, split_size, dim), out)
 
 
 @public(method=False)

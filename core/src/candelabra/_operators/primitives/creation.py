@@ -48,6 +48,31 @@ for _made in (full, arange, linspace, eye):
     _made.no_gradient("made from numbers")
 
 
+# -- like an operand: what the bodies of operators create --------------------------------------------------------------
+@operator(by(lambda input, size, *_: given_shape(None, (size,))), promote=unpromoted, out=False, public=False)
+def new_full(input: Tensor, size: Shape, value: Any, *, dtype: DType | None = None) -> Tensor:
+    """A tensor of shape ``size`` filled with a number, on the device of ``input`` and in its dtype unless one is given."""
+    return full(size, value, dtype=dtype or input.dtype, device=input._instance)
+
+
+@operator(by(lambda input, start, step, length, *_: (length,)), promote=unpromoted, out=False, public=False)
+def new_arange(input: Tensor, start: Any, step: Any, length: int, *, dtype: DType | None = None) -> Tensor:
+    """``start + step * i`` for i below ``length``, on the device of ``input`` and in its dtype unless one is given."""
+    return arange(start, step, length, dtype=dtype or input.dtype, device=input._instance)
+
+
+@operator(by(lambda input, n, m, *_: (n, m)), promote=unpromoted, out=False, public=False)
+def new_eye(input: Tensor, n: int, m: int, *, dtype: DType | None = None) -> Tensor:
+    """The ``n`` × ``m`` matrix with ones on its diagonal, on the device of ``input`` and in its dtype unless one is
+    given.
+    """
+    return eye(n, m, dtype=dtype or input.dtype, device=input._instance)
+
+
+for _made in (new_full, new_arange, new_eye):
+    _made.no_gradient("made from numbers")
+
+
 @operator(like_input, promote=unpromoted, out=False, public=False)
 def cast(input: Tensor, *, dtype: DType) -> Tensor:
     """The values in another dtype: floats are truncated towards 0, complex numbers lose their imaginary part."""
