@@ -180,7 +180,8 @@ def declare_overloads(module: Module, statement: ast.Assign) -> None:
 
 
 LITERAL = (
-    "name", "method", "is_function", "is_property", "namespace", "aliases", "public", "inplace", "out", "factory", "doc",
+    "name", "method", "is_function", "is_property", "namespace", "aliases", "public", "inplace", "out", "factory",
+    "doc",
 )  # fmt: skip
 
 

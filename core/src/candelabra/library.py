@@ -80,8 +80,8 @@ __all__ = [
     "applied", "build", "indent", "fail", "store", "wrap_dim",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED",
-    "BOUND", "DEVICE", "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL",
-    "PLAIN", "SHAPE", "TENSOR",
+    "BOUND", "DEVICE", "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND",
+    "OPTIONAL", "PLAIN", "SHAPE", "TENSOR",
     "entry_named", "member_for", "operator_named", "public_function", "public_names", "refusal", "common_dtype",
     "Explanation", "canonical", "explain", "explain_key",
     "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state",

@@ -23,6 +23,11 @@ def kind_of(value: object) -> str:
     return type(value).__name__
 
 
+def missing(name: str, parameter: str) -> TypeError:
+    """The error for a required argument that was given neither by its name nor by its alias."""
+    return TypeError(f"{name}() missing 1 required positional argument: {parameter!r}")
+
+
 def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
     """The error for an argument that should have been a tensor."""
     from candelabra._tensor import Tensor

@@ -60,7 +60,7 @@ def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]
     if infix:
         signature = names[::-1] if kind == "reflected" else names
     else:
-        extra, body = keyword_lines(parameters, scope, bool(operator.out and not inplace))
+        extra, body = keyword_lines(parameters, scope, bool(operator.out and not inplace), operator.name)
         if operator.out and not inplace:
             exact = ", exact=True" if operator.out == "exact" else ""
             body.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},){exact})")
@@ -81,7 +81,7 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "body": entry.declared, **{name: getattr(arguments, name) for name in arguments.__all__}
     }  # fmt: skip
-    extra, lines = keyword_lines(parameters, scope, bool(entry.out))
+    extra, lines = keyword_lines(parameters, scope, bool(entry.out), entry.name)
     if not (extra or entry.factory):
         return entry.declared
     call = f"body({', '.join(passed_on(p) for p in parameters)})"
@@ -125,7 +125,20 @@ def named(function: Callable[..., Any], title: str, doc: str) -> Callable[..., A
     return function
 
 
-def keyword_lines(parameters: Sequence[Parameter], scope: dict[str, Any], out: bool) -> tuple[list[str], list[str]]:
+def aliased(parameters: Sequence[Parameter]) -> list[str]:
+    """The required parameters that may be given by an alias instead: those that no other required one follows."""
+    found: list[str] = []
+    for p in reversed([p for p in parameters if not p.keyword_only and not p.variadic]):
+        if p.default is REQUIRED and p.name not in ALIASES:
+            break
+        if p.default is REQUIRED:
+            found.append(p.name)
+    return found
+
+
+def keyword_lines(
+    parameters: Sequence[Parameter], scope: dict[str, Any], out: bool, title: str
+) -> tuple[list[str], list[str]]:
     """The keywords that the grammar adds (``out``, ``axis``, ``keepdims``, a variadic parameter's name), and the lines
     that
     serve all but ``out``."""
@@ -136,6 +149,9 @@ def keyword_lines(parameters: Sequence[Parameter], scope: dict[str, Any], out: b
         if name in names and alias not in names:
             extra.append(f"{alias}=None")
             lines.append(f"if {alias} is not None: {name} = {alias}")
+            if name in aliased(parameters):
+                scope["REQUIRED"], scope["missing"] = REQUIRED, arguments.missing
+                lines.append(f"elif {name} is REQUIRED: raise missing({title!r}, {name!r})")
     for p in parameters:
         if flattened(p):
             extra.append(f"{p.name}=None")
@@ -155,7 +171,7 @@ def signature_of(parameters: Sequence[Parameter], scope: dict[str, Any], extra: 
         if p.keyword_only and not starred:
             signature.append("*")
             starred = True
-        if p.default is REQUIRED:
+        if p.default is REQUIRED and p.name not in aliased(parameters):
             signature.append(p.name)
         else:
             scope[f"default_{p.name}"] = p.default

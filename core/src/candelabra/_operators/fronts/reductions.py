@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.out import store
-from candelabra._operators.primitives import arithmetic, reductions
+from candelabra._operators.primitives import reductions
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import uint8
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-@public
-def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
-    """The largest element; with a tensor as second argument :func:`maximum`; with ``dim`` a pair (values, indices)."""
-    return _extreme(_LARGEST, input, dim if other is None else other, keepdim, out)
-
-
-@public
-def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None) -> Any:
-    """The smallest element; with a tensor as second argument :func:`minimum`; with ``dim`` a pair (values, indices)."""
-    return _extreme(_SMALLEST, input, dim if other is None else other, keepdim, out)
-
-
-_LARGEST: tuple[Any, ...] = (reductions.amax, arithmetic.maximum, reductions.max_dim)
-_SMALLEST: tuple[Any, ...] = (reductions.amin, arithmetic.minimum, reductions.min_dim)
-
-
-def _extreme(records: tuple[Any, ...], input: Tensor, dim: Any, keepdim: bool, out: Any) -> Any:
-    of_all, of_two, along = records
-    if dim is None:
-        return of_all.function(input, out=out)
-    if isinstance(dim, Tensor):
-        return of_two.function(input, dim, out=out)
-    found = along.function(input, dim, keepdim)
-    return found if out is None else store(along.name.removesuffix("_dim"), found, out)
 
 
 @public(name="all")

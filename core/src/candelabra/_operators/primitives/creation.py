@@ -51,7 +51,7 @@ for _made in (full, arange, linspace, eye):
 # -- like an operand: what the bodies of operators create --------------------------------------------------------------
 @operator(by(lambda input, size, *_: given_shape(None, (size,))), promote=unpromoted, out=False, public=False)
 def new_full(input: Tensor, size: Shape, value: Any, *, dtype: DType | None = None) -> Tensor:
-    """A tensor of shape ``size`` filled with a number, on the device of ``input`` and in its dtype unless one is given."""
+    """A tensor of shape ``size`` full of a number, on the device of ``input``, and in its dtype unless one is given."""
     return full(size, value, dtype=dtype or input.dtype, device=input._instance)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.primitives.arithmetic import maximum, minimum
 from candelabra._operators.primitives.creation import uncast
 from candelabra._operators.primitives.views import expand, inverse
+from candelabra._records.overloads import overloads
 from candelabra._records.promotion import accumulated, boolean, index, same, to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import by, reduction, shape_of
@@ -193,7 +195,7 @@ class Extreme(NamedTuple):
     indices: Tensor
 
 
-@operator(_both_reduced, result=(same, index), accepts="real", public=False)
+@operator(_both_reduced, result=(same, index), accepts="real", out=True, public=False)
 def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     """The largest element along ``dim`` and its (first) index."""
     indices = argmax(input, dim, True)
@@ -201,12 +203,16 @@ def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
 
 
-@operator(_both_reduced, result=(same, index), accepts="real", public=False)
+@operator(_both_reduced, result=(same, index), accepts="real", out=True, public=False)
 def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     """The smallest element along ``dim`` and its (first) index."""
     indices = argmin(input, dim, True)
     values = input.gather(dim, indices)
     return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
+
+
+max = overloads("max", (amax, "input"), maximum, max_dim)
+min = overloads("min", (amin, "input"), minimum, min_dim)
 
 
 @operator(reduction, accepts="floating", public=False)
