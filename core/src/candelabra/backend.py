@@ -168,3 +168,13 @@ class Backend(ABC):
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Payload | None:
         """A payload over the memory of an object with ``__dlpack__``; None where that device type is not ours."""
         return None
+
+
+__all__ = [
+    "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "contiguous_strides", "declared", "DeviceInfo",
+    "extent", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel", "Payload", "reduced_shape",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -243,3 +243,15 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+__all__ = [
+    "ALIASES", "ALL", "bfloat16", "BOOL", "bool_", "BY_BIT", "BY_NAME", "can_cast", "category_of_scalar", "COMPLEX",
+    "complex128", "complex64", "default_for_category", "dtype", "DTYPE_MASK", "finfo", "float16", "float32",
+    "float64", "FLOATING", "get_default_dtype", "iinfo", "int16", "int32", "int64", "int8", "INTEGER", "Operand",
+    "promote_types", "PYTHON_NAMES", "result_dtype", "set_default_dtype", "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

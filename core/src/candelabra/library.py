@@ -88,7 +88,7 @@ __all__ = [
     "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device",
     "Tensor", "wrap", "dtype_of_array",
     # joining in
-    "Layer", "contributions", "device_names", "fallback", "fallback_policy", "get_kernel", "plugins", "register_kernel",
+    "Layer", "command", "contributions", "device_names", "fallback", "fallback_policy", "get_kernel", "plugins", "register_kernel",
     "RemovableHandle", "add_hook",
 ]  # fmt: skip
 
@@ -99,6 +99,13 @@ def record(name: str) -> Operator[..., Any]:
     """
     found: Operator[..., Any] = OPERATORS[name]
     return found
+
+
+def command(arguments: list[str]) -> int:
+    """Run the command ``candelabra`` with these arguments and return its exit status."""
+    from candelabra._cli.main import main
+
+    return main(arguments)
 
 
 def __dir__() -> list[str]:

@@ -49,3 +49,7 @@ __all__ = [
     "InferredShape", "InsertedDim", "Literal", "Mask", "NamedTuple", "Number", "Permutation", "Sequence", "Shape",
     "Tensor", "UnitDims", "overload",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,7 +14,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 from candelabra._serialization import safetensors_file, tree
-from candelabra._serialization.errors import FileFormatError
+from candelabra.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from candelabra._serialization.errors import FileFormatError
 from candelabra._serialization.stored import (
     ITEM_SIZE,
     MAX_EXPANDED_BYTES,
@@ -15,6 +14,7 @@ from candelabra._serialization.stored import (
     stored_tensor,
     swap_bytes,
 )
+from candelabra.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

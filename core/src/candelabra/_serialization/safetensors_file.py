@@ -19,8 +19,9 @@ from math import prod
 
 from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra._serialization import tree
-from candelabra._serialization.errors import FileFormatError, kind_of
+from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.stored import ITEM_SIZE, StoredTensor, contiguous_strides, stored_tensor
+from candelabra.errors import FileFormatError
 
 __all__ = ["MAX_HEADER_BYTES", "TensorAccess", "looks_like", "read", "write"]
 

@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from candelabra._annotations import Literal, NamedTuple
-from candelabra._serialization.errors import FileFormatError
+from candelabra.errors import FileFormatError
 
 __all__ = [
     "ITEM_SIZE",

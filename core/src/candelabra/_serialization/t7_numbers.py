@@ -6,8 +6,8 @@ import re
 import struct
 from abc import ABC, abstractmethod
 
-from candelabra._serialization.errors import FileFormatError
 from candelabra._serialization.stored import ITEM_SIZE
+from candelabra.errors import FileFormatError
 
 __all__ = ["AsciiNumbers", "BinaryNumbers", "Numbers"]
 

@@ -377,3 +377,7 @@ def once_differentiable(backward: F) -> F:
 
 
 __all__ = ["Function", "FunctionCtx", "FunctionNode", "SavedValue", "once_differentiable"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

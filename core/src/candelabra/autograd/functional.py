@@ -315,3 +315,7 @@ def _handed_out(tensors: tuple[Tensor, ...], single: bool, create_graph: bool, s
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

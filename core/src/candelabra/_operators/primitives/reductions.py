@@ -211,8 +211,8 @@ def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> Extreme:
     return Extreme(values, indices) if keepdim else Extreme(values.squeeze(dim), indices.squeeze(dim))
 
 
-max = overloads("max", (amax, "input"), maximum, max_dim)
-min = overloads("min", (amin, "input"), minimum, min_dim)
+max_ = overloads("max", (amax, "input"), maximum, max_dim)
+min_ = overloads("min", (amin, "input"), minimum, min_dim)
 
 
 @operator(reduction, accepts="floating", public=False)

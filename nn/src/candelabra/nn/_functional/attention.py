@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from candelabra import zeros
 from candelabra.dtypes import bool_
+from candelabra.nn._functional.dropping import dropout
 from candelabra.nn._operators.attention import attention, weights_of
-from candelabra.nn.functional.dropping import dropout
 
 if TYPE_CHECKING:
     from candelabra import Tensor

@@ -6,7 +6,7 @@ from candelabra._annotations import Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._layout import broadcast_shapes as _common_shape
 from candelabra._tensor import Tensor
-from candelabra.array_api.array import Array, arrayed, named, promoted
+from candelabra.array_api._array import Array, arrayed, named, promoted
 
 Arrays = tuple[Tensor, ...] | list[Tensor]
 

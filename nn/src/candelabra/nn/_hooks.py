@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from candelabra import Tensor
 from candelabra.autograd.function import Function
 from candelabra.library import RemovableHandle
-from candelabra.nn.walking import Walking
+from candelabra.nn._traversal import Walking
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module

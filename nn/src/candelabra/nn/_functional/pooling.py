@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra.library import AUTOGRAD, NO_GRAD, public, record, state, store
+from candelabra.nn._functional.sizes import Ints, per_dim
 from candelabra.nn._operators import pooling
-from candelabra.nn.functional.sizes import Ints, per_dim
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

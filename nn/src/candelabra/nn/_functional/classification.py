@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from candelabra import unsqueeze
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.library import record
+from candelabra.nn._functional.losses import check_reduction, legacy_reduction, reduced
 from candelabra.nn._operators.classification import class_losses
-from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
 
 if TYPE_CHECKING:
     from candelabra import Tensor

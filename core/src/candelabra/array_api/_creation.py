@@ -9,7 +9,7 @@ from candelabra._annotations import Any
 from candelabra._device import open_device
 from candelabra._operators.primitives import creation
 from candelabra._tensor import Tensor
-from candelabra.array_api.array import Array, arrayed, named
+from candelabra.array_api._array import Array, arrayed, named
 from candelabra.dtypes import default_for_category, dtype, int64
 
 Shape = int | tuple[int, ...]

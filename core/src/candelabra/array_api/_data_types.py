@@ -7,7 +7,7 @@ from functools import reduce
 from candelabra import dtypes
 from candelabra._annotations import Any, Final, NamedTuple
 from candelabra._tensor import Tensor
-from candelabra.array_api.array import Array, arrayed
+from candelabra.array_api._array import Array, arrayed
 from candelabra.dtypes import (
     COMPLEX,
     FLOATING,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.library import record
+from candelabra.nn._functional.losses import check_reduction, legacy_reduction, reduced
+from candelabra.nn._functional.vectors import length
 from candelabra.nn._operators.activations import log_sigmoid
-from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
-from candelabra.nn.functional.vectors import length
 
 if TYPE_CHECKING:
     from candelabra import Tensor

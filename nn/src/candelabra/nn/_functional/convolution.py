@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from candelabra import unsqueeze
 from candelabra.dtypes import PYTHON_NAMES
 from candelabra.library import public, record
+from candelabra.nn._functional.sizes import Ints, per_dim
 from candelabra.nn._operators import convolution
-from candelabra.nn.functional.sizes import Ints, per_dim
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ normalisation are here.
 from __future__ import annotations
 
 from candelabra import log_softmax, softmax
-from candelabra.nn.functional.activations import (
+from candelabra.nn._functional.activations import (
     celu,
     celu_,
     elu,
@@ -38,10 +38,10 @@ from candelabra.nn.functional.activations import (
     threshold,
     threshold_,
 )
-from candelabra.nn.functional.affine import bilinear, linear
-from candelabra.nn.functional.attention import scaled_dot_product_attention
-from candelabra.nn.functional.classification import cross_entropy, nll_loss, one_hot
-from candelabra.nn.functional.convolution import (
+from candelabra.nn._functional.affine import bilinear, linear
+from candelabra.nn._functional.attention import scaled_dot_product_attention
+from candelabra.nn._functional.classification import cross_entropy, nll_loss, one_hot
+from candelabra.nn._functional.convolution import (
     conv1d,
     conv2d,
     conv3d,
@@ -49,7 +49,7 @@ from candelabra.nn.functional.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from candelabra.nn.functional.dropping import (
+from candelabra.nn._functional.dropping import (
     alpha_dropout,
     dropout,
     dropout1d,
@@ -58,12 +58,12 @@ from candelabra.nn.functional.dropping import (
     feature_alpha_dropout,
     masked_dropout,
 )
-from candelabra.nn.functional.likelihoods import (
+from candelabra.nn._functional.likelihoods import (
     gaussian_nll_loss,
     poisson_nll_loss,
 )
-from candelabra.nn.functional.lookup import embedding
-from candelabra.nn.functional.losses import (
+from candelabra.nn._functional.lookup import embedding
+from candelabra.nn._functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     huber_loss,
@@ -72,7 +72,7 @@ from candelabra.nn.functional.losses import (
     mse_loss,
     smooth_l1_loss,
 )
-from candelabra.nn.functional.margins import (
+from candelabra.nn._functional.margins import (
     cosine_embedding_loss,
     hinge_embedding_loss,
     margin_ranking_loss,
@@ -83,8 +83,8 @@ from candelabra.nn.functional.margins import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from candelabra.nn.functional.normalizing import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
-from candelabra.nn.functional.pooling import (
+from candelabra.nn._functional.normalizing import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from candelabra.nn._functional.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -95,16 +95,16 @@ from candelabra.nn.functional.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from candelabra.nn.functional.shuffling import (
+from candelabra.nn._functional.shuffling import (
     channel_shuffle,
     pixel_shuffle,
     pixel_unshuffle,
 )
-from candelabra.nn.functional.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
-from candelabra.nn.functional.vectors import (
+from candelabra.nn._functional.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
+from candelabra.nn._functional.vectors import (
     normalize,
 )
-from candelabra.nn.functional.windows import (
+from candelabra.nn._functional.windows import (
     fold,
     local_response_norm,
     lp_pool1d,
@@ -129,3 +129,7 @@ __all__ = [
     "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
     "tanhshrink", "threshold", "threshold_", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import Any
 from candelabra._tensor import Tensor
-from candelabra.array_api.array import Array, arrayed, arrays_of, floor_divided, named, promoted
+from candelabra.array_api._array import Array, arrayed, arrays_of, floor_divided, named, promoted
 from candelabra.dtypes import COMPLEX, INTEGER
 
 Unary = Callable[[Tensor], Array]

@@ -6,7 +6,7 @@ from candelabra import dtypes as types
 from candelabra._annotations import Any, Final
 from candelabra._device import device as device_type
 from candelabra._device import get_default_device, open_device
-from candelabra.array_api.data_types import isdtype
+from candelabra.array_api._data_types import isdtype
 from candelabra.dtypes import default_for_category, dtype
 
 STANDARD: Final[tuple[str, ...]] = (

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from candelabra._annotations import Any
 from candelabra._tensor import Tensor
-from candelabra.array_api.array import Array, arrayed, axes_of, named
-from candelabra.array_api.elementwise import titled
+from candelabra.array_api._array import Array, arrayed, axes_of, named
+from candelabra.array_api._elementwise import titled
 from candelabra.dtypes import BOOL, INTEGER, dtype, int64, uint64
 
 Axis = int | tuple[int, ...] | None

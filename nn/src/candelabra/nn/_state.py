@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from candelabra import Tensor, no_grad
-from candelabra.nn.hooks import Hook
-from candelabra.nn.walking import Walking
+from candelabra.nn._hooks import Hook
+from candelabra.nn._traversal import Walking
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from candelabra.dtypes import PYTHON_NAMES, int64
 from candelabra.library import record
-from candelabra.nn.functional.pooling import (
+from candelabra.nn._functional.pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -15,7 +15,7 @@ from candelabra.nn.functional.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from candelabra.nn.functional.sizes import Ints, per_dim
+from candelabra.nn._functional.sizes import Ints, per_dim
 from candelabra.nn.padding import pad
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 
 from candelabra import Tensor
 from candelabra.library import NO_GRAD, mode, record
-from candelabra.nn.functional.losses import check_reduction, legacy_reduction, reduced
+from candelabra.nn._functional.losses import check_reduction, legacy_reduction, reduced
 
 where = record("where")
 filled = record("full")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.nn._functional.sizes import Ints, per_dim
 from candelabra.nn._operators.pooling import scatter_planes
-from candelabra.nn.functional.sizes import Ints, per_dim
 
 if TYPE_CHECKING:
     from candelabra import Tensor
