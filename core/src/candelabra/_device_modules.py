@@ -20,7 +20,7 @@ from candelabra.errors import BackendError
 if TYPE_CHECKING:
     from candelabra._device import Instance
     from candelabra._tensor import Tensor
-    from candelabra.backend import DeviceInfo
+    from candelabra.backend import DeviceInfo, Fact
 
 DeviceLike = device | str | int | None
 
@@ -35,7 +35,7 @@ class DeviceProperties:
 
     def __init__(self, info: DeviceInfo) -> None:
         self.name = info.name
-        self.facts: Mapping[str, str] = dict(info.facts)
+        self.facts: Mapping[str, Fact] = dict(info.facts)
         for key, value in self.facts.items():
             if key.isidentifier() and not hasattr(self, key):
                 setattr(self, key, value)
@@ -92,9 +92,9 @@ class DeviceModule(ModuleType):
 
     def is_bf16_supported(self) -> bool:
         """Whether the devices compute in bfloat16."""
-        from candelabra.dtypes import BY_NAME
+        from candelabra.dtypes import bfloat16
 
-        return BY_NAME["bfloat16"] in registry.backend(self.type)[0].capabilities.arithmetic
+        return bfloat16 in self._instance(None).capabilities.arithmetic
 
     # -- the current device -------------------------------------------------------------------------------------------
     def current_device(self) -> int:

@@ -159,7 +159,7 @@ class Tensor(Methods):
     def _layout(self) -> tuple[tuple[int, ...], int]:
         instance = instance_of_key(self._keys)
         shape = self._payload.shape
-        if not instance.backend.capabilities.strided:
+        if not instance.capabilities.strided:
             return contiguous_strides(shape), 0
         return instance.backend.layout(self._payload)
 

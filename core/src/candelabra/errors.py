@@ -72,8 +72,9 @@ class FileFormatError(RuntimeError):
 
 
 __all__ = [
-    "BackendError", "DeviceMismatch", "DeviceUnavailable", "FileFormatError", "FallbackWarning", "GraphFreed", "IntegerDivisionByZero",
-    "LinAlgError", "OutOfMemoryError", "UnsupportedDType", "UnsupportedOperator", "VersionMismatch",
+    "BackendError", "DeviceMismatch", "DeviceUnavailable", "FileFormatError", "FallbackWarning", "GraphFreed",
+    "IntegerDivisionByZero", "LinAlgError", "OutOfMemoryError", "UnsupportedDType", "UnsupportedOperator",
+    "VersionMismatch",
 ]  # fmt: skip
 
 

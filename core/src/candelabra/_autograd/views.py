@@ -12,6 +12,7 @@ Attribution: sharing version counters between base and views, and rebasing histo
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Node
 from candelabra._device import instance_of_key
 from candelabra._dispatch.key import map_tensors, redispatch
@@ -216,13 +217,6 @@ class Overwrite(Node):
 
     def name(self) -> str:
         return "CopySlices"
-
-
-def zeros_like(g: Tensor) -> Tensor:
-    """Zeros in the shape of ``g``; not ``g * 0``, which is NaN where ``g`` is infinite."""
-    from candelabra._operators.primitives.creation import full
-
-    return full(tuple(g._payload.shape), 0, dtype=g.dtype, device=g.device)
 
 
 def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:

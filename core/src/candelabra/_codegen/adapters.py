@@ -40,6 +40,8 @@ class Call:
         self.kernel: Callable[..., Any] | None = None
         """On payloads; or, with ``on_tensors``, the body of a composite with a derivative of its own."""
         self.on_tensors = False
+        self.declined: Callable[..., Any] | None = None
+        """Serves a call that the kernel declines by returning NotImplemented."""
         self.differentiable: tuple[bool, ...] = (True,)
 
     @property
@@ -70,9 +72,10 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(names)
     scope: dict[str, Any] = {
-        "kernel": call.kernel, "fail": fail, "op": op, "new": new, "Tensor": Tensor, "keymap": call.keymap,
-        "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec,
-        "Port": Port, "ref": ref, "Result": op.schema.result, **{f"K{i}": k for i, k in enumerate(call.keys)},
+        "kernel": call.kernel, "declined": call.declined, "fail": fail, "op": op, "new": new, "Tensor": Tensor,
+        "keymap": call.keymap, "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD,
+        "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref, "Result": op.schema.result,
+        **{f"K{i}": k for i, k in enumerate(call.keys)},
     }  # fmt: skip
     scope["KN"] = call.keys[0] | AUTOGRAD
     scope["KT"] = call.keys[0] | AUTOGRAD * call.recording | VIEW * op.view
@@ -114,7 +117,10 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
         for p in call.operator.schema.parameters
     )
     if not call.on_tensors:
-        return ["try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))"]
+        return [
+            "try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))",
+            *([f"if _p is NotImplemented: return declined({passed})"] if call.declined is not None else []),
+        ]  # fmt: skip
     return [
         "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
         "finally: switch(_mode)",

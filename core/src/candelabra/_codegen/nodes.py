@@ -223,7 +223,7 @@ class Plan:
             position = schema.outputs.index(name[2:])
             if rule.optional(name):
                 return f"g[{position}]", []
-            return f"(zero_gradient(self, {position}) if g[{position}] is None else g[{position}])", []
+            return f"(zero_gradient(self, {position}, g) if g[{position}] is None else g[{position}])", []
         if name == "needs":
             tests = [
                 f"{self.edges[t]} is not None" if t in self.edges else f"[_e is not None for _e in _l_{t}]"

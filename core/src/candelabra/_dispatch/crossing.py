@@ -87,11 +87,11 @@ def _target(found: Found) -> Instance:
     for _, tensor, kind, instance in found:
         if tensor._payload.shape and kind not in (INDEX, MASK, INDICES):
             return instance
-    return next((i for *_, i in found if not i.backend.capabilities.host), found[0][3])
+    return next((i for *_, i in found if not i.capabilities.host), found[0][3])
 
 
 def _is_number(tensor: Any, kind: str, instance: Instance) -> bool:
-    if not instance.backend.capabilities.host:
+    if not instance.capabilities.host:
         return False
     return not tensor._payload.shape or kind in (INDEX, INDICES, MASK)
 

@@ -75,7 +75,7 @@ def reference_device(instance: Instance) -> Instance | None:
 
 def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Callable[..., Any] | None:
     """A kernel on payloads that copies to the reference device, runs there, and copies the results back."""
-    if op.view or fallback_policy(op) == "error":
+    if op.view or instance.capabilities.virtual or fallback_policy(op) == "error":
         return None
     host = reference_device(instance)
     if host is None or op.name not in host.kernels:
@@ -152,6 +152,8 @@ def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Uns
         text += f". Plugins that failed to load: {', '.join(broken)} (see `candelabra doctor`)"
     if op.view:
         text += ". Views never fall back"
+    elif instance.capabilities.virtual:
+        text += ". Virtual devices never fall back"
     elif fallback_policy(op) == "error":
         text += ". The fallback policy is 'error'; candelabra.fallback('allow') lets it run on the reference device"
     if having:

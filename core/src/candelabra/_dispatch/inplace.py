@@ -50,7 +50,7 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         or foreign
         or result is not compute
         or instance.immutable
-        or compute not in instance.backend.capabilities.arithmetic
+        or compute not in instance.capabilities.arithmetic
     ):
         return _writing(op)
     return _compile_direct(op, key, kernel)
@@ -66,7 +66,9 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(names)
     first = names[0]
-    scope: dict[str, Any] = {"kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW}
+    scope: dict[str, Any] = {
+        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW, "declined": _writing(op),
+    }  # fmt: skip
     lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
     lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]
     if lines:
@@ -80,8 +82,9 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
         lines.append(f"check_overlap({first})")
     arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
     lines += [
-        f"try: kernel({arguments})",
+        f"try: _p = kernel({arguments})",
         f"except Exception as _error: fail(op, _error, ({passed},))",
+        f"if _p is NotImplemented: return declined({passed})",
         f"{first}._version[0] += 1",
         f"return {first}",
     ]

@@ -25,7 +25,7 @@ def export(tensor: Tensor, **options: Any) -> Any:
 def device_of(tensor: Tensor) -> tuple[int, int]:
     """(DLPack device type, id)."""
     instance = tensor._instance
-    kind = instance.backend.capabilities.dlpack
+    kind = instance.capabilities.dlpack
     if kind is None:
         raise BufferError(f"device {str(instance.device)!r} does not export DLPack")
     return kind, instance.index

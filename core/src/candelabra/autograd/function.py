@@ -91,7 +91,7 @@ class FunctionNode(Node):
         if self.ctx.materialize_grads:
             from candelabra._autograd.saved import zero_gradient
 
-            gs = [zero_gradient(self, i) if one is None and self.all_keys[i] else one for i, one in enumerate(gs)]
+            gs = [zero_gradient(self, i, gs) if one is None and self.all_keys[i] else one for i, one in enumerate(gs)]
         results = self.function.backward_of()(self.ctx, *gs)
         return self._checked(results if isinstance(results, tuple) else (results,))
 

@@ -107,7 +107,7 @@ def _check_resizable(input: Tensor) -> None:
 
 def _room(input: Tensor, instance: Instance) -> int:
     """How many elements lie in the memory of a tensor, as far as its base shows them."""
-    if not instance.backend.capabilities.strided:
+    if not instance.capabilities.strided:
         return input.numel()
     base = input._base if input._keys & VIEW else input
     strides, offset = base._layout()
@@ -130,7 +130,7 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     strides = contiguous_strides(shape) if order is None else dense_strides(shape, order)
     instance = input._instance
     offset = input._layout()[1]
-    if instance.backend.capabilities.strided and offset + prod(shape) <= _room(input, instance):
+    if instance.capabilities.strided and offset + prod(shape) <= _room(input, instance):
         return reshaped(input, lambda x: arranging.as_strided(x, shape, strides))
     if input._keys & VIEW:
         raise RuntimeError(
@@ -138,7 +138,7 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
             "base; clone() it first"
         )
     with mode(include=NO_GRAD):
-        old, strided = _twin(input), instance.backend.capabilities.strided
+        old, strided = _twin(input), instance.capabilities.strided
         kept = arranging.as_strided(old, (_room(input, instance) - offset,), (1,)) if strided else old.reshape(-1)
         count = min(kept.numel(), prod(shape))
         grown = cat([kept[:count], old.new_empty((prod(shape) - count,))])
