@@ -90,6 +90,8 @@ def tensor_repr(tensor: Tensor) -> str:
         return f"{opening}<not initialised>)"
     shape = tuple(tensor._payload.shape)
     suffixes = _suffixes(tensor, shape)
+    if not tensor._instance.capabilities.data:
+        return _joined(opening + "...", [suffixes[0], f"size={shape}", *suffixes[1:]], len(opening))
     try:
         text = _content(tensor, shape, len(opening))
     except Exception as error:

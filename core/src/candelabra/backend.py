@@ -86,6 +86,7 @@ class Capabilities:
     ``nondeterministic`` names operators whose result may differ from run to run. ``dlpack`` is the DLPack device type
     (its id is the device's index), None without. ``virtual``: payloads hold tensors of other devices and kernels call
     operators on them; such kernels run under the modes (``no_grad`` …) of the level below, and nothing falls back.
+    ``data``: the payloads have elements that can be read.
     """
 
     storage: frozenset[dtype]
@@ -97,6 +98,7 @@ class Capabilities:
     nondeterministic: frozenset[str] = frozenset()
     dlpack: int | None = None
     virtual: bool = False
+    data: bool = True
 
 
 class Backend(ABC):

@@ -75,7 +75,7 @@ def reference_device(instance: Instance) -> Instance | None:
 
 def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Callable[..., Any] | None:
     """A kernel on payloads that copies to the reference device, runs there, and copies the results back."""
-    if op.view or instance.capabilities.virtual or fallback_policy(op) == "error":
+    if op.view or instance.capabilities.virtual or not instance.capabilities.data or fallback_policy(op) == "error":
         return None
     host = reference_device(instance)
     if host is None or op.name not in host.kernels:
@@ -118,6 +118,8 @@ def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
         return source.backend.transfer(payload, source.index, target.index)
     d = source.backend.dtype_of(payload)
     target.keys_for(d)
+    if not target.capabilities.data:
+        return target.backend.empty(target.index, tuple(payload.shape), d)
     return target.backend.from_host(target.index, source.backend.to_host(payload), tuple(payload.shape), d)
 
 

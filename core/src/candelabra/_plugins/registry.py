@@ -28,6 +28,17 @@ ENVIRONMENT: Final = "CANDELABRA_BACKENDS"
 """A comma-separated list of device types: only those are seen."""
 
 
+def _meta() -> tuple[Backend, dict[str, Kernel]]:
+    from candelabra._meta import MetaBackend
+
+    made = MetaBackend()
+    return made, made.kernels()  # type: ignore[return-value]
+
+
+BUILT_IN: Final[dict[str, Callable[[], tuple[Backend, dict[str, Kernel]]]]] = {"meta": _meta}
+"""The devices that are the core's own. They are not listed among the devices that compute."""
+
+
 class BeingLoaded(BackendError):
     """A plugin's own import asked for the plugin's device. No lasting failure: later the device may be there."""
 
@@ -111,6 +122,8 @@ def _claim(plugin: Plugin) -> str:
 # -- loading ----------------------------------------------------------------------------------------------------------
 def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
     """The backend of a device type, loaded; BackendError says why it cannot be, and what to do."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
     plugin = plugins().get(name)
     if plugin is None:
         raise BackendError(missing(name))
@@ -187,6 +200,8 @@ def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
     with _loading:
         table = _table()
         name = getattr(made, "name", type(made).__name__)
+        if name in BUILT_IN:
+            raise BackendError(f"device type {name!r} already has an owner, the core: choose another name")
         if name in table:
             raise BackendError(
                 f"device type {name!r} already has an owner, {table[name].distribution!r}: one device type, one backend"
