@@ -67,7 +67,7 @@ def test_internal_modules_are_imported_in_the_core_only(path: Path) -> None:
 
 @pytest.mark.parametrize("old", sorted(MOVED))
 def test_old_import_paths_work_and_warn(old: str) -> None:
-    """In a fresh interpreter the old path leads to the names of the new one, with a warning that says where they are."""
+    """In a fresh interpreter the old path leads to the names of the new one, with a warning that names it."""
     now = INSTEAD.get(MOVED[old], MOVED[old])
     program = (
         f"import importlib, warnings\nwith warnings.catch_warnings(record=True) as caught:\n"
