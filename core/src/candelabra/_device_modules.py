@@ -15,6 +15,8 @@ from types import ModuleType
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import current_index, device, open_device, open_instances, set_current_index
 from candelabra._plugins import names, registry
+from candelabra._random.generator import manual_seed
+from candelabra.dtypes import bfloat16
 from candelabra.errors import BackendError
 
 if TYPE_CHECKING:
@@ -92,8 +94,6 @@ class DeviceModule(ModuleType):
 
     def is_bf16_supported(self) -> bool:
         """Whether the devices compute in bfloat16."""
-        from candelabra.dtypes import bfloat16
-
         return bfloat16 in self._instance(None).capabilities.arithmetic
 
     # -- the current device -------------------------------------------------------------------------------------------
@@ -162,8 +162,6 @@ class DeviceModule(ModuleType):
     def manual_seed(self, seed: int) -> None:
         """Seed the random numbers, which are the same on every device; nothing without a device of this type."""
         if self.is_available():
-            from candelabra._random.generator import manual_seed
-
             manual_seed(seed)
 
     manual_seed_all = manual_seed

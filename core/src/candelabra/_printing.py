@@ -12,9 +12,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._device import get_default_device
+from candelabra._geometry import one_slice
 from candelabra._interchange.values import nested_list
 from candelabra._keys import AUTOGRAD, LAYER_MASK, NO_GRAD, PACK, VIEW, mode
+from candelabra._records.record import OPERATORS
+from candelabra._tensor import wrap
 from candelabra.dtypes import COMPLEX, FLOATING, bool_, dtype, get_default_dtype, int64
+from candelabra.errors import BackendError
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -124,9 +129,6 @@ def _suffixes(tensor: Tensor, shape: tuple[int, ...]) -> list[str]:
 
 
 def _on_default_device(tensor: Tensor) -> bool:
-    from candelabra._device import get_default_device
-    from candelabra.errors import BackendError
-
     try:
         return tensor.device == get_default_device()
     except BackendError:
@@ -162,8 +164,6 @@ def _content(tensor: Tensor, shape: tuple[int, ...], indent: int) -> str:
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 def _plain(tensor: Tensor) -> Tensor:
-    from candelabra._tensor import wrap
-
     return wrap(tensor._fresh()._payload, tensor._keys & ~(AUTOGRAD | VIEW))
 
 
@@ -181,10 +181,7 @@ def _shown(tensor: Tensor, ends: Sequence[int | None], dim: int) -> Any:
 
 
 def _slice(tensor: Tensor, dim: int, start: int, stop: int) -> Tensor:
-    from candelabra._geometry import one_slice
-    from candelabra._operators.primitives.views import basic_index
-
-    out: Tensor = basic_index.function(tensor, one_slice(tuple(tensor._payload.shape), dim, start, stop))
+    out: Tensor = OPERATORS["basic_index"].function(tensor, one_slice(tuple(tensor._payload.shape), dim, start, stop))
     return out
 
 

@@ -37,6 +37,7 @@ from candelabra._layout import (
     reduced_shape as reduced_shape,
 )
 from candelabra._plugins.hooks import hookimpl as hookimpl
+from candelabra._records.record import OPERATORS
 from candelabra.dtypes import dtype
 
 API_VERSION = (1, 1)
@@ -58,8 +59,6 @@ def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
 
     (A name that no operator has is refused when the backend is loaded: it is nearly always a typing error.)
     """
-    from candelabra._records.record import OPERATORS
-
     return {name: k for name, k in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
 
 

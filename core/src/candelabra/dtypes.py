@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from candelabra._annotations import Final, NamedTuple
+from candelabra._invalidation import invalidate
 from candelabra._keys import DTYPE_SHIFT
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
@@ -133,9 +134,7 @@ def set_default_dtype(d: dtype) -> None:
     if not getattr(d, "is_floating_point", False):
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _Default.value = d
-    from candelabra._records.record import clear_dispatch_tables
-
-    clear_dispatch_tables()  # adapters have the default bound in
+    invalidate()  # adapters have the default bound in
 
 
 def default_for_category(category: int) -> dtype:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.engine import run
+from candelabra._autograd.engine import accumulate, run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
 
@@ -98,8 +98,6 @@ def backward(
 def _into_grad(target: Tensor, g: Tensor, create_graph: bool) -> None:
     node = target._node
     if node is not None and node.is_leaf:
-        from candelabra._autograd.engine import accumulate
-
         accumulate(node, g, create_graph)
         return
     present = target.grad

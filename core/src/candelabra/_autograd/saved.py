@@ -14,6 +14,7 @@ from candelabra._annotations import Any, Final
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node, Port, changed
 from candelabra._keys import AUTOGRAD, PACK, VIEW, state, switch
+from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
@@ -152,8 +153,6 @@ class save_on_cpu:
     """Saved tensors wait on the reference device and come back to their own for the backward pass."""
 
     def __init__(self) -> None:
-        from candelabra._plugins import registry
-
         host = registry.default_device()
         self._context = saved_tensors_hooks(lambda t: (t.device, t.to(host)), lambda pair: pair[1].to(pair[0]))
 

@@ -11,13 +11,17 @@ from collections.abc import Callable
 from weakref import ref
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.anomaly import remember
 from candelabra._autograd.node import Port, Spec
+from candelabra._autograd.saved import pack_saved
+from candelabra._autograd.views import refreshed
 from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
 from candelabra._codegen.source import build, indent
 from candelabra._dispatch.failure import fail
 from candelabra._keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state, switch
 from candelabra._records.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
-from candelabra.dtypes import complex64, complex128
+from candelabra._tensor import Tensor
+from candelabra.dtypes import ALL, FLOATING, complex64, complex128
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -66,8 +70,6 @@ def payload_argument(p: Parameter, call: Call) -> str:
 
 def compile_adapter(call: Call) -> Callable[..., Any]:
     """The functional form."""
-    from candelabra._tensor import Tensor
-
     op = call.operator
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(names)
@@ -189,13 +191,9 @@ def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
     """What saved-tensor hooks and anomaly mode add; nothing when both are off."""
     lines = []
     if call.key & PACK:
-        from candelabra._autograd.saved import pack_saved
-
         scope["pack_saved"] = pack_saved
         lines.append(f"pack_saved(_node, {call.operator.schema.outputs!r})")
     if call.key & ANOMALY:
-        from candelabra._autograd.anomaly import remember
-
         scope["remember"] = remember
         lines.append("remember(_node)")
     return lines
@@ -203,8 +201,6 @@ def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
 
 def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scalar: str | None = None) -> list[str]:
     """Views compare the version that they saw with their base's; a stale one is brought up to date first."""
-    from candelabra._autograd.views import refreshed
-
     scope["refreshed"] = refreshed
     tests = []
     for p in op.schema.tensors:
@@ -222,8 +218,6 @@ def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scal
 
 
 def _floating_bits() -> int:
-    from candelabra.dtypes import ALL, FLOATING
-
     return sum(d.bit for d in ALL if d.category >= FLOATING)
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance, instance_of_key, open_device
+from candelabra._dispatch.out import write_out as write
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST
-from candelabra._layout import infer_shape
+from candelabra._layout import infer_shape, wrap_dim
+from candelabra._tensor import Tensor
 from candelabra.dtypes import BY_NAME, bool_, dtype, int64
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
-    from candelabra._tensor import Tensor
 
 
 def kind_of(value: object) -> str:
@@ -30,8 +31,6 @@ def missing(name: str, parameter: str) -> TypeError:
 
 def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
     """The error for an argument that should have been a tensor."""
-    from candelabra._tensor import Tensor
-
     names = [p.name for p in op.schema.parameters]
     for name, value in arguments.items():
         optional = op.schema.named(name)
@@ -83,8 +82,6 @@ def not_operand(op: Operator[..., Any], name: str, value: Any) -> TypeError:
 
 def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
     """A non-empty tuple or list of tensors."""
-    from candelabra._tensor import Tensor
-
     if isinstance(value, Tensor) or not isinstance(value, Iterable):
         raise TypeError(f"{op.name}(): argument '{name}' must be tuple of Tensors, not {kind_of(value)}")
     tensors = tuple(value)
@@ -100,8 +97,6 @@ def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor
 
 def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """An integer tensor as int64."""
-    from candelabra._tensor import Tensor
-
     if not isinstance(value, Tensor):
         raise TypeError(f"{op.name}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & int64.bit:
@@ -113,8 +108,6 @@ def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
 
 def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """A bool tensor; uint8 is taken as bool, as PyTorch does."""
-    from candelabra._tensor import Tensor
-
     if not isinstance(value, Tensor):
         raise TypeError(f"{op.name}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & bool_.bit:
@@ -135,18 +128,6 @@ def as_dim(dim: Any, tensor: Any) -> int:
     """A dimension as a non-negative int; a 0-d tensor accepts 0 and -1."""
     rank = len(tensor._payload.shape) if hasattr(tensor, "_payload") else 0
     return wrap_dim(dim, rank)
-
-
-def wrap_dim(dim: Any, rank: int) -> int:
-    """``dim`` counted from the front; IndexError outside ``[-rank, rank-1]``."""
-    if type(dim) is not int:
-        if isinstance(dim, bool) or not hasattr(dim, "__index__"):
-            raise TypeError(f"argument 'dim' must be int, not {kind_of(dim)}")
-        dim = dim.__index__()
-    limit = rank or 1
-    if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    return int(dim + limit if dim < 0 else dim)
 
 
 def as_dims(dim: Any, tensor: Any) -> tuple[int, ...] | None:
@@ -284,8 +265,6 @@ def device_of(tensor: Tensor) -> Instance:
 
 def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], exact: bool = False) -> Any:
     """The ``out=`` form; see ``candelabra._dispatch.out``."""
-    from candelabra._dispatch.out import write_out as write
-
     return write(op, out, args, exact)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen import arguments
 from candelabra._codegen.source import build
+from candelabra._dispatch.factories import factory_lines
+from candelabra._dispatch.out import store
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
 from candelabra._records.registry import FACTORY_KEYWORDS
 from candelabra._records.schema import (
@@ -31,6 +33,7 @@ from candelabra._records.schema import (
     TENSOR,
     Parameter,
 )  # fmt: skip
+from candelabra._tensor import Tensor
 from candelabra.dtypes import DTYPE_MASK, bool_, int64
 
 if TYPE_CHECKING:
@@ -45,8 +48,6 @@ ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]:
     """Compile one form: ``"function"``, ``"inplace"``, or one for Python's operators: ``"binary"`` (``__add__``),
     ``"reflected"`` (``__radd__``), ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers."""
-    from candelabra._tensor import Tensor
-
     inplace = kind in ("inplace", "assigned")
     infix = kind in ("binary", "reflected", "assigned")
     parameters = list(operator.schema.parameters[:2] if infix else operator.schema.parameters)
@@ -88,13 +89,9 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
     scope_names = [p.name for p in parameters]
     if entry.factory:
-        from candelabra._dispatch.factories import factory_lines
-
         extra += [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in scope_names]
         lines += factory_lines(entry.name, call, scope)
     elif entry.out:
-        from candelabra._dispatch.out import store
-
         scope["store"] = store
         inputs = ", ".join(p.name for p in parameters)
         lines += [

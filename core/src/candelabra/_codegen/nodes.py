@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._autograd.node import RELEASED, Node, Spec, changed
+from candelabra._autograd.saved import checked_list, saved_output, with_node, zero_gradient
 from candelabra._codegen.source import build, indent
 from candelabra._keys import active, state
 from candelabra._records.derivative import Applied, Rule
@@ -302,7 +303,6 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
     cached = operator.node_classes.get(variant)
     if cached is not None:
         return cached
-    from candelabra._autograd.saved import checked_list, saved_output, with_node, zero_gradient
 
     plan = Plan(operator, variant)
     slots, tensors = plan.slots()

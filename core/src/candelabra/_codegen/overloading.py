@@ -28,6 +28,7 @@ from candelabra._records.schema import (
     TENSOR,
     Parameter,
 )  # fmt: skip
+from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -122,8 +123,6 @@ def bind(
 
 def fits(p: Parameter, value: Any) -> bool:
     """Whether a value is of the kind that a parameter takes. What a sequence holds is not looked at."""
-    from candelabra._tensor import Tensor
-
     if value is None:
         return p.default is None or p.kind in (OPTIONAL, BOUND, DIMS, DEVICE) or "None" in p.annotation
     if p.kind in (TENSOR, OPTIONAL, INDEX, MASK):
@@ -143,8 +142,6 @@ def fits(p: Parameter, value: Any) -> bool:
 
 def is_of(word: str, value: Any) -> bool:
     """Whether a plain value is of the type that one word of an annotation names; unknown words take anything."""
-    from candelabra._tensor import Tensor
-
     if word == "bool":
         return isinstance(value, bool)
     if word in ("int", "InsertedDim"):

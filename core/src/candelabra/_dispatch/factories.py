@@ -45,9 +45,7 @@ def in_format(made: Tensor, memory_format: Any) -> Tensor:
     """A new tensor in a memory format."""
     if physical_order(made.ndim, memory_format) is None:
         return made
-    from candelabra._operators.fronts.shaping import laid_out
-
-    return laid_out(made.detach(), memory_format).detach()
+    return made.detach().contiguous(memory_format=memory_format).detach()
 
 
 def check_layout(name: str, layout: Any) -> None:

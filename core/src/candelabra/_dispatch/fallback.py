@@ -14,6 +14,8 @@ from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, open_device
+from candelabra._invalidation import invalidate
+from candelabra._plugins import registry
 from candelabra._records.schema import DEVICE
 from candelabra.dtypes import dtype
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator
@@ -47,24 +49,16 @@ def fallback(policy: str, operators: Iterable[str] = ()) -> Iterator[None]:
         _Policy.operators.update(dict.fromkeys(names, policy))
     else:
         _Policy.default = policy
-    _clear()
+    invalidate()
     try:
         yield
     finally:
         _Policy.default, _Policy.operators = before
-        _clear()
-
-
-def _clear() -> None:
-    from candelabra._records.record import clear_dispatch_tables
-
-    clear_dispatch_tables()
+        invalidate()
 
 
 def reference_device(instance: Instance) -> Instance | None:
     """The device that others fall back to, None where ``instance`` is it or none is installed."""
-    from candelabra._plugins import registry
-
     try:
         name = registry.reference_device()
     except BackendError:
@@ -144,8 +138,6 @@ def fallback_counts() -> dict[tuple[str, str], int]:
 
 def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> UnsupportedOperator:
     """The error of step 7: operator, device, who does have a kernel, which plugins failed, what to do."""
-    from candelabra._plugins import registry
-
     having = registry.backends_with_kernel(op.name)
     broken = registry.failures()
     text = f"operator {op.name!r} is not available on device {str(instance.device)!r} for {compute}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import device, forget_instances
+from candelabra._invalidation import invalidate
 from candelabra._plugins import names
 from candelabra.errors import BackendError
 
@@ -225,17 +226,11 @@ def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
                 del _table()[name]
                 forget_instances(name)
                 recording.undo()
-                _forget_calls()
+                invalidate()
 
-    _forget_calls()  # what failed for want of a reference device may work now
+    invalidate()  # what failed for want of a reference device may work now
     journal.note(remove)
     return remove
-
-
-def _forget_calls() -> None:
-    from candelabra._records.record import clear_dispatch_tables
-
-    clear_dispatch_tables()
 
 
 def missing(name: str) -> str:
