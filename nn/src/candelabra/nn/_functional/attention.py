@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from candelabra import zeros
 from candelabra.dtypes import bool_
 from candelabra.nn._functional.dropping import dropout
 from candelabra.nn._operators.attention import attention, weights_of
@@ -38,9 +37,7 @@ def scaled_dot_product_attention(
         key, value = (_shared(t, query, name) for t, name in ((key, "key"), (value, "value")))
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     if attn_mask is not None and attn_mask.dtype is bool_:
-        attn_mask = zeros(attn_mask.shape, dtype=query.dtype, device=query.device).masked_fill(
-            attn_mask.logical_not(), -math.inf
-        )
+        attn_mask = query.new_zeros(attn_mask.shape).masked_fill(attn_mask.logical_not(), -math.inf)
     if dropout_p:
         return dropout(weights_of(query, key, attn_mask, is_causal, scale), dropout_p) @ value
     return attention(query, key, value, attn_mask, is_causal, scale)

@@ -184,7 +184,7 @@ def _picked(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """A last dim of ``num_classes`` (by default one more than the largest class) that is 1 at the class, else 0."""
-    arange = record("arange")
+    new_arange = record("new_arange")
 
     if tensor.dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
@@ -199,6 +199,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             num_classes = largest + 1
         elif num_classes <= largest:
             raise RuntimeError("Class values must be smaller than num_classes.")
-    places = arange(0, 1, num_classes, dtype=int64, device=tensor.device)
+    places = new_arange(tensor, 0, 1, num_classes, dtype=int64)
     encoded: Tensor = cast(unsqueeze(tensor, -1) == places, dtype=int64)
     return encoded

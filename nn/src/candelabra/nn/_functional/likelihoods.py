@@ -9,7 +9,6 @@ from candelabra.library import NO_GRAD, mode, record
 from candelabra.nn._functional.losses import check_reduction, legacy_reduction, reduced
 
 where = record("where")
-filled = record("full")
 
 
 def gaussian_nll_loss(
@@ -21,7 +20,7 @@ def gaussian_nll_loss(
     ``log(2π) / 2``. Nix and Weigend, Estimating the mean and variance of the target probability distribution, 1994.
     """
     if not isinstance(var, Tensor):
-        var = filled(tuple(input.shape), var, dtype=input.dtype, device=input.device)
+        var = input.new_full(input.shape, var)
     if var.numel() and bool((var < 0).any().item()):
         raise ValueError("var has negative entry/entries")
     shape, sizes = tuple(input.shape), tuple(var.shape)

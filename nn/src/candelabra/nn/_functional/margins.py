@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from candelabra import Tensor
 
 where = record("where")
-arange = record("arange")
+new_arange = record("new_arange")
 
 
 # -- between pairs ----------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def multilabel_margin_loss(
     classes = rows.shape[1]
     _check_labels(target, classes, -1, "argument #2 'target' is out of range")
     labels = target.reshape(rows.shape)
-    numbers: Any = arange(0, 1, classes, dtype=int64, device=input.device)
+    numbers: Any = new_arange(input, 0, 1, classes, dtype=int64)
     first = where(labels < 0, numbers, classes).amin(1, True)
     counts = numbers < first
     labels = where(counts, labels, 0)
@@ -236,7 +236,7 @@ def multi_margin_loss(
     _check_labels(target, classes, 0, "target out of range")
     labels = target.reshape((count, 1))
     short = (margin - rows.gather(1, labels) + rows).relu()
-    numbers = arange(0, 1, classes, dtype=int64, device=input.device)
+    numbers = new_arange(input, 0, 1, classes, dtype=int64)
     others = where(labels == numbers, 0, short if p == 1 else short * short)
     losses = others.sum(1) / classes
     if weight is not None:

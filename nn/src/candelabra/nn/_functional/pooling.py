@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra.library import AUTOGRAD, NO_GRAD, public, record, state, store
+from candelabra.library import AUTOGRAD, NO_GRAD, public, state, store
 from candelabra.nn._functional.sizes import Ints, per_dim
 from candelabra.nn._operators import pooling
 from candelabra.typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from candelabra.typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from candelabra import Tensor
 
-full = record("full")
 
 Sizes = int | Sequence[int]
 _NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
@@ -161,7 +160,7 @@ def _avg_pool(
     else:
         # Count what a window holds: of the input, or of the input and its padding, but never what hangs over.
         counted = tuple(n + 2 * p for n, p in zip(spatial, around, strict=True)) if count_include_pad else spatial
-        ones = full((1, *counted), 1, dtype=input.dtype, device=input.device)
+        ones = input.new_ones((1, *counted))
         divisor = pooling.sum_pool(ones, kernel, steps, (0,) * rank if count_include_pad else around, spread, places)
     return total / divisor if input.dtype.is_floating_point else total.div(divisor, rounding_mode="trunc")
 

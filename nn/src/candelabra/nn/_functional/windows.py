@@ -21,8 +21,7 @@ from candelabra.nn.padding import pad
 if TYPE_CHECKING:
     from candelabra import Tensor
 
-arange = record("arange")
-full = record("full")
+new_arange = record("new_arange")
 
 Sizes = int | Sequence[int]
 
@@ -70,8 +69,8 @@ def _batched(input: Tensor, rank: int) -> Tensor:
 
 def _places(kernel: int, dilation: int, stride: int, count: int, like: Tensor) -> Tensor:
     """Where position k of the kernel is at place i, flattened in this order."""
-    position: Any = arange(0, 1, kernel, dtype=int64, device=like.device).unsqueeze(1)
-    place: Any = arange(0, 1, count, dtype=int64, device=like.device)
+    position: Any = new_arange(like, 0, 1, kernel, dtype=int64).unsqueeze(1)
+    place: Any = new_arange(like, 0, 1, count, dtype=int64)
     found: Tensor = (position * dilation + place * stride).reshape((kernel * count,))
     return found
 
@@ -135,7 +134,7 @@ def fold(
     for i in (0, 1):
         shape = list(x.shape)
         shape[2 + i] = sizes[i] + 2 * around[i]
-        zeros = full(tuple(shape), 0, dtype=x.dtype, device=x.device)
+        zeros = x.new_zeros(shape)
         x = zeros.index_add(2 + i, _places(kernel[i], spread[i], steps[i], counts[i], x), x)
         x = x.narrow(2 + i, around[i], sizes[i])
     out: Tensor = x.contiguous()
