@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from candelabra_arrayapi.network import places_of, positions, window
+from candelabra_arrayapi.network import conv_output_size, kernel_offsets, window
 from numpy.lib.stride_tricks import as_strided
 
 from candelabra_cpu.halves import widened
@@ -122,7 +122,7 @@ def _fits(x: Any, w: Any, places: Ints, groups: int) -> None:
 def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
     """The kernel of ``conv``."""
     kernel = w.shape[2:]
-    places = places_of(x.shape[2:], kernel, stride, padding, dilation)
+    places = conv_output_size(x.shape[2:], kernel, stride, padding, dilation)
     _fits(x, w, places, groups)
     out = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
     framed = tuple(n + 2 * p for n, p in zip(x.shape[2:], padding))
@@ -187,7 +187,7 @@ def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilatio
             products = buffer[: stop - start]
             np.matmul(flat, given[start:stop], out=products)
             seen: Any = products.reshape(stop - start, shape[1], *kernel, *places)
-            for position in positions(kernel):
+            for position in kernel_offsets(kernel):
                 target = out[start - first : stop - first][window(position, stride, dilation, places)]
                 np.add(target, seen[(slice(None), slice(None), *position)], out=target)
         result[first:last] = out[(..., *inside)]

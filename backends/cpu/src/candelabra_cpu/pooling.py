@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from candelabra_arrayapi.network import kernels, overhang, positions, window
+from candelabra_arrayapi.network import kernels, end_padding, kernel_offsets, window
 
 from candelabra_cpu.convolution import padded
 from candelabra_cpu.halves import widened
@@ -23,7 +23,7 @@ def _lowest(x: Any) -> Any:
 
 def _framed(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     sizes = x.shape[x.ndim - len(kernel) :]
-    after = overhang(sizes, kernel, stride, padding, dilation, places)
+    after = end_padding(sizes, kernel, stride, padding, dilation, places)
     after = tuple(max(a, 0) for a in after)
     return padded(x, padding, after, _lowest(x)) if any(padding) or any(after) else x
 
@@ -33,7 +33,7 @@ def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, 
     framed = _framed(x, kernel, stride, padding, dilation, places)
     best: Any = None
     which: Any = None
-    for number, position in enumerate(positions(kernel)):
+    for number, position in enumerate(kernel_offsets(kernel)):
         part = framed[window(position, stride, dilation, places)]
         if best is None:
             best, which = part.copy(), np.zeros(part.shape, np.min_scalar_type(prod(kernel)))
@@ -50,7 +50,7 @@ def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, 
 def _places(which: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     """From the number of a position in the kernel to the index in the flattened plane."""
     strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    offsets = np.array([sum(p * d * s for p, d, s in zip(q, dilation, strides)) for q in positions(kernel)], np.int64)
+    offsets = np.array([sum(p * d * s for p, d, s in zip(q, dilation, strides)) for q in kernel_offsets(kernel)], np.int64)
     indices = offsets[which]
     for axis, (n, s, p, step) in enumerate(zip(places, stride, padding, strides)):
         start = (np.arange(n, dtype=np.int64) * s - p) * step
@@ -62,7 +62,7 @@ def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation:
     """The largest value of each window."""
     framed = _framed(x, kernel, stride, padding, dilation, places)
     best = None
-    for position in positions(kernel):
+    for position in kernel_offsets(kernel):
         part = framed[window(position, stride, dilation, places)]
         best = part.copy() if best is None else np.maximum(best, part, out=best)
     return best
@@ -88,10 +88,10 @@ def scatter_planes(x: Any, index: Any, size: int, distinct: bool) -> Any:
 def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
     """The sum of each window."""
     sizes = x.shape[x.ndim - len(kernel) :]
-    after = overhang(sizes, kernel, stride, padding, dilation, places)
+    after = end_padding(sizes, kernel, stride, padding, dilation, places)
     framed = padded(x, padding, tuple(max(a, 0) for a in after))
     total = None
-    for position in positions(kernel):
+    for position in kernel_offsets(kernel):
         part = framed[window(position, stride, dilation, places)]
         total = part.copy() if total is None else np.add(total, part, out=total)
     return total
@@ -106,7 +106,7 @@ def sum_pool_adjoint(y: Any, shape: Ints, kernel: Ints, stride: Ints, padding: I
         for n, p, m, s, d, k in zip(sizes, padding, places, stride, dilation, kernel)
     ]
     out: Any = np.zeros((*shape[: len(shape) - rank], *reach), y.dtype)
-    for position in positions(kernel):
+    for position in kernel_offsets(kernel):
         target = out[window(position, stride, dilation, places)]
         np.add(target, y, out=target)
     return np.ascontiguousarray(out[(..., *[slice(p, p + n) for p, n in zip(padding, sizes)])])
