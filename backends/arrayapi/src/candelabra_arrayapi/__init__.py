@@ -24,7 +24,7 @@ def kernels(
     namespace's creation functions take as ``device=``. With ``strided=False`` the table contains kernels for views,
     which the core cannot create itself on arrays without strides.
 
-    Immutable arrays need two more functions. ``assign(x, index, values)`` returns a copy of ``x`` that has ``values`` at
+    Immutable arrays need two more functions. ``assign(x, index, values)`` returns a copy of ``x`` with ``values`` at
     ``index``. ``accumulate(x, index, values)`` is optional: it returns a copy of ``x`` in which ``values`` are added at
     ``index``, in order; an index that occurs twice receives both values.
     """
