@@ -210,8 +210,10 @@ def test_embedding_checks_its_bounds() -> None:
 
 
 def test_sizes_that_do_not_fit_are_left_to_the_core() -> None:
-    """The kernel only refuses; the words are the core's."""
-    with pytest.raises(ValueError, match="sizes do not fit"):
+    """The kernel reports the shapes; the core replaces its error by one that names the argument."""
+    with pytest.raises(
+        ValueError, match=r"an input of shape \(1, 2, 4, 4\) does not fit a weight of shape \(2, 3, 3, 3\) in 1 groups"
+    ):
         convolution.conv(normal(1, 2, 4, 4), normal(2, 3, 3, 3), None, (1, 1), (0, 0), (1, 1), 1)
 
 
