@@ -13,7 +13,7 @@ from candelabra.errors import UnsupportedDType
 from candelabra.plugins import registry
 from candelabra_cuda import from_cuda_array_interface
 from candelabra_cuda.backend import CudaBackend
-from candelabra_cuda.exchange import install, taken
+from candelabra_cuda.exchange import install, payload_over
 
 
 class DoubleBackend(CudaBackend):
@@ -128,4 +128,4 @@ def test_what_is_no_array_of_a_gpu_is_refused(cupy: Any, engine: Any) -> None:
             from_cuda_array_interface(described(array, **changed), "twin")
     for strides in ((-8, 4), (6, 2)):
         with pytest.raises(TypeError, match=r"a tensor cannot have the strides \(.*\), in bytes"):
-            taken(described(array, strides=strides).__cuda_array_interface__, None, engine)
+            payload_over(described(array, strides=strides).__cuda_array_interface__, None, engine)

@@ -63,9 +63,9 @@ class CudaBackend(CLikeBackend):
         return declared(table(super().kernels(), cublas=not self.hip))
 
     def transfer(self, payload: StridedArray, source: int, destination: int) -> StridedArray:
-        from candelabra_clike.kernels.copying import dense
+        from candelabra_clike.kernels.copies import contiguous
 
-        packed = dense(payload)
+        packed = contiguous(payload)
         origin, engine = self.engine(source), self.engine(destination)
         made = engine.empty(payload.shape, payload.dtype)
         nbytes = packed.size * packed.dtype.itemsize

@@ -15,7 +15,7 @@ from candelabra.dtypes import dtype
 from candelabra.layout import contiguous_strides
 from candelabra_clike import StridedArray
 from candelabra_clike.kernels.attention import Multiply
-from candelabra_clike.kernels.copying import dense
+from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.layouts import broadcast
 
 Kernel = Callable[..., Any]
@@ -192,9 +192,9 @@ def run(plan: Plan, out: StridedArray, a: StridedArray, b: StridedArray, kind: K
         return
     first, second = plan.a, plan.b
     if first.copied:
-        a = dense(a.restrided(*first.copied, a.offset))
+        a = contiguous(a.restrided(*first.copied, a.offset))
     if second.copied:
-        b = dense(b.restrided(*second.copied, b.offset))
+        b = contiguous(b.restrided(*second.copied, b.offset))
     itemsize = a.dtype.itemsize
     compute = FAST_TF32 if allow_tf32 and kind.data == KINDS["float32"].data else kind.compute
     engine.enter()

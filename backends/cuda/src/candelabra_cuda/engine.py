@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from candelabra.errors import BackendError
 from candelabra_clike import CUDA, Engine, Launch, Source, Traits
-from candelabra_clike.faults import Faults
+from candelabra_clike.device_errors import DeviceErrors
 
 from candelabra_cuda.launching import Kernel
 from candelabra_cuda.memory import DeviceMemory, Pool, Staging
@@ -50,7 +50,7 @@ class CudaEngine(Engine):
         self.pool: Final = Pool(cupy, f"{self.type}:{index}", self.enter)
         if not several:
             self.allocate = self.pool.allocate  # type: ignore[method-assign]
-        self.faults = Faults(self)
+        self.errors = DeviceErrors(self)
         self._staging: Final = Staging(cupy)
         self._kernels: Final[dict[Source, Launch]] = {}
         self._lock: Final = threading.Lock()

@@ -65,7 +65,7 @@ def from_cuda_array_interface(source: Any, device_type: str = "cuda") -> Tensor:
     index = owner_of(backend, described["data"][0])
     from candelabra.device import open_device
 
-    payload = taken(described, source, backend.engine(index))
+    payload = payload_over(described, source, backend.engine(index))
     return wrap(payload, open_device(f"{device_type}:{index}").keys_for(payload.dtype))
 
 
@@ -76,7 +76,7 @@ def owner_of(backend: CudaBackend, address: int) -> int:
     return int(backend.cupy.cuda.runtime.pointerGetAttributes(address).device)
 
 
-def taken(described: dict[str, Any], source: Any, engine: CudaEngine) -> StridedArray:
+def payload_over(described: dict[str, Any], source: Any, engine: CudaEngine) -> StridedArray:
     """The payload of what an interface describes; our stream goes on when theirs has come so far."""
     d = np.dtype(described["typestr"])
     if d not in FROM_NUMPY or described.get("mask") is not None:

@@ -26,7 +26,7 @@ class Event:
     def synchronize(self) -> None:
         """Wait for the work before it; raises what went wrong in that."""
         self._event.synchronize()
-        self._engine.faults.check()
+        self._engine.errors.check()
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds between this event and a later one, both done."""
@@ -63,7 +63,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait for its work; raises what went wrong in that."""
         self.cupy.synchronize()
-        self._engine.faults.check()
+        self._engine.errors.check()
 
     def __enter__(self) -> Stream:
         self._engine.enter()

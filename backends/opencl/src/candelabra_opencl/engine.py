@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyopencl as cl
 from candelabra_clike import OPENCL, Engine, Launch, Source, Traits
-from candelabra_clike.faults import Faults
+from candelabra_clike.device_errors import DeviceErrors
 from pyopencl import _cl
 
 from candelabra_opencl.compiling import Compiler, usual_cache
@@ -55,8 +55,8 @@ class OpenCLEngine(Engine):
         self.traits = replace(traits_of(device), **traits)
         self.blocking: Final = os.environ.get(BLOCKING, "") not in ("", "0")
         self.context: Final = cl.Context([device])
-        self.faults = Faults(self)
-        self.streams: Final = Streams(place, self.context, self.faults.check, self.blocking)
+        self.errors = DeviceErrors(self)
+        self.streams: Final = Streams(place, self.context, self.errors.check, self.blocking)
         self.memory: Final = Memory(
             place, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish
         )
