@@ -59,11 +59,11 @@ class ProgramCache:
         self.folder: Final = folder
 
     @staticmethod
-    def key(*parts: str) -> str:
+    def key(*texts: str) -> str:
         """Return the key of a program that depends on these texts: source, options, device, driver, platform."""
         digest = hashlib.sha256(FORMAT)
-        for part in parts:
-            content = part.encode()
+        for text in texts:
+            content = text.encode()
             digest.update(b"%d:" % len(content) + content)
         return digest.hexdigest()
 

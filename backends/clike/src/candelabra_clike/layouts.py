@@ -97,7 +97,7 @@ def broadcast_strides(array: StridedArray, shape: Shape) -> Shape:
         return array.strides
     missing = len(shape) - len(array.shape)
     return (0,) * missing + tuple(
-        0 if size == 1 != wanted else step for size, step, wanted in zip(array.shape, array.strides, shape[missing:])
+        0 if size == 1 != target else step for size, step, target in zip(array.shape, array.strides, shape[missing:])
     )
 
 

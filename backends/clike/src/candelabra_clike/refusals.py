@@ -35,10 +35,10 @@ class Refusal:
 
 def reasons_in(expression: str) -> tuple[str, ...]:
     """Return the reasons for which an expression refuses values. Raises ``ValueError`` for one not in the table."""
-    found = tuple(dict.fromkeys(_REFUSE.findall(expression)))
-    unknown = [reason for reason in found if reason not in REASONS]
+    reasons = tuple(dict.fromkeys(_REFUSE.findall(expression)))
+    unknown = [reason for reason in reasons if reason not in REASONS]
     if unknown or len(_REFUSE.findall(expression)) != expression.count("REFUSE("):
         raise ValueError(
             f"expected REFUSE(condition, REASON) with a reason of {', '.join(REASONS)} in the expression {expression!r}"
         )
-    return found
+    return reasons

@@ -15,7 +15,7 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
 from candelabra_clike.types import CTYPES
 
 LIMIT = 2.0**128 - 2.0**103
-"""From here on a number rounds to infinity in float32."""
+"""The smallest number that rounds to infinity in float32."""
 
 
 def scalar_types(d: dtype) -> tuple[str, ...]:

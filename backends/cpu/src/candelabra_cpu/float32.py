@@ -158,7 +158,7 @@ def logaddexp(x: Any, y: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
 EXP: Final = (0.16666623950004578, -0.0027665349189192057)
 """``1 / 6 - r**2 / 360 + …``: what ``c`` lacks of r, over r**2, up to r = ln(2) / 2."""
 LN2_HIGH: Final = 0.693359375
-"""Nine bits of ln 2, so that products with whole numbers are exact."""
+"""Nine bits of ln 2, so that products with integers are exact."""
 LN2_LOW: Final = LN2 - LN2_HIGH
 
 
@@ -377,7 +377,7 @@ ERF: Final = (
 def erf(x: Any, out: Any, s: Any, z: Any) -> None:
     """``tanh(x P(x**2))``. Where the hyperbolic tangent is flat, errors of the polynomial do not matter."""
     np.multiply(x, x, z)
-    np.minimum(z, 15.5, out=z)  # erf(x) is 1 from here on
+    np.minimum(z, 15.5, out=z)  # beyond, erf(x) is 1
     _horner(ERF, z, s)
     np.multiply(x, s, s)
     np.tanh(s, out)

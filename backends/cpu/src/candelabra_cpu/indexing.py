@@ -23,8 +23,8 @@ WIDE_ROW = 64
 def _check_bounds(index: Any, size: int) -> None:
     """Raise ``IndexError`` unless every index is in ``[0, size)``."""
     if index.size <= 8:
-        for place in index.reshape(-1).tolist():
-            if not 0 <= place < size:
+        for position in index.reshape(-1).tolist():
+            if not 0 <= position < size:
                 raise IndexError(f"index out of range for a dim of size {size}")
     # A negative number is large when read as unsigned, so one comparison checks both bounds.
     elif np.maximum.reduce(index.view(np.uint64), None) >= size:
@@ -45,8 +45,8 @@ def _add_rows(work: Any, rows: Any, values: Any) -> None:
         return
     if work.shape[1] >= WIDE_ROW:
         wide = values.astype(work.dtype, copy=False)
-        for place, row in zip(rows.tolist(), range(len(rows))):
-            work[place] += wide[row]
+        for target, row in zip(rows.tolist(), range(len(rows))):
+            work[target] += wide[row]
         return
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]

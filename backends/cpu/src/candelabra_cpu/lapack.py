@@ -116,9 +116,9 @@ def _lu_factor(x: Any, pivot: bool) -> tuple[Any, Any, Any]:
     lu = np.empty((*batch, n, m), x.dtype)  # column-major, as LAPACK returns it
     pivots, info = np.empty((*batch, min(m, n)), np.int32), np.zeros(batch, np.int32)
     if x.size:
-        factors, places, infos = lu.reshape(-1, n, m), pivots.reshape(-1, min(m, n)), info.reshape(-1)
+        factors, permutations, infos = lu.reshape(-1, n, m), pivots.reshape(-1, min(m, n)), info.reshape(-1)
         for i, matrix in enumerate(x.reshape(-1, m, n)):
-            packed, places[i], infos[i] = getrf(matrix)
+            packed, permutations[i], infos[i] = getrf(matrix)
             factors[i] = packed.T
         pivots += 1
     return np.swapaxes(lu, -1, -2), pivots, info

@@ -107,7 +107,7 @@ def keep_dtype_with_scalars(kernel: Callable[..., Any]) -> KernelPerDtype:
 
 
 def wrap_scalars(*operands: Any) -> tuple[Any, ...]:
-    """Wrap Python integers among the operands around to the range of the integer array beside them."""
+    """Wrap Python integers among the operands around to the range of the integer array that they are combined with."""
     d = next(o.dtype for o in operands if isinstance(o, ndarray))
     return tuple(_wrap(o, d) for o in operands)
 

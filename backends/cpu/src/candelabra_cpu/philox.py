@@ -62,8 +62,8 @@ class _Stream:
         self.bits = np.random.Philox(0)
         self.generator = np.random.Generator(self.bits)
         self.counter, self.key = [0, 0, 0, 0], [0, 0]
-        place = {"counter": self.counter, "key": self.key}
-        self.state: Any = {"bit_generator": "Philox", "state": place, "buffer": [0, 0, 0, 0], "buffer_pos": 4}
+        counters = {"counter": self.counter, "key": self.key}
+        self.state: Any = {"bit_generator": "Philox", "state": counters, "buffer": [0, 0, 0, 0], "buffer_pos": 4}
         self.state |= {"has_uint32": 0, "uinteger": 0}
 
 

@@ -1,6 +1,6 @@
 """Random kernels: the functions of :mod:`candelabra_cpu.philox` with the signatures of the operators.
 
-A loop of small draws would pay the cost of a NumPy call for each of them. A number depends only on its position in the
+A loop of small draws would make a NumPy call for each of them. A number depends only on its position in the
 stream, so a draw that continues the previous one reads ahead: the next :data:`AHEAD` numbers are computed together and
 returned until they are used up, or until another position is requested.
 """
@@ -58,7 +58,7 @@ class _ThreadReadAhead(threading.local):
 
 _thread: Final = _ThreadReadAhead()
 _LAST: Final = (1 << 64) - AHEAD
-"""No numbers are read ahead from here on, close to the last counter."""
+"""At this offset and beyond, close to the last counter, no numbers are read ahead."""
 
 
 def _draw(draw: Any, shape: Shape, seed: int, offset: int, dtype: Any) -> Any:

@@ -234,12 +234,12 @@ def _logical(reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 def _arg_reduction(find: Callable[..., Any]) -> Callable[..., Any]:
     # NumPy returns the first of equal elements, and the first NaN if there is one.
-    def place(x: Any, dim: int | None, keepdim: bool) -> Any:
+    def arg_reduction(x: Any, dim: int | None, keepdim: bool) -> Any:
         if is_half(x):
             x = x.astype(np.float32)
         return asarray(find(x, axis=dim if x.ndim else None, keepdims=keepdim), np.int64)
 
-    return place
+    return arg_reduction
 
 
 KERNELS: dict[str, Any] = {

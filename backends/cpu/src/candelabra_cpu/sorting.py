@@ -3,7 +3,8 @@
 NumPy sorts integers with SIMD instructions, but its stable argsort is a merge sort that takes ten times as long. So
 every element is mapped to an integer of the same order, its *key*. Key and index are packed into one integer and these
 are sorted. No two are equal, equal keys are ordered by their indices, and the low bits are the permutation. Keys that
-leave no room for an index (float64, wide int64) are sorted by NumPy's unstable argsort, and ties are then put in order.
+leave no room for an index (float64, wide int64) are sorted by NumPy's unstable argsort, and ties are then sorted by
+index.
 """
 
 from __future__ import annotations

@@ -143,13 +143,13 @@ def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
 
         def gamma(a: Any, x: Any) -> Any:
             a, x = np.broadcast_arrays(a, x)
-            ours = (x > least) & (x <= (4 if x.dtype == np.float64 else 1.1)) & (a > 1e-3) & (a <= 1.1 * x)
-            if not ours.any():
+            within = (x > least) & (x <= (4 if x.dtype == np.float64 else 1.1)) & (a > 1e-3) & (a <= 1.1 * x)
+            if not within.any():
                 return function(a, x)
             out = np.empty_like(x)
-            out[~ours] = function(a[~ours], x[~ours])
-            small = ours & (x <= 1.1)
-            for selected, compute in ((small, _upper_series), (ours & ~small, _upper_fraction)):
+            out[~within] = function(a[~within], x[~within])
+            small = within & (x <= 1.1)
+            for selected, compute in ((small, _upper_series), (within & ~small, _upper_fraction)):
                 upper = compute(a[selected].astype(np.float64), x[selected].astype(np.float64))
                 out[selected] = upper if name == "gammaincc" else 1 - upper
             return out

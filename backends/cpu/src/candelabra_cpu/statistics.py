@@ -135,9 +135,9 @@ def _first_ties(ties: Any, candidates: Any, size: int, k: int) -> Any:
     row = candidates // size
     count = int(row[-1]) + 1
     tied = row[ties]
-    room = k - np.bincount(row[~ties], minlength=count)
+    remaining = k - np.bincount(row[~ties], minlength=count)
     before = np.searchsorted(tied, np.arange(count))
-    selected = np.arange(tied.size) - before[tied] < room[tied]
+    selected = np.arange(tied.size) - before[tied] < remaining[tied]
     return np.sort(np.concatenate([candidates[~ties], candidates[ties][selected]]))
 
 

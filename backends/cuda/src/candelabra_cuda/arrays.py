@@ -76,7 +76,7 @@ def _engine_of(args: Any) -> Any:
         if type(value) is StridedArray:
             return value.engine
         if type(value) in (list, tuple):
-            found = _engine_of(value)
-            if found is not None:
-                return found
+            engine = _engine_of(value)
+            if engine is not None:
+                return engine
     return None

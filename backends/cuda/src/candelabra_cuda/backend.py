@@ -27,7 +27,7 @@ class CudaBackend(CLikeBackend):
         self._cupy = cupy
         self._lock: Final = threading.Lock()
         self._engines: Final[dict[int, CudaEngine]] = {}
-        self._found: list[CudaDevice] | None = None
+        self._device_list: list[CudaDevice] | None = None
 
     @property
     def cupy(self) -> Any:
@@ -37,24 +37,24 @@ class CudaBackend(CLikeBackend):
         return self._cupy
 
     def devices(self) -> Sequence[DeviceInfo]:
-        return [DeviceInfo(found.name, found.facts) for found in self._devices()]
+        return [DeviceInfo(device.name, device.facts) for device in self._devices()]
 
     def _devices(self) -> list[CudaDevice]:
-        if self._found is None:
+        if self._device_list is None:
             with self._lock:
-                if self._found is None:
-                    self._found = find(self.cupy, self.hip)
-        return self._found
+                if self._device_list is None:
+                    self._device_list = find(self.cupy, self.hip)
+        return self._device_list
 
     def engine(self, index: int) -> CudaEngine:
         try:
             return self._engines[index]
         except KeyError:
             pass
-        found = self._devices()
+        devices = self._devices()
         with self._lock:
             if index not in self._engines:
-                self._engines[index] = self.engine_type(self.cupy, found[index].number, len(found) > 1)
+                self._engines[index] = self.engine_type(self.cupy, devices[index].number, len(devices) > 1)
             return self._engines[index]
 
     def kernels(self) -> Mapping[str, Kernel]:

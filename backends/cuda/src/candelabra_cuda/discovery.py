@@ -44,7 +44,7 @@ def find(cupy: Any, hip: bool = False) -> list[CudaDevice]:
         raise DeviceUnavailable(_reason(runtime, error)) from error
     if not count:
         raise DeviceUnavailable("the NVIDIA driver reports no device: does CUDA_VISIBLE_DEVICES hide all of them?")
-    return [_found(runtime, index) for index in range(count)]
+    return [_device(runtime, index) for index in range(count)]
 
 
 def _reason(runtime: Any, error: Exception) -> str:
@@ -67,7 +67,7 @@ def version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def _found(runtime: Any, index: int) -> CudaDevice:
+def _device(runtime: Any, index: int) -> CudaDevice:
     properties = runtime.getDeviceProperties(index)
     name = properties["name"]
     return CudaDevice(

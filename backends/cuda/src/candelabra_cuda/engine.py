@@ -25,7 +25,7 @@ of them."""
 
 
 class CudaEngine(Engine):
-    """A device of the CUDA driver. ``cupy`` is the module: what stands for it in tests is another."""
+    """A device of the CUDA driver. ``cupy`` is the module; tests pass a replacement."""
 
     dialect = CUDA
     type = "cuda"
@@ -81,12 +81,12 @@ class CudaEngine(Engine):
         with self._lock:
             if len(self._streams) < MAX_STREAMS:
                 self.runtime.setDevice(self.index)
-                made = self.cupy.cuda.Stream(non_blocking=True)
-                self.pool.share(made)
+                stream = self.cupy.cuda.Stream(non_blocking=True)
+                self.pool.share(stream)
             else:
-                made = self._streams.popleft()
-            self._streams.append(made)
-            return made
+                stream = self._streams.popleft()
+            self._streams.append(stream)
+            return stream
 
     def synchronize(self) -> None:
         self.enter()
@@ -147,17 +147,17 @@ class CudaEngine(Engine):
     # -- kernels ------------------------------------------------------------------------------------------------------
     @cached_property
     def compiler(self) -> Compiler:
-        """What makes machine code for this device."""
+        """The compiler for this device's compute capability."""
         from candelabra_cuda.compiling import Compiler, usual_cache
 
         return Compiler(self.capability, usual_cache())
 
     def compile(self, source: Source) -> Launch:
         with self._lock:
-            found = self._kernels.get(source)
-            if found is None:
-                found = self._kernels[source] = self._loaded(source)
-            return found
+            launch = self._kernels.get(source)
+            if launch is None:
+                launch = self._kernels[source] = self._loaded(source)
+            return launch
 
     def _loaded(self, source: Source) -> Launch:
         compiler = self.compiler

@@ -113,12 +113,12 @@ def wait_for_stream(engine: CudaEngine, stream: int | None) -> None:
     """Make the thread's current stream wait for another library's stream. Without a number, it need not wait."""
     if stream is None:
         return
-    mine = engine.stream()
+    current = engine.stream()
     pointer = 0 if stream == LEGACY_DEFAULT else stream
-    if pointer != mine.ptr:
+    if pointer != current.ptr:
         event = engine.cupy.cuda.Event(disable_timing=True)
         engine.runtime.eventRecord(event.ptr, pointer)
-        mine.wait_event(event)
+        current.wait_event(event)
 
 
 def install() -> None:

@@ -51,8 +51,8 @@ class KernelWithFallback:
     def for_dtype(self, d: Any) -> Kernel | None:
         """Return the function for a dtype."""
         choose = getattr(self._kernel, "for_dtype", None)
-        found: Kernel | None = self._kernel if choose is None else choose(d)
-        return self._fallback if found is None else found
+        function: Kernel | None = self._kernel if choose is None else choose(d)
+        return self._fallback if function is None else function
 
     def __call__(self, *args: Any) -> Any:
         return self._kernel(*args)

@@ -75,8 +75,8 @@ def factory(arguments: int, counted: bool) -> Callable[..., Launch]:
     space: dict[str, Any] = {}
     text = _TEMPLATE.format(parameters=parameters, launching=launching)
     exec(compile(text, f"<launch of {arguments} arguments>", "exec"), space)
-    made: Callable[..., Launch] = space["bind"]
-    return made
+    bind: Callable[..., Launch] = space["bind"]
+    return bind
 
 
 class CudaKernel:

@@ -170,9 +170,9 @@ class CudaMemoryPool:
         except self._exhausted as error:
             raise self._out_of_memory(f"{error}") from error
 
-    def _out_of_memory(self, wanted: str) -> OutOfMemoryError:
+    def _out_of_memory(self, request: str) -> OutOfMemoryError:
         return OutOfMemoryError(
-            f"{self._device} is out of memory: {wanted}, {self._pool.used_bytes()} are in use and "
+            f"{self._device} is out of memory: {request}, {self._pool.used_bytes()} are in use and "
             f"{self._pool.free_bytes()} are kept unused; {self._device.split(':')[0]}.empty_cache() gives those back"
         )
 

@@ -29,27 +29,27 @@ class OpenCLBackend(CLikeBackend):
         self._traits: Final = traits
         self._lock: Final = threading.Lock()
         self._engines: Final[dict[int, OpenCLEngine]] = {}
-        self._found: list[OpenCLDevice] | None = None
+        self._device_list: list[OpenCLDevice] | None = None
 
     def devices(self) -> Sequence[DeviceInfo]:
-        return [DeviceInfo(found.name, found.facts) for found in self._devices()]
+        return [DeviceInfo(device.name, device.facts) for device in self._devices()]
 
     def _devices(self) -> list[OpenCLDevice]:
-        if self._found is None:
+        if self._device_list is None:
             with self._lock:
-                if self._found is None:
-                    self._found = find()
-        return self._found
+                if self._device_list is None:
+                    self._device_list = find()
+        return self._device_list
 
     def engine(self, index: int) -> OpenCLEngine:
         try:
             return self._engines[index]
         except KeyError:
             pass
-        found = self._devices()[index]
+        description = self._devices()[index]
         with self._lock:
             if index not in self._engines:
-                self._engines[index] = OpenCLEngine(found.device, index, f"{self.name}:{index}", self._traits)
+                self._engines[index] = OpenCLEngine(description.device, index, f"{self.name}:{index}", self._traits)
             return self._engines[index]
 
     # -- order and memory ---------------------------------------------------------------------------------------------

@@ -130,8 +130,8 @@ class ProgramBuilder:
         return str(program.get_build_info(self._device, cl.program_build_info.LOG) or "").strip()
 
     def _build_error(self, name: str, program: Any, options: str, error: Exception) -> BackendError:
-        said = self._build_log(program)
-        shown = "\n".join(said.splitlines()[:20])
+        log = self._build_log(program)
+        shown = "\n".join(log.splitlines()[:20])
         return BackendError(
             f"{self.device_name}: the driver ({self.driver}) cannot build {name!r} with the options {options!r}: "
             f"{error}\n"

@@ -57,7 +57,7 @@ def find() -> list[OpenCLDevice]:
             f"no OpenCL platform was found in {searched_folders()} ({error}). {INSTALL}; "
             "candelabra[opencl] has no driver"
         ) from error
-    found, reasons = [], []
+    usable, reasons = [], []
     for platform in platforms:
         try:
             with pocl_cache():  # some drivers are loaded only now
@@ -72,10 +72,10 @@ def find() -> list[OpenCLDevice]:
             if reason:
                 reasons.append(f"{platform.name}, {device.name}: {reason}")
             else:
-                found.append(describe(platform, device))
-    if not found:
+                usable.append(describe(platform, device))
+    if not usable:
         raise DeviceUnavailable(f"no OpenCL device can be used: {'; '.join(reasons)}. {INSTALL}")
-    return select(sort_devices(found), os.environ.get(VARIABLE, ""))
+    return select(sort_devices(usable), os.environ.get(VARIABLE, ""))
 
 
 def why_unusable(device: Any) -> str:
@@ -98,7 +98,7 @@ def describe(platform: Any, device: Any) -> OpenCLDevice:
     return OpenCLDevice(device, device.name.strip(), facts)
 
 
-def sort_devices(found: Iterable[OpenCLDevice]) -> list[OpenCLDevice]:
+def sort_devices(devices: Iterable[OpenCLDevice]) -> list[OpenCLDevice]:
     """Return GPUs first, then CPUs. Of several drivers for one device, the better one comes first.
 
     Better means a newer OpenCL version, then a newer driver. Otherwise devices keep their order.
@@ -108,7 +108,7 @@ def sort_devices(found: Iterable[OpenCLDevice]) -> list[OpenCLDevice]:
         kind = next((n for n, kind in enumerate(KINDS) if one.device.type & kind), len(KINDS))
         return kind, [-n for n in version(one.facts["version"])], *newest_first(one.facts["driver"])
 
-    return sorted(found, key=rank)
+    return sorted(devices, key=rank)
 
 
 def version(text: str) -> list[int]:
@@ -123,19 +123,19 @@ def newest_first(driver: str) -> tuple[list[int], bool]:
     return [-int(n) for n in re.findall(r"\d+", release)], bool(candidate)
 
 
-def select(found: Sequence[OpenCLDevice], patterns: str) -> list[OpenCLDevice]:
+def select(devices: Sequence[OpenCLDevice], patterns: str) -> list[OpenCLDevice]:
     """Return the devices that match the patterns, in the order of the patterns; all devices without patterns.
 
     A pattern is a part of a device's line in ``candelabra devices``, in any case; ``*`` matches any text. Raises
     ``DeviceUnavailable`` if no device matches.
     """
-    wanted = [pattern.strip().lower() for pattern in patterns.split(",") if pattern.strip()]
-    if not wanted:
-        return list(found)
+    wanted_patterns = [pattern.strip().lower() for pattern in patterns.split(",") if pattern.strip()]
+    if not wanted_patterns:
+        return list(devices)
     kept: list[OpenCLDevice] = []
-    for pattern in wanted:
-        kept += [one for one in found if one not in kept and fnmatchcase(one.line.lower(), f"*{pattern}*")]
+    for pattern in wanted_patterns:
+        kept += [one for one in devices if one not in kept and fnmatchcase(one.line.lower(), f"*{pattern}*")]
     if not kept:
-        offered = "".join(f"\n  {one.line}" for one in found)
+        offered = "".join(f"\n  {one.line}" for one in devices)
         raise DeviceUnavailable(f"no OpenCL device matches {VARIABLE}={patterns!r}. The devices are:{offered}")
     return kept

@@ -108,16 +108,16 @@ class OpenCLEngine(Engine):
 
     # -- kernels ------------------------------------------------------------------------------------------------------
     def compile(self, source: Source) -> Launch:
-        found = self._kernels.get(source)
-        if found is None:
+        kernel = self._kernels.get(source)
+        if kernel is None:
             with self._lock:
-                found = self._kernels.get(source)
-                if found is None:
+                kernel = self._kernels.get(source)
+                if kernel is None:
                     # On a CPU a work-item is a loop. Without group=1, some drivers vectorise across work-items (with
                     # Intel's that is ten times slower) or run all of them as one work-group.
                     whole = replace(source, group=1) if self.traits.serial and source.group is None else source
-                    found = self._kernels[source] = OpenCLKernel(self, whole, self.builder.program(whole))
-        return found.launch
+                    kernel = self._kernels[source] = OpenCLKernel(self, whole, self.builder.program(whole))
+        return kernel.launch
 
     def synchronize(self) -> None:
         self.streams.finish()

@@ -28,16 +28,16 @@ def installed_libraries() -> list[Path]:
     """Return the existing driver libraries of installed distributions."""
     from importlib.metadata import PackageNotFoundError, distribution
 
-    found = []
+    paths = []
     for name, library in LIBRARIES.items():
         try:
             files = distribution(name).files or ()
         except PackageNotFoundError:
             continue
-        found += [
+        paths += [
             path for path in (Path(str(f.locate())).resolve() for f in files if f.name == library) if path.is_file()
         ]
-    return found
+    return paths
 
 
 def icd_files(libraries: list[Path]) -> dict[str, str]:

@@ -89,8 +89,8 @@ def factory(types: tuple[str, ...], counted: str) -> Callable[..., Launch]:
     )
     space: dict[str, Any] = {}
     exec(compile(text, f"<launch of {types}>", "exec"), space)
-    made: Callable[..., Launch] = space["bind"]
-    return made
+    bind: Callable[..., Launch] = space["bind"]
+    return bind
 
 
 class OpenCLKernel:

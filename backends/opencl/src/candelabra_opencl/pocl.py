@@ -2,8 +2,8 @@
 
 PoCL loads cached files without checking them: a truncated or modified file crashes the process. Therefore PoCL gets a
 folder of its own. When a process ends, it records the size and the modification time of each file. Before PoCL is
-loaded, entries with a changed file are deleted. Files that nobody has recorded, because their process was killed or is
-still running, are inspected. Deleted entries are compiled again.
+loaded, entries with a changed file are deleted. Files without a record, because their process was killed or is still
+running, are inspected. Deleted entries are compiled again.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class CacheGuard:
         records = self._records()
         for entry in self._entries():
             files = records.get(entry)
-            place = f"{self.folder}/{entry}"
-            if not (all_files_complete(place) if files is None else unchanged(place, files)):
-                shutil.rmtree(place, ignore_errors=True)
+            entry_folder = f"{self.folder}/{entry}"
+            if not (all_files_complete(entry_folder) if files is None else unchanged(entry_folder, files)):
+                shutil.rmtree(entry_folder, ignore_errors=True)
 
     def record(self) -> None:
         """Record the files of new entries, and remove the records of deleted ones."""
@@ -100,37 +100,37 @@ class CacheGuard:
         return [f"{name}/{each}" for name in first for each in list_folder(f"{self.folder}/{name}")]
 
 
-def list_folder(place: str) -> list[str]:
+def list_folder(folder: str) -> list[str]:
     """Return the names in a folder; none if it does not exist."""
     try:
-        return os.listdir(place)
+        return os.listdir(folder)
     except OSError:
         return []
 
 
-def file_states(place: str) -> Files:
+def file_states(entry_folder: str) -> Files:
     """Return the states of an entry's files that PoCL loads."""
     files = {}
-    for path in loaded_files(place):
+    for path in loaded_files(entry_folder):
         try:
             status = os.stat(path)
         except FileNotFoundError:
             continue
-        files[os.path.relpath(path, place)] = [status.st_size, status.st_mtime_ns]
+        files[os.path.relpath(path, entry_folder)] = [status.st_size, status.st_mtime_ns]
     return files
 
 
-def loaded_files(place: str) -> Iterator[str]:
+def loaded_files(entry_folder: str) -> Iterator[str]:
     """Iterate over the paths of an entry's files that PoCL loads."""
-    for folder, _, inside in os.walk(place):
+    for folder, _, inside in os.walk(entry_folder):
         yield from (f"{folder}/{name}" for name in inside if name.endswith(LOADED_SUFFIXES))
 
 
-def unchanged(place: str, files: Files) -> bool:
+def unchanged(entry_folder: str, files: Files) -> bool:
     """Return whether all files are as recorded."""
     try:
         for name, (size, changed) in files.items():
-            status = os.stat(f"{place}/{name}")
+            status = os.stat(f"{entry_folder}/{name}")
             if status.st_size != size or status.st_mtime_ns != changed:
                 return False
     except OSError:
@@ -138,11 +138,11 @@ def unchanged(place: str, files: Files) -> bool:
     return True
 
 
-def all_files_complete(place: str) -> bool:
+def all_files_complete(entry_folder: str) -> bool:
     """Return whether all files look complete: bitcode by its magic number, a library by the size of its section
     table.
     """
-    for path in loaded_files(place):
+    for path in loaded_files(entry_folder):
         try:
             with open(path, "rb") as file:
                 head = file.read(64)

@@ -162,12 +162,12 @@ class Streams:
         with self._lock:
             self._count += 1
             queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-            made = OpenCLStream(self, queue, self._count)
-            self._others.add(made)
+            stream = OpenCLStream(self, queue, self._count)
+            self._others.add(stream)
             if self.single:
                 self.single = False
                 self.default.queue.finish()  # its work may use memory that has been freed
-        return made
+        return stream
 
     def finish(self) -> None:
         """Wait for all streams, and raise errors of the driver."""

@@ -5,7 +5,7 @@ group of types (``float``, ``signed``, ``unsigned``, ``integer``, ``complex``), 
 nor bool) or ``any``. The most specific kind of the entry applies. An expression has these fields:
 
 ================  =====================================================================================
-``{a}``, ``{b}``  the operands (tensors, or numbers beside them) in the order of the record
+``{a}``, ``{b}``  the operands (tensors, or numbers combined with them) in the order of the record
 ``{T}``           the value type: ``f32`` for ``float16``, too; ``T``'s functions end in it: ``exp_{T}({a})``
 ``{U}``           the unsigned integer of the value type's size
 ``{L}``           the integer type that the value type is promoted to: ``i32``, ``u32``, ``i64`` or ``u64``
@@ -41,13 +41,13 @@ Entry = Mapping[str, Expression]
 
 
 def _merge_entries() -> dict[str, Entry]:
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for info in iter_modules(__path__, __name__ + "."):
         for name, entry in import_module(info.name).EXPRESSIONS.items():
-            if name in found:
+            if name in entries:
                 raise TypeError(f"expressions: {name!r} is defined twice, the second time in {info.name}")
-            found[name] = entry
-    return found
+            entries[name] = entry
+    return entries
 
 
 def _contracted_operators() -> frozenset[str]:

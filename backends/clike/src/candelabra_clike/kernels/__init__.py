@@ -27,9 +27,9 @@ def table(engines: Callable[[int], Engine]) -> dict[str, Kernel]:
     origin: dict[str, str] = {}
     for info in iter_modules(__path__, __name__ + "."):
         module = import_module(info.name)
-        found = dict(getattr(module, "KERNELS", {}))
-        found |= {name: make(engines) for name, make in getattr(module, "FACTORIES", {}).items()}
-        for name, kernel in found.items():
+        module_kernels = dict(getattr(module, "KERNELS", {}))
+        module_kernels |= {name: make(engines) for name, make in getattr(module, "FACTORIES", {}).items()}
+        for name, kernel in module_kernels.items():
             if name in kernels:
                 raise TypeError(f"kernel '{name}' is defined in both {origin[name]} and {info.name}: remove one")
             kernels[name], origin[name] = kernel, info.name

@@ -42,15 +42,17 @@ def patches(
     stride, padding, dilation, groups = geometry
     slack = any(padding)
     if slack:
-        reach = [(m - 1) * s + d * (k - 1) + 1 for m, k, s, d in zip(positions, kernel, stride, dilation, strict=True)]
-        after = tuple([max(r - n - p, 0) for r, n, p in zip(reach, x.shape[2:], padding, strict=True)])
+        extents = [
+            (m - 1) * s + d * (k - 1) + 1 for m, k, s, d in zip(positions, kernel, stride, dilation, strict=True)
+        ]
+        after = tuple([max(r - n - p, 0) for r, n, p in zip(extents, x.shape[2:], padding, strict=True)])
         x = padded(x, padding, after)
     steps = x.strides[2:]
-    found = Patches(
+    result = Patches(
         x.offset, x.shape[0], groups, x.shape[1] // groups, kernel, positions, x.strides[0], x.strides[1],
         tuple([s * d for s, d in zip(steps, dilation)]), tuple([s * t for s, t in zip(steps, stride)]),
     )  # fmt: skip
-    return x, found, slack
+    return x, result, slack
 
 
 def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
@@ -58,12 +60,12 @@ def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry:
     positions = geometry.positions(x.shape[2:], kernel)
     out = x.engine.empty((x.shape[0], w.shape[0], *positions), x.dtype)
     if out.size:
-        seen, found, slack = patches(x, kernel, geometry, positions)
+        source, source_patches, slack = patches(x, kernel, geometry, positions)
         count, row_step = w.shape[0] // geometry.groups, w.strides[0]
         sizes, (steps,) = collapsed(w.shape[1:], (w.strides[1:],))
         filters = StridedRows(w.offset, geometry.groups, count * row_step, count, row_step, sizes, steps)
         results = OutputLayout(0, out.strides[0], out.strides[1], out.strides[2:])
-        convolve(out, w, filters, seen, bias, found, results, slack)
+        convolve(out, w, filters, source, bias, source_patches, results, slack)
     return out
 
 
@@ -86,15 +88,15 @@ class Phase(NamedTuple):
 
 def phases(size: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Phase]:
     """Return the phases of a dim. Element i gets (i + padding - tap * dilation) / stride where that is an integer."""
-    found = []
+    result = []
     step, input_step = stride // gcd(stride, dilation), dilation // gcd(stride, dilation)
     for first in range(min(stride, size)):
         count = -(-(size - first) // stride)
         taps = [k for k in range(kernel) if (first + padding - k * dilation) % stride == 0]
         last = taps[-1] if taps else 0
         seen = (first + padding - last * dilation) // stride if taps else 0
-        found.append(Phase(first, count, len(taps), last, step, seen, input_step))
-    return found
+        result.append(Phase(first, count, len(taps), last, step, seen, input_step))
+    return result
 
 
 def _conv_input(y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
@@ -136,7 +138,7 @@ def _convolve_phase(
         w.offset + sum(p.tap * s for p, s in zip(chosen, w_steps)), groups, inner * w.strides[0],
         outer, w.strides[1], (inner, *taps), (w.strides[0], *[-p.tap_step * s for p, s in zip(chosen, w_steps)]),
     )  # fmt: skip
-    found = Patches(
+    source_patches = Patches(
         y.offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y.shape[0], groups, inner, taps,
         tuple([p.positions for p in chosen]), y.strides[0], y.strides[1],
         tuple([p.input_step * s for p, s in zip(chosen, steps)]), steps,
@@ -145,7 +147,7 @@ def _convolve_phase(
     results = OutputLayout(
         first, out.strides[0], out.strides[1], tuple([t * s for t, s in zip(geometry.stride, o_steps)])
     )
-    convolve(out, w, flipped, y, None, found, results, slack)
+    convolve(out, w, flipped, y, None, source_patches, results, slack)
 
 
 def _single_position(out: StridedArray, y: StridedArray, w: StridedArray, groups: int) -> StridedArray:
@@ -155,8 +157,10 @@ def _single_position(out: StridedArray, y: StridedArray, w: StridedArray, groups
     inner, once, nowhere = w.shape[0] // groups, (1,) * len(w.shape[2:]), (0,) * len(w.shape[2:])
     rows = prod(w.shape[1:])
     filters = StridedRows(w.offset, groups, inner * rows, rows, 1, (inner,), (rows,))
-    found = Patches(y.offset, y.shape[0], groups, inner, once, once, y.strides[0], y.strides[1], nowhere, nowhere)
-    convolve(out, w, filters, y, None, found, OutputLayout(0, out.strides[0], 1, nowhere), False)
+    source_patches = Patches(
+        y.offset, y.shape[0], groups, inner, once, once, y.strides[0], y.strides[1], nowhere, nowhere
+    )
+    convolve(out, w, filters, y, None, source_patches, OutputLayout(0, out.strides[0], 1, nowhere), False)
     return out
 
 
@@ -165,12 +169,12 @@ def _conv_weight(x: StridedArray, y: StridedArray, shape: Shape, geometry: ConvG
     out = x.engine.empty(shape, x.dtype)
     if not out.size:
         return out
-    seen, found, _ = patches(x, kernel, geometry, y.shape[2:])
-    if found.few_positions:
-        found = found.merge_images()
+    source, source_patches, _ = patches(x, kernel, geometry, y.shape[2:])
+    if source_patches.few_positions:
+        source_patches = source_patches.merge_images()
         (images, channels, *positions), (step, channel_step, *steps) = y.shape, y.strides
         y = y.restrided((1, channels, images, *positions), (0, channel_step, step, *steps), y.offset)
-    weight_gradient_kernel(x.dtype, len(found.taps))(out, seen, contiguous(y), found)
+    weight_gradient_kernel(x.dtype, len(source_patches.taps))(out, source, contiguous(y), source_patches)
     return out
 
 

@@ -36,9 +36,9 @@ def gather(x: StridedArray, dim: int, index: StridedArray) -> StridedArray:
     out = x.engine.empty(index.shape, x.dtype)
     if not out.size:
         return out
-    source, places = at_least_1d(x), at_least_1d(index)
-    check_index_shape(source, dim, places)
-    index_operand = IndexArray(places, places.strides, dim, source.shape[dim], source.strides[dim])
+    source, indices = at_least_1d(x), at_least_1d(index)
+    check_index_shape(source, dim, indices)
+    index_operand = IndexArray(indices, indices.strides, dim, source.shape[dim], source.strides[dim])
     gather_template.gather(at_least_1d(out), source, zero_stride(source.strides, dim), [index_operand], GATHER)
     return out
 
@@ -58,10 +58,10 @@ def index_select(x: StridedArray, dim: int, index: StridedArray) -> StridedArray
     """Select slices along ``dim`` by a vector of indices."""
     if len(index.shape) > 1 or (not x.shape and index.size != 1):
         raise ValueError(f"the index must be a vector (of one element for a 0-d input), got shape {index.shape}")
-    source, places = at_least_1d(x), at_least_1d(index)
-    shape = (*source.shape[:dim], places.size, *source.shape[dim + 1 :])
+    source, indices = at_least_1d(x), at_least_1d(index)
+    shape = (*source.shape[:dim], indices.size, *source.shape[dim + 1 :])
     out = x.engine.empty(shape if x.shape else (), x.dtype)
-    _gather_slices(at_least_1d(out), source, dim, places, INDEX_SELECT)
+    _gather_slices(at_least_1d(out), source, dim, indices, INDEX_SELECT)
     return out
 
 
@@ -116,9 +116,9 @@ def index(x: StridedArray, indices: Sequence[StridedArray | None]) -> StridedArr
     """Advanced indexing; negative indices count from the end."""
     if all(i is None for i in indices):
         return clone(x)
-    places = AdvancedIndex(x, indices)
-    out = x.engine.empty(places.shape, x.dtype)
-    return gather_template.gather(out, x, places.strides, places.index_operands, INDEX)
+    selection = AdvancedIndex(x, indices)
+    out = x.engine.empty(selection.shape, x.dtype)
+    return gather_template.gather(out, x, selection.strides, selection.index_operands, INDEX)
 
 
 KERNELS: dict[str, Any] = {"gather": gather, "index_select": index_select, "embedding": embedding, "index": index}

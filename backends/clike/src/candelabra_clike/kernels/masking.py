@@ -41,12 +41,12 @@ def flip(x: StridedArray, dims: tuple[int, ...] | None) -> StridedArray:
     return flip_triangle.flip(x.engine.empty(x.shape, x.dtype), x, dims)
 
 
-def _triangle(which: str, inplace: bool) -> Any:
+def _triangle(side: str, inplace: bool) -> Any:
     def kernel(x: StridedArray, diagonal: int) -> StridedArray:
         if len(x.shape) < 2:
             raise ValueError(f"a triangle needs at least 2 dims, got shape {x.shape}")
         out = x if inplace else x.engine.empty(x.shape, x.dtype)
-        return flip_triangle.triangle(out, x, diagonal, which)
+        return flip_triangle.triangle(out, x, diagonal, side)
 
     return kernel
 

@@ -151,8 +151,8 @@ def random_multinomial(
     times = exponential(time, exact)(engine, weights.shape, time, seed, offset)
     race = compiled(engine, "race", d, exact, wide)
     race(rows, times.buffer, weights.buffer, weights.offset, rows, n, num_samples, *error_arguments)
-    found = argsort_keys(keys(time, False)(times), 8 * time.itemsize)
-    return clone(found.restrided(shape, found.strides, 0))
+    order = argsort_keys(keys(time, False)(times), 8 * time.itemsize)
+    return clone(order.restrided(shape, order.strides, 0))
 
 
 KERNELS: Final = {NAME: random_multinomial}

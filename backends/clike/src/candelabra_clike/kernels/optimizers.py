@@ -195,9 +195,9 @@ class FusedStep:
         items = -(-size // CHUNK) if self.engine.traits.serial else size
         launch = compiled(self.engine, self.step, self.dtype, 1)
         launch(items, *[a.buffer for a in whole], *[a.offset for a in whole], size, *self.values)
-        for name, given, changed in zip(self.step.arrays, row, whole):
-            if changed is not given and name in self.step.written:
-                copy_into(given, changed)
+        for name, argument, result in zip(self.step.arrays, row, whole):
+            if result is not argument and name in self.step.written:
+                copy_into(argument, result)
 
 
 class FusedOptimizer:
@@ -211,11 +211,11 @@ class FusedOptimizer:
         self.choose = select
         self.arrays = arrays
         self.inplace = inplace
-        self._made = {d: self._inplace(d) if inplace else self._on_copies(d) for d in (float32, float64)}
+        self._functions = {d: self._inplace(d) if inplace else self._on_copies(d) for d in (float32, float64)}
 
     def for_dtype(self, d: dtype) -> Callable[..., Any] | None:
         """Return the function for a dtype, or None."""
-        return self._made.get(d)
+        return self._functions.get(d)
 
     def __call__(self, *args: Any) -> Any:
         """Call the function for the dtype of the arrays. Raises ``TypeError`` for half types."""

@@ -114,16 +114,16 @@ class CallForms:
         arrays: list[str] = []
         converted: list[ScalarParameter] = []
         letters = iter(NAMES)
-        for p, there in zip(self.parameters, key, strict=True):
+        for p, value in zip(self.parameters, key, strict=True):
             d = FIXED.get(p.kind, self.dtype)
             name = p.name if p.kind == PLAIN else next(letters)
-            if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and there):
+            if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and value):
                 words[name] = placeholder(NAMES[len(inputs)])
                 inputs.append(d)
                 arrays.append(p.name)
             elif p.kind == PLAIN and p.annotation not in NUMBERS:
-                constants[name] = there
-            elif there or p.kind == OPERAND:
+                constants[name] = value
+            elif value or p.kind == OPERAND:
                 words[name] = scalar_expression(d, len(numbers), self.record.results[0] is boolean)
                 numbers.extend(scalar_types(d))
                 converted.append(ScalarParameter(p.name, self._converter(p, d), scalar_types(d)))
@@ -144,8 +144,8 @@ class CallForms:
         if isinstance(self.expression, str):
             return self.expression
         code = self.expression.__code__
-        wanted = code.co_varnames[: code.co_argcount]
-        return self.expression(**{name: constants.get(name, placeholder(name)) for name in wanted})
+        names = code.co_varnames[: code.co_argcount]
+        return self.expression(**{name: constants.get(name, placeholder(name)) for name in names})
 
     def _name(self, key: tuple[Any, ...]) -> str:
         marks = "".join("an"[not k] for k, p in zip(key, self.parameters, strict=True) if p.kind == OPERAND)
@@ -170,10 +170,10 @@ def _table() -> dict[str, Pointwise]:
     kernels: dict[str, Pointwise] = {}
     for name, entry in EXPRESSIONS.items():
         if name in OPERATORS:  # without the operators that are not installed
-            made = Power if name == "pow" else Pointwise
-            kernels[name] = made(OPERATORS[name], entry, inplace=False)
+            kernel_class = Power if name == "pow" else Pointwise
+            kernels[name] = kernel_class(OPERATORS[name], entry, inplace=False)
             if OPERATORS[name].inplace:
-                kernels[name + "_"] = made(OPERATORS[name], entry, inplace=True)
+                kernels[name + "_"] = kernel_class(OPERATORS[name], entry, inplace=True)
     return kernels
 
 

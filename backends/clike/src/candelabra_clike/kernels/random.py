@@ -174,8 +174,8 @@ def _random_bernoulli(engines: Engines) -> Callable[..., Any]:
 def _random_permutation(engines: Engines) -> Callable[..., Any]:
     def random_permutation(n: int, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
         keys = words()(engines(index), (n,), uint64, seed, offset)
-        places = argsort_keys(keys, 64)
-        return places if d is int64 else cast_indices(d)(places)
+        permutation = argsort_keys(keys, 64)
+        return permutation if d is int64 else cast_indices(d)(permutation)
 
     return random_permutation
 

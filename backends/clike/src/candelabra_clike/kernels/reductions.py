@@ -197,10 +197,10 @@ def extreme(operation: str, sign: str, ends: dict[str, str], d: dtype) -> Reduct
     return Reduction(f"{operation}_{d.name}", lambda wide: fold, CTYPES[d], d, needs_elements=True)
 
 
-def logical(operation: str, join: str, first: str, d: dtype) -> Reduction:
+def logical(name: str, operation: str, identity: str, d: dtype) -> Reduction:
     """Return the reduction of whether all elements, or any, are not 0."""
-    fold = Fold(nonzero(d), join, first, "u32", "u32", "(u8){t}", vectorizes=False)
-    return Reduction(f"{operation}_{d.name}", lambda wide: fold, CTYPES[d], bool_)
+    fold = Fold(nonzero(d), operation, identity, "u32", "u32", "(u8){t}", vectorizes=False)
+    return Reduction(f"{name}_{d.name}", lambda wide: fold, CTYPES[d], bool_)
 
 
 def nonzero(d: dtype) -> str:
@@ -250,8 +250,8 @@ def nanmean_for(d: dtype) -> Callable[..., StridedArray] | None:
 
     def nanmean(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
         if dtype is None or dtype is d:
-            found: StridedArray = divided(total(x, dim, keepdim), count(x, dim, keepdim))
-            return found
+            mean: StridedArray = divided(total(x, dim, keepdim), count(x, dim, keepdim))
+            return mean
         kernel = nanmean_for(dtype)
         if kernel is None:
             raise TypeError(f"nanmean() expects a floating dtype, got {dtype}")

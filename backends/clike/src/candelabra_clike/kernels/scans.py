@@ -97,8 +97,8 @@ def cumulative_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedAr
     scanning = ScanKernel(name, scan, CTYPES[d], [d, int64])
 
     def kernel(x: StridedArray, dim: int) -> tuple[StridedArray, StridedArray]:
-        values, places = scanning(x, dim)
-        return values, places
+        values, indices = scanning(x, dim)
+        return values, indices
 
     return kernel
 

@@ -117,15 +117,15 @@ def scatter_along(
     """Scatter into ``target`` along a dim, by one rule after another."""
     if not index.size:
         return target
-    out, places, given = at_least_1d(target), at_least_1d(index), at_least_1d(source)
-    check_index_shape(out, dim, places)
-    if len(given.shape) != len(places.shape) or any(n > s for s, n in zip(given.shape, places.shape)):
+    out, indices, values = at_least_1d(target), at_least_1d(index), at_least_1d(source)
+    check_index_shape(out, dim, indices)
+    if len(values.shape) != len(indices.shape) or any(n > s for s, n in zip(values.shape, indices.shape)):
         raise ValueError(f"an index of shape {index.shape} is larger than the source of shape {source.shape}")
-    places, given = without_overlap(places, out), without_overlap(given, out)
-    index_operands = [IndexArray(places, places.strides, dim, out.shape[dim], out.strides[dim])]
-    walk = ScatterDims(places.shape, zero_stride(out.strides, dim), given.strides, frozenset((dim,)))
+    indices, values = without_overlap(indices, out), without_overlap(values, out)
+    index_operands = [IndexArray(indices, indices.strides, dim, out.shape[dim], out.strides[dim])]
+    dims = ScatterDims(indices.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
     for rule in rules:
-        scatter(out, walk, index_operands, given, rule, error)
+        scatter(out, dims, index_operands, values, rule, error)
     return target
 
 
@@ -243,16 +243,16 @@ def index_add_(x: StridedArray, dim: int, index: StridedArray, source: StridedAr
 
 
 def _slices_added(target: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> None:
-    out, places, given = at_least_1d(target), at_least_1d(index), at_least_1d(source)
-    if len(index.shape) > 1 or given.shape != (*out.shape[:dim], places.size, *out.shape[dim + 1 :]):
+    out, indices, values = at_least_1d(target), at_least_1d(index), at_least_1d(source)
+    if len(index.shape) > 1 or values.shape != (*out.shape[:dim], indices.size, *out.shape[dim + 1 :]):
         raise ValueError(
             f"a source of shape {source.shape} does not fit an input of shape {target.shape} along dim {dim}"
         )
-    places, given = without_overlap(places, out), without_overlap(given, out)
-    strides = (0,) * dim + places.strides + (0,) * (len(out.shape) - dim - 1)
-    index_operand = IndexArray(places, strides, dim, out.shape[dim], out.strides[dim])
-    walk = ScatterDims(given.shape, zero_stride(out.strides, dim), given.strides, frozenset((dim,)))
-    scatter(out, walk, [index_operand], given, reduce_rule("sum", source.dtype), INDEX_ADD)
+    indices, values = without_overlap(indices, out), without_overlap(values, out)
+    strides = (0,) * dim + indices.strides + (0,) * (len(out.shape) - dim - 1)
+    index_operand = IndexArray(indices, strides, dim, out.shape[dim], out.strides[dim])
+    dims = ScatterDims(values.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
+    scatter(out, dims, [index_operand], values, reduce_rule("sum", source.dtype), INDEX_ADD)
 
 
 def index_put(

@@ -25,11 +25,11 @@ def topk(x: StridedArray, k: int, dim: int, largest: bool, sorted: bool) -> tupl
         shape = (*x.shape[:dim], k, *x.shape[dim + 1 :])
         return x.engine.empty(shape, x.dtype), x.engine.empty(shape, int64)
     rows = move_to_last(x, dim)
-    found = keys(x.dtype, largest)(rows, out=x.engine.empty(rows.shape, key_dtype(x.dtype)))
+    sort_keys = keys(x.dtype, largest)(rows, out=x.engine.empty(rows.shape, key_dtype(x.dtype)))
     if k <= selection.FEW and 4 * k <= size:
-        indices = restore_dim(selection.smallest_k(found, k), dim)
+        indices = restore_dim(selection.smallest_k(sort_keys, k), dim)
     else:
-        whole = argsort_keys(found, 8 * x.dtype.itemsize)
+        whole = argsort_keys(sort_keys, 8 * x.dtype.itemsize)
         indices = clone(restore_dim(whole.restrided((*whole.shape[:-1], k), whole.strides, 0), dim))
     return take_along(x, dim, indices), indices
 

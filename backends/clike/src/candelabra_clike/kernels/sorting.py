@@ -76,8 +76,8 @@ def argsort(x: StridedArray, dim: int, descending: bool, stable: bool) -> Stride
     if not x.shape:
         return zeros(x, (), int64)
     rows = move_to_last(x, dim)
-    found = keys(x.dtype, descending)(rows, out=x.engine.empty(rows.shape, key_dtype(x.dtype)))
-    return restore_dim(argsort_keys(found, 8 * x.dtype.itemsize), dim)
+    sort_keys = keys(x.dtype, descending)(rows, out=x.engine.empty(rows.shape, key_dtype(x.dtype)))
+    return restore_dim(argsort_keys(sort_keys, 8 * x.dtype.itemsize), dim)
 
 
 def sort(x: StridedArray, dim: int, descending: bool, stable: bool) -> tuple[StridedArray, StridedArray]:

@@ -50,7 +50,7 @@ def instantiate(text: str, value: str) -> str:
 @lru_cache(1)
 def definitions() -> dict[str, str]:
     """Return the text of every definition of the library by name. Raises ``TypeError`` for a duplicate name."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for file in sorted(files(__name__).iterdir(), key=lambda f: f.name):
         if not file.name.endswith(".c"):
             continue
@@ -62,11 +62,11 @@ def definitions() -> dict[str, str]:
                 if end in TEMPLATE_SUFFIXES
                 else {name: match[0]}
             )
-            for made in texts:
-                if made in found:
-                    raise TypeError(f"library: {made!r} is defined twice, the second time in {file.name}")
-            found |= texts
-    return found
+            for key in texts:
+                if key in result:
+                    raise TypeError(f"library: {key!r} is defined twice, the second time in {file.name}")
+            result |= texts
+    return result
 
 
 @lru_cache(4096)

@@ -19,7 +19,7 @@ FUNCTION T silu_derivative_T(T x) {
 
 FUNCTION f32 gelu_f32(f32 x) {
     /* max(x, 0) - a Phi(-a) with a = |x|. Phi(-a) is the eighth power of a polynomial: its eighth root is so smooth
-       that ten terms suffice for the accuracy that the rounding of x allows. From 6 on it is 0: the exact value is
+       that ten terms suffice for the accuracy that the rounding of x allows. For a >= 6 the result is 0: the exact value is
        6e-9, where 1 + erf(x / sqrt(2)) in float32 is 0 already. */
     const f32 size = abs_f32(x), a = size > 6.0f ? 6.0f : size;
     f32 p = 1.90790606e-09f;

@@ -1,5 +1,5 @@
-/* Modified Bessel functions of the first kind, of orders 0 and 1. Up to 8 a minimax fit replaces the power series, from
-   there on one replaces the asymptotic expansion (NIST Digital Library of Mathematical Functions, 10.25 and 10.40). The
+/* Modified Bessel functions of the first kind, of orders 0 and 1. Up to 8 a minimax fit replaces the power series, above
+   8 another one replaces the asymptotic expansion (NIST Digital Library of Mathematical Functions, 10.25 and 10.40). The
    fits are our own. */
 
 FUNCTION f32 bessel_i0_near_f32(f32 t) {

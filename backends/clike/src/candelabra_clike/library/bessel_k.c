@@ -1,5 +1,5 @@
 /* Modified Bessel functions of the second kind, of orders 0 and 1. Up to 1.25 a logarithm times the function of the
-   first kind, plus a power series; from there on the asymptotic expansion (NIST Digital Library of Mathematical
+   first kind, plus a power series; above it the asymptotic expansion (NIST Digital Library of Mathematical
    Functions, 10.31 and 10.40). The minimax fits are our own. */
 
 FUNCTION f32 bessel_k0_near_f32(f32 t) {

@@ -87,7 +87,7 @@ FUNCTION f64 erfc_f64(f64 x) {
 }
 
 FUNCTION f32 erf_f32(f32 x) {
-    /* 1 - exp(-a P(a)), with the constant term of P in two parts. From 4 on it is 1. */
+    /* 1 - exp(-a P(a)), with the constant term of P in two parts. For a >= 4 the result is 1. */
     const f32 size = abs_f32(x), a = size > 4.0f ? 4.0f : size;
     f32 p = -9.31232171e-06f;
     p = p * a + 0.000118205455f;

@@ -28,8 +28,8 @@ def offset_lines(names: Sequence[str], rank: int, flat: str, dims: str, steps: s
         return [f"{name}{suffix} += ({flat}) * {name}{steps}0;" for name in names]
     lines = [f"{{ INDEX left = {flat};"]
     for d in range(rank - 1, -1, -1):
-        place = "left" if d == 0 else f"left % {dims}{d}"
-        lines += [f"{{ const INDEX p = {place};", *[f"{n}{suffix} += p * {n}{steps}{d};" for n in names], "}"]
+        index = "left" if d == 0 else f"left % {dims}{d}"
+        lines += [f"{{ const INDEX p = {index};", *[f"{n}{suffix} += p * {n}{steps}{d};" for n in names], "}"]
         if d:
             lines.append(f"left /= {dims}{d};")
     lines.append("}")

@@ -167,8 +167,8 @@ class ConvolutionKernel:
             across = -(-run // tile.columns)
             tiles = across * prod(patches.positions[:-2])
         work = count * rows * max(patches.depth, 1)
-        wanted = min(-(-8 * engine.traits.compute_units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, tiles)
-        per_item = -(-tiles // wanted)
+        target_items = min(-(-8 * engine.traits.compute_units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, tiles)
+        per_item = -(-tiles // target_items)
         parts = -(-tiles // per_item)
         return matrices * parts, (parts, tiles, per_item, across, int(slack))
 
@@ -241,8 +241,8 @@ class WeightGradientKernel:
             extents = (down, across, patches.depth)
         matrices = patches.groups * down * across
         work = out_work(patches) * rows
-        wanted = min(-(-4 * units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, max(images, 1))
-        per_item = max(-(-images // wanted), 1)
+        target_parts = min(-(-4 * units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, max(images, 1))
+        per_item = max(-(-images // target_parts), 1)
         parts = -(-images // per_item)
         return parts, parts * matrices, (*extents, per_item)
 

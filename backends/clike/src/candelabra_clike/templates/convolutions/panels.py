@@ -32,9 +32,9 @@ def taps(rank: int, table: str, first: str, count: str) -> str:
     dims = range(rank - 1, -1, -1)
     start = "".join(f"INDEX q{d} = tap % t{d}; tap /= t{d};\n" for d in dims)
     step = "".join(f"if (++q{d} == t{d}) {{ q{d} = 0; " for d in dims) + "++channel;" + " }" * rank
-    place = " + ".join(["channel * x_channel", *[f"q{d} * x_t{d}" for d in range(rank)]])
+    offset = " + ".join(["channel * x_channel", *[f"q{d} * x_t{d}" for d in range(rank)]])
     return f"""{{ INDEX tap = ({first}) % taps, channel = ({first}) / taps;
-{start}for (INDEX k = 0; k < {count}; ++k) {{ {table}[k] = {place}; {step} }} }}
+{start}for (INDEX k = 0; k < {count}; ++k) {{ {table}[k] = {offset}; {step} }} }}
 """
 
 
@@ -42,8 +42,8 @@ def _outer_offsets(dims: range) -> str:
     """Return statements that move ``x_here`` and ``o_first`` to position ``left`` of ``dims``."""
     lines = []
     for d in reversed(dims):
-        place = f"left % p{d}" if d else "left"
-        lines.append(f"{{ const INDEX p = {place}; x_here += p * x_p{d}; o_first += p * o_p{d}; }}")
+        index = f"left % p{d}" if d else "left"
+        lines.append(f"{{ const INDEX p = {index}; x_here += p * x_p{d}; o_first += p * o_p{d}; }}")
         if d:
             lines.append(f"left /= p{d};")
     return "\n".join(lines) + "\n"
@@ -144,9 +144,9 @@ const {value} before = k0 == 0 ? begin : ({value}){memory.load("r[j * result_ste
 r[j * result_step] = {memory.store("(before + s[j])")};
 }}"""
 
-    def eight(place: str) -> str:
-        before = f"(k0 == 0 ? ({value}x8)(begin) : LOAD_X8({value}, r + {place}))"
-        return f"PRIVATE_X8({value}, s + {place}) + {before}"
+    def eight(column: str) -> str:
+        before = f"(k0 == 0 ? ({value}x8)(begin) : LOAD_X8({value}, r + {column}))"
+        return f"PRIVATE_X8({value}, s + {column}) + {before}"
 
     if memory.memory == value:
         step = f"STORE_X8({value}, r + j, {eight('j')});"
@@ -181,7 +181,7 @@ def body(tile: MicroTile, memory: CType, tiling: OutputTiling, rank: int, bias: 
     return f"""INDEX item = GLOBAL_ID;
 const INDEX tile_first = item % parts * tiles_per_item; item /= parts;
 const INDEX rest = tiles - tile_first, tile_end = tile_first + (rest < tiles_per_item ? rest : tiles_per_item);
-const INDEX group = item % groups, image = item / groups, strips = (m + {tile.rows - 1}u) / {tile.rows}u;
+const INDEX group = item % groups, image = item / groups, row_panels = (m + {tile.rows - 1}u) / {tile.rows}u;
 {pointer} const x_image = x + (x_from + image * x_image_step + group * x_group);
 GLOBAL {memory.memory}* const o_image = out + (o_from + image * o_image_step + group * m * o_row);
 INDEX tap_offsets[{DEPTH}];
@@ -193,6 +193,6 @@ for (INDEX tile = tile_first; tile < tile_end; ++tile) {{
 {_tile(tiling, rank, tile.columns)}{fill}
 for (INDEX m0 = 0; m0 < m; m0 += {tile.rows}u) {{
 const INDEX rows_here = m - m0 < {tile.rows}u ? m - m0 : {tile.rows}u;
-{pointer} const a_here = w + ((group * strips * {tile.rows}u + m0) * depth + k0 * {tile.rows}u);
+{pointer} const a_here = w + ((group * row_panels * {tile.rows}u + m0) * depth + k0 * {tile.rows}u);
 {sums}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
 {bias_here}{_store(tile, memory, bias)}}} }} }}"""

@@ -99,12 +99,12 @@ def max_reduction(d: dtype, with_index: bool) -> WindowReduction:
     more = f"const u32 better = none || {above}; best = better ? v : best; none = 0; "
     more_interior = f"const u32 better = {above}; best = better ? v : best; "
     ends = "at[to] = found == (INDEX)-1 ? (i64)-1 : (i64)found; " if with_index else ""
-    place = f"INDEX found = {'{at}'}; " if with_index else ""
+    declare_index = f"INDEX found = {'{at}'}; " if with_index else ""
     return WindowReduction(
         f"max_pool{'' if with_index else '_values'}_{d.name}",
-        f"{c.value} best = LOWEST_{c.value.upper()}; u32 none = 1; {place.format(at='(INDEX)-1')}",
+        f"{c.value} best = LOWEST_{c.value.upper()}; u32 none = 1; {declare_index.format(at='(INDEX)-1')}",
         more + keep.format(at="FLAT"),
-        f"{c.value} best = v; {place.format(at=0)}",
+        f"{c.value} best = v; {declare_index.format(at=0)}",
         more_interior + keep.format(at="AT"),
         f"out[to] = {c.store('best')}; {ends}",
         with_index,
@@ -230,8 +230,8 @@ def element(form: PoolingForm) -> str:
     for d in range(form.rank):
         lines.append(window_loop(form, d))
         flat = f"({flat}) * n{d} + i{d}" if d else "i0"
-    place = " + ".join(["x_row", *[f"i{d} * {stride_of(form, d)}" for d in range(form.rank)]])
-    lines.append(f"const {c.value} v = {c.load(f'x[{place}]')};\n{fold.more.replace('FLAT', flat)}")
+    offset = " + ".join(["x_row", *[f"i{d} * {stride_of(form, d)}" for d in range(form.rank)]])
+    lines.append(f"const {c.value} v = {c.load(f'x[{offset}]')};\n{fold.more.replace('FLAT', flat)}")
     return "\n".join([*lines, "}}" * form.rank, fold.last]) + "\n"
 
 

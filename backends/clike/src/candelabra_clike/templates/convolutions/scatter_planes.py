@@ -62,13 +62,13 @@ def text(rule: ScatterRule, serial: bool) -> Source:
         number("ticket", "u32"),
         *map(number, ("x_at", "index_at", "planes", "planes_per_item", "size", "count", "dim")),
     )  # fmt: skip
-    there = "to[place]"
-    old = f"const {target.value} va = {target.load(there)}; " if "{a}" in rule.expression else ""
+    destination = "to[position]"
+    old = f"const {target.value} va = {target.load(destination)}; " if "{a}" in rule.expression else ""
     one = (
-        "const i64 place = from_index[i];\n"
-        "if ((u64)place >= (u64)size) { wrong = 1; value = place; }\n"
+        "const i64 position = from_index[i];\n"
+        "if ((u64)position >= (u64)size) { wrong = 1; value = position; }\n"
         f"else {{ const {source.value} vb = {source.load('from_x[i]')}; {old}"
-        f"{there} = {target.store(rule.expression.format(a='va', b='vb'))}; }}\n"
+        f"{destination} = {target.store(rule.expression.format(a='va', b='vb'))}; }}\n"
     )
     pointers = (
         f"GLOBAL {target.memory}* const to = out + plane * size;\n"
@@ -76,17 +76,17 @@ def text(rule: ScatterRule, serial: bool) -> Source:
         "GLOBAL const i64* const from_index = index + (index_at + plane * count);\n"
     )
     zero = f"{target.value.upper()}(0, 0)" if rule.target.category == COMPLEX else "0"
-    noted = "u32 wrong = 0; i64 value = 0;\n"
-    said = "if (wrong) report_error(errors, ticket, value, (i64)dim, (i64)size);\n"
+    declare_error = "u32 wrong = 0; i64 value = 0;\n"
+    report = "if (wrong) report_error(errors, ticket, value, (i64)dim, (i64)size);\n"
     if serial:
         body = (
-            f"{noted}const INDEX begin = GLOBAL_ID * planes_per_item;\n"
+            f"{declare_error}const INDEX begin = GLOBAL_ID * planes_per_item;\n"
             "const INDEX end = begin + planes_per_item < planes ? begin + planes_per_item : planes;\n"
             f"for (INDEX plane = begin; plane < end; ++plane) {{\n{pointers}"
             "const int all = (int)size, many = (int)count;\n"
             f"INDEPENDENT\nfor (int i = 0; i < all; ++i) to[i] = {zero};\n"
-            f"for (int i = 0; i < many; ++i) {{\n{one}}}\n}}\n{said}"
+            f"for (int i = 0; i < many; ++i) {{\n{one}}}\n}}\n{report}"
         )
     else:
-        body = f"{noted}const INDEX plane = GLOBAL_ID / count, i = GLOBAL_ID % count;\n{pointers}{one}{said}"
+        body = f"{declare_error}const INDEX plane = GLOBAL_ID / count, i = GLOBAL_ID % count;\n{pointers}{one}{report}"
     return Source(f"planes_{rule.name}", parameters, body, group=1 if serial else None)

@@ -65,7 +65,7 @@ class PaddedCopy:
         rank, last = self.rank, self.rank - 1
         find = " ".join([f"INDEX i{d} = rest % n{d}; rest /= n{d};" for d in range(last - 1, -1, -1)])
         within = " && ".join(["1", *[f"i{d} - b{d} < m{d}" for d in range(last)]])
-        here = " + ".join(["x_at", *[f"(i{d} - b{d}) * s{d}" for d in range(last)]])
+        offset = " + ".join(["x_at", *[f"(i{d} - b{d}) * s{d}" for d in range(last)]])
         if serial:
             step = "".join(f"if (++i{d} == n{d}) {{ i{d} = 0; " for d in range(last - 1, -1, -1)) + "}" * last
             body = f"""const INDEX first = GLOBAL_ID * rows_per_item, after = rows - first;
@@ -79,7 +79,7 @@ if ({within}) {{
 begin = (int)b{last};
 const int beyond = (int)(b{last} + m{last});
 stop = beyond < stop ? beyond : stop;
-GLOBAL const {self.memory}* p = x + ({here});
+GLOBAL const {self.memory}* p = x + ({offset});
 const int count = stop - begin;
 GLOBAL {self.memory}* const q = o + begin;
 if (s{last} == 1 && count >= 8) {{
@@ -96,7 +96,7 @@ for (int j = stop; j < (int)n{last}; ++j) o[j] = 0;
 if (row < rows) {{
 INDEX rest = row;
 {find}
-out[out_at + element] = {within} && i{last} < m{last} ? x[{here} + i{last} * s{last}] : 0;
+out[out_at + element] = {within} && i{last} < m{last} ? x[{offset} + i{last} * s{last}] : 0;
 }}"""
         head = (
             writes("out", self.memory),

@@ -30,8 +30,8 @@ class ContiguousStrides(dict[Shape, Shape]):
     def __missing__(self, shape: Shape) -> Shape:
         if len(self) > 4096:
             self.clear()
-        found = self[shape] = contiguous_strides(shape)
-        return found
+        strides = self[shape] = contiguous_strides(shape)
+        return strides
 
 
 STRIDES = ContiguousStrides()
@@ -57,9 +57,9 @@ def build_call(
     first = arrays[0] if arrays else ""
     if arrays and not nest.nest.reasons:
         lines += contiguous_lines(nest, arrays, values, inplace)
-    given = f"({', '.join(arrays)},)" if arrays else "()"
-    taken = f"({', '.join(values)},)" if values else "()"
-    lines.append(f"return general({given}, {taken}, {first if inplace else None})")
+    array_arguments = f"({', '.join(arrays)},)" if arrays else "()"
+    number_arguments = f"({', '.join(values)},)" if values else "()"
+    lines.append(f"return general({array_arguments}, {number_arguments}, {first if inplace else None})")
     return build(nest.nest.name, ", ".join(parameters), lines, scope, f"kernel {nest.nest.name}")
 
 

@@ -209,8 +209,8 @@ class ContiguousLaunches(dict[Engine, tuple[Launch, int, int]]):
             # An expression with library calls is bound by computation, and non-temporal stores make it slower. Both
             # were measured.
             most = traits.cache // 4 // self.nest.output.itemsize
-        self[engine] = found = engine.compile(source), CHUNK if traits.serial else 1, most
-        return found
+        self[engine] = launch = engine.compile(source), CHUNK if traits.serial else 1, most
+        return launch
 
 
 class NonTemporalLaunches(dict[Engine, Launch]):
@@ -220,8 +220,8 @@ class NonTemporalLaunches(dict[Engine, Launch]):
         self.nest = nest
 
     def __missing__(self, engine: Engine) -> Launch:
-        found = self[engine] = engine.compile(self.nest.nontemporal())
-        return found
+        launch = self[engine] = engine.compile(self.nest.nontemporal())
+        return launch
 
 
 def without_overlap(array: StridedArray, out: StridedArray) -> StridedArray:

@@ -67,8 +67,8 @@ class LoopNest:
         if serial:
             body = self._chunk(self.names) + self._loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
-            places = {n: f"{n}[{n}_at + i]" for n in self.names}
-            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._element_step(places, 'i')}}}\n"
+            elements = {n: f"{n}[{n}_at + i]" for n in self.names}
+            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._element_step(elements, 'i')}}}\n"
         return self._source(self.name, (number("n"),), body, wide=True)
 
     def nontemporal(self) -> Source:
@@ -138,10 +138,10 @@ class LoopNest:
 
     def lanes(self, rank: int, wide: bool) -> Source:
         """Return the kernel in which a work-item is one element; for any strides."""
-        places = {n: f"{n}[{n}_row]" for n in self.names}
+        elements = {n: f"{n}[{n}_row]" for n in self.names}
         body = (
             "const INDEX element = GLOBAL_ID;\nif (element < n) {\n"
-            f"{self._row_offsets(rank, 'element', rank)}{self._element_step(places)}}}\n"
+            f"{self._row_offsets(rank, 'element', rank)}{self._element_step(elements)}}}\n"
         )
         return self._source(f"{self.name}_{rank}d", (number("n"), *self._dims(rank)), body, wide)
 
@@ -199,26 +199,28 @@ class LoopNest:
 
     def _loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
         """Return the innermost loop over the pointers. Elements with stride 0 are loaded before it."""
-        place = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
+        offsets = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
         kinds = dict(zip(self.names, inner, strict=True))
-        places = {n: f"p{n}[{place[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
+        elements = {n: f"p{n}[{offsets[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
         before = "".join(self._load(n, f"*p{n}") for n, k in kinds.items() if k == HOISTED)
-        return f"{before}INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{self._element_step(places, at)}}}\n"
+        return (
+            f"{before}INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{self._element_step(elements, at)}}}\n"
+        )
 
     def _load(self, n: str, element: str) -> str:
         ctype = CTYPES[self.inputs[NAMES.index(n)]]
         return f"const {ctype.value} v{n} = {ctype.load(element)};\n"
 
-    def _element_step(self, places: dict[str, str], at: str = "0") -> str:
-        """Return statements that load, compute and store one element. ``places`` are the element expressions of the
-        arrays.
+    def _element_step(self, elements: dict[str, str], at: str = "0") -> str:
+        """Return statements that load, compute and store one element. ``elements`` are the element
+        expressions of the arrays.
         """
-        loads = "".join(self._load(n, places[n]) for n in self.names[1:] if n in places)
+        loads = "".join(self._load(n, elements[n]) for n in self.names[1:] if n in elements)
         value = self.expression.format(**{n: f"v{n}" for n in self.names[1:]})
         value = re.sub(r"\bAT\b", f"({at})", value)
-        return f"{loads}{places['out']} = {CTYPES[self.output].store(value)};\n"
+        return f"{loads}{elements['out']} = {CTYPES[self.output].store(value)};\n"
 
 
-def _stride_term(place: str, n: str, last: int, kind: int) -> str:
+def _stride_term(index: str, n: str, last: int, kind: int) -> str:
     """Return the term of an offset for an index along the last dim."""
-    return {HOISTED: "", UNIT: f" + {place}", STEP: f" + {place} * {n}_s{last}"}[kind]
+    return {HOISTED: "", UNIT: f" + {index}", STEP: f" + {index} * {n}_s{last}"}[kind]

@@ -63,13 +63,13 @@ def _radix_sort_blocks(keys: StridedArray, rows: int, n: int, bits: int) -> Stri
     engine, d = keys.engine, index_dtype(keys)
     blocks = 2 * engine.traits.compute_units
     counts = engine.empty((rows * blocks * DIGITS,), d)
-    spare, there, before = (engine.empty(keys.shape, e) for e in (keys.dtype, d, d))
+    spare_keys, indices, spare_indices = (engine.empty(keys.shape, e) for e in (keys.dtype, d, d))
     wide = d is uint64
-    count, place = (compiled(engine, name, keys.dtype, 0, wide) for name in ("digits", "scatter_digits"))
-    at, to = (keys, there), (spare, before)
+    count, scatter = (compiled(engine, name, keys.dtype, 0, wide) for name in ("digits", "scatter_digits"))
+    at, to = (keys, indices), (spare_keys, spare_indices)
     for shift in range(0, bits, 8):
         count(rows * blocks, at[0].buffer, counts.buffer, rows, blocks, n, shift)
-        place(
+        scatter(
             rows * blocks, at[0].buffer, at[1].buffer, to[0].buffer, to[1].buffer, counts.buffer,
             rows, blocks, n, shift,
         )  # fmt: skip
@@ -79,10 +79,10 @@ def _radix_sort_blocks(keys: StridedArray, rows: int, n: int, bits: int) -> Stri
 
 def _merge_sort(keys: StridedArray, rows: int, n: int) -> StridedArray:
     engine, d = keys.engine, index_dtype(keys)
-    spare, there, before = (engine.empty(keys.shape, e) for e in (keys.dtype, d, d))
+    spare_keys, indices, spare_indices = (engine.empty(keys.shape, e) for e in (keys.dtype, d, d))
     runs, merge = (compiled(engine, name, keys.dtype, 0, d is uint64) for name in ("runs", "merging"))
-    runs(keys.size, keys.buffer, spare.buffer, there.buffer, keys.size, n)
-    at, to = (spare, there), (keys, before)
+    runs(keys.size, keys.buffer, spare_keys.buffer, indices.buffer, keys.size, n)
+    at, to = (spare_keys, indices), (keys, spare_indices)
     width = RUN
     while width < n:
         merge(

@@ -99,12 +99,14 @@ def count_source(wide: bool) -> Source:
 def write_source(output: str, d: dtype, rank: int, wide: bool) -> Source:
     """Return the kernel that writes the selected elements of each block."""
     memory = CTYPES[d].memory
-    there, value, split = ("to", "x[x_at + i]", "") if output == "values" else (f"to * {rank}u", "(i64)i", _split(rank))
+    out_index, value, split = (
+        ("to", "x[x_at + i]", "") if output == "values" else (f"to * {rank}u", "(i64)i", _split(rank))
+    )
     # Every element is written, and overwritten by the next one unless the mask is true. This avoids a branch.
     body = (
         f"{BLOCK}INDEX begin = 0;\nfor (INDEX b = 0; b < GLOBAL_ID; ++b) begin += (INDEX)counts[b];\n"
         "const INDEX end = begin + (INDEX)counts[GLOBAL_ID];\nINDEX to = begin;\n"
-        f"for (INDEX i = first; to < end; ++i) {{\nout[{there}] = {value};\nto += mask[mask_at + i];\n}}\n{split}}}"
+        f"for (INDEX i = first; to < end; ++i) {{\nout[{out_index}] = {value};\nto += mask[mask_at + i];\n}}\n{split}}}"
     )
     head = (
         reads("mask", "u8"), reads("x", memory), reads("counts", "u64"),

@@ -78,15 +78,15 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     )  # fmt: skip
     at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, inner, strict=True)}
     along = any(inner[2:])
-    found = index_arrays.lookup(count, [f"{n}_row{at[n] if along else ''}" for n in arrays[2:]], wraps)
+    lookup = index_arrays.lookup(count, [f"{n}_row{at[n] if along else ''}" for n in arrays[2:]], wraps)
     move = f"out[out_row{at['out']}] = x[x_row + to{at['x']}];\n"
     if serial:
         loop = f"for (INDEX i = 0; i < n{last}; ++i) "
         steps = [f"{'i' if kind == 1 else '0' if kind == 0 else f'i * {n}_s{last}'}" for n, kind in zip(arrays, inner)]
-        row = f"{loop}{{\n{found}{move}}}\n"
+        row = f"{loop}{{\n{lookup}{move}}}\n"
         if not along:  # a loop over elements with one index, which every compiler vectorises
             row = (
-                f"{found}GLOBAL {memory}* const o = out + out_row;\n"
+                f"{lookup}GLOBAL {memory}* const o = out + out_row;\n"
                 f"GLOBAL const {memory}* const s = x + (x_row + to);\n"
                 f"INDEPENDENT\n{loop}o[{steps[0]}] = s[{steps[1]}];\n"
             )
@@ -100,7 +100,7 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
         body = (
             "const INDEX element = GLOBAL_ID;\n"
             f"if (element < rows * n{last}) {{\nconst INDEX row = element / n{last}, i = element % n{last};\n"
-            f"{index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}{found}{move}"
+            f"{index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}{lookup}{move}"
             f"{index_arrays.report(count)}}}"
         )
     return Source(f"gather_{memory}_{count}_{rank}d", head, body, wide=wide)

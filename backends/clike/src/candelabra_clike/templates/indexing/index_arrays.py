@@ -73,6 +73,8 @@ def lookup(count: int, offsets: Sequence[str], wraps: bool) -> str:
 
 def report(count: int) -> str:
     """Return the statement that reports an invalid index, after all indices have been checked."""
-    which = {part: "".join(f"wrong == {j}u ? {part}_i{j - 1} : " for j in range(1, count)) for part in ("dim", "size")}
-    dim, size = (f"(i64)({which[part]}{part}_i{count - 1})" for part in ("dim", "size"))
+    choices = {
+        part: "".join(f"wrong == {j}u ? {part}_i{j - 1} : " for j in range(1, count)) for part in ("dim", "size")
+    }
+    dim, size = (f"(i64)({choices[part]}{part}_i{count - 1})" for part in ("dim", "size"))
     return f"if (wrong) report_error(errors, ticket, value, {dim}, {size});\n"

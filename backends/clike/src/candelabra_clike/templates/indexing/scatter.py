@@ -119,8 +119,8 @@ def shares(engine: Engine, outer: int, inner: int, fold: int, size: int) -> tupl
     """Return the size of the chunk of a row per work-item, and the number of parts of the target."""
     if not engine.traits.serial:
         return 1, 1
-    wanted = 4 * engine.traits.compute_units
-    pieces = max(1, min(-(-wanted // outer), inner // SHORTEST))
+    target_parts = 4 * engine.traits.compute_units
+    pieces = max(1, min(-(-target_parts // outer), inner // SHORTEST))
     chunk = -(-inner // pieces)
     units = engine.traits.compute_units
     if outer * pieces >= units or outer * inner * fold < SHARED or (chunk < WIDTH and units < MANY):
@@ -150,11 +150,11 @@ def text(form: ScatterForm) -> Source:
     )  # fmt: skip
     at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, form.inner, strict=True)}
     along = any(form.inner[2:])
-    found = index_arrays.lookup(count, [f"{n}_now{at[n] if along else ''}" for n in indices], form.wraps)
-    mine = f"{found}if (good && (INDEX)v1 >= low && (INDEX)v1 < high) "
+    lookup = index_arrays.lookup(count, [f"{n}_now{at[n] if along else ''}" for n in indices], form.wraps)
+    guard = f"{lookup}if (good && (INDEX)v1 >= low && (INDEX)v1 < high) "
     put = _put(rule, f"out[out_row + to{at['out']}]", f"x[x_now{at['x']}]")
     loop = "for (INDEX i = begin; i < end; ++i) " if form.looped else ""
-    step = loop + ("{\n" + mine + put + "}\n") if along else mine + (_row(form) if form.looped else put)
+    step = loop + ("{\n" + guard + put + "}\n") if along else guard + (_row(form) if form.looped else put)
     now = "\n".join([f"INDEX {n}_now = {n}_row;" for n in arrays[1:]])
     moves = "\n".join(index_walker.offset_lines(arrays[1:], form.folds, "fold", "m", "_f", "_now"))
     body = (
@@ -169,13 +169,13 @@ def text(form: ScatterForm) -> Source:
     return Source(f"scatter_{rule.name}_{count}_{form.columns}d", head, body, wide=form.wide)
 
 
-def _put(rule: ScatterRule, there: str, given: str) -> str:
+def _put(rule: ScatterRule, destination: str, source_element: str) -> str:
     """Return statements that load, apply the rule and store one element."""
     target, source = CTYPES[rule.target], CTYPES[rule.source]
-    loads = {"a": (target, there), "b": (source, given)}
+    loads = {"a": (target, destination), "b": (source, source_element)}
     values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if f"{{{n}}}" in rule.expression]
     value = target.store(rule.expression.format(a="va", b="vb"))
-    return f"{{ {' '.join(values)} {there} = {value}; }}\n"
+    return f"{{ {' '.join(values)} {destination} = {value}; }}\n"
 
 
 def _row(form: ScatterForm) -> str:

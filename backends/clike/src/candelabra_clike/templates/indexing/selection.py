@@ -35,23 +35,27 @@ def smallest_k(keys: StridedArray, k: int) -> StridedArray:
         parts = 2 * engine.traits.compute_units
     size = -(-n // parts)
     parts = -(-n // size)
-    found, insertion_indices = _select(keys, keys, rows, n, parts, size, k)
+    smallest, indices = _select(keys, keys, rows, n, parts, size, k)
     if parts > 1:
-        _, insertion_indices = _select(found, insertion_indices, rows, parts * k, 1, parts * k, k)
-    return insertion_indices.reshaped((*keys.shape[:-1], k))
+        _, indices = _select(smallest, indices, rows, parts * k, 1, parts * k, k)
+    return indices.reshaped((*keys.shape[:-1], k))
 
 
 def _select(
-    keys: StridedArray, insertion_indices: StridedArray, rows: int, n: int, parts: int, size: int, k: int
+    keys: StridedArray, indices: StridedArray, rows: int, n: int, row_parts: int, size: int, k: int
 ) -> tuple[StridedArray, StridedArray]:
-    """Return the smallest keys of each part and their indices: from ``indices``, or the column numbers."""
+    """Return the smallest keys of each part of a row, and their elements of ``indices``.
+
+    If ``indices`` is ``keys``, their column numbers are returned instead.
+    """
     engine = keys.engine
-    found, out = engine.empty((rows, parts * k), keys.dtype), engine.empty((rows, parts * k), int64)
-    fresh = insertion_indices is keys
+    shape = (rows, row_parts * k)
+    smallest, out = engine.empty(shape, keys.dtype), engine.empty(shape, int64)
+    fresh = indices is keys
     compiled_selection(engine, keys.dtype, fresh, keys.size >= WIDE)(
-        rows * parts, keys.buffer, insertion_indices.buffer, found.buffer, out.buffer, rows, n, parts, size, k
+        rows * row_parts, keys.buffer, indices.buffer, smallest.buffer, out.buffer, rows, n, row_parts, size, k
     )
-    return found, out
+    return smallest, out
 
 
 @lru_cache(None)
@@ -71,10 +75,10 @@ def compiled_selection(engine: Engine, key: dtype, fresh: bool, wide: bool) -> L
         f"best[j] = key; at[j] = {at};\nworst = best[have - 1];\n}}\n}}\n"
         # The last part may have fewer than k elements. The padding sorts after all other elements of the row.
         f"for (; have < k; ++have) {{ best[have] = ({word})~({word})0; at[have] = 0; }}\n"
-        "for (u32 j = 0; j < k; ++j) { found[item * k + j] = best[j]; out[item * k + j] = at[j]; }\n}"
+        "for (u32 j = 0; j < k; ++j) { smallest[item * k + j] = best[j]; out[item * k + j] = at[j]; }\n}"
     )
     head = (
-        reads("keys", word), reads("indices", word if fresh else "i64"), writes("found", word), writes("out", "i64"),
+        reads("keys", word), reads("indices", word if fresh else "i64"), writes("smallest", word), writes("out", "i64"),
         number("rows"), number("n"), number("parts"), number("size"), number("k", "u32"),
     )  # fmt: skip
     return engine.compile(Source(f"smallest_{word}_{'fresh' if fresh else 'again'}", head, body, wide=wide))
@@ -121,4 +125,4 @@ def compiled_search(engine: Engine, d: dtype, wide: bool) -> Launch:
         reads("sequence", c.memory), reads("values", c.memory), writes("out", "i64"), number("sequence_at"),
         number("values_at"), number("total"), number("per_item"), number("n"), number("each"), number("right", "u32"),
     )  # fmt: skip
-    return engine.compile(Source(f"places_{d.name}", head, body, wide=wide))
+    return engine.compile(Source(f"insertion_indices_{d.name}", head, body, wide=wide))

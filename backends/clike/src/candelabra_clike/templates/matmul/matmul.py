@@ -87,10 +87,10 @@ def micro_tile_for(m: int, value: str) -> MicroTile:
 @lru_cache(4096)
 def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int, int]:
     """Return rows and columns of a work-item's block: large, but with several blocks per compute unit."""
-    wanted = min(4 * units, work // MIN_PRODUCTS_PER_ITEM + 1)
-    parts = -(-m // BLOCK_ROWS)
-    rows, columns = round_up(-(-m // parts), tile.rows), 16 * tile.columns
-    while -(-m // rows) * -(-n // columns) < wanted:
+    target_blocks = min(4 * units, work // MIN_PRODUCTS_PER_ITEM + 1)
+    row_blocks = -(-m // BLOCK_ROWS)
+    rows, columns = round_up(-(-m // row_blocks), tile.rows), 16 * tile.columns
+    while -(-m // rows) * -(-n // columns) < target_blocks:
         if columns > tile.columns and columns >= n:
             columns = round_up(-(-n // 2), tile.columns) if n > tile.columns else tile.columns
         elif columns > tile.columns and (columns > 4 * tile.columns or rows <= 16 * tile.rows):
@@ -182,8 +182,8 @@ class MatmulKernel:
 
     def _dot_plan(self, layout_: MatmulLayout, engine: Engine, transposed_: bool) -> MatmulPlan:
         """Return the plan of such a product."""
-        wanted = min(4 * engine.traits.compute_units, layout_.n * layout_.depth // MIN_PRODUCTS_PER_ITEM + 1)
-        per_item = round_up(-(-layout_.n // wanted), dot.COLUMNS)
+        target_items = min(4 * engine.traits.compute_units, layout_.n * layout_.depth // MIN_PRODUCTS_PER_ITEM + 1)
+        per_item = round_up(-(-layout_.n // target_items), dot.COLUMNS)
         count = -(-layout_.n // per_item)
         numbers = (
             count, per_item, layout_.n, layout_.depth, layout_.strides[0][1], layout_.strides[2][1],
@@ -242,7 +242,7 @@ class MatmulKernel:
             *[number(f"{n}_z{d}") for n in names for d in range(rank)],
             *([number("alpha", self.value), number("beta", self.value)] if self.added else []),
         )
-        form = "strips" if traits.serial else "tiles"
+        form = "panels" if traits.serial else "tiles"
         name = f"matmul_{form}_{self.dtype.name}_{rank}{'_added' if self.added else ''}"
         moves = _batch_offsets(names, rank)
         if traits.serial:
@@ -256,9 +256,9 @@ def _batch_offsets(names: tuple[str, ...], rank: int) -> str:
     """Return statements for the offset of matrix ``left`` of each array."""
     lines = [f"INDEX {n}_at = {n}_from;" for n in names]
     for d in range(rank - 1, -1, -1):
-        place = f"left % z{d}" if d else "left"
+        index = f"left % z{d}" if d else "left"
         moves = " ".join(f"{n}_at += p * {n}_z{d};" for n in names)
-        lines.append(f"{{ const INDEX p = {place}; {moves} }}")
+        lines.append(f"{{ const INDEX p = {index}; {moves} }}")
         if d:
             lines.append(f"left /= z{d};")
     return "\n".join(lines) + "\n"

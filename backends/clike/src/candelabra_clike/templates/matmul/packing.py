@@ -71,20 +71,20 @@ class PanelPacking:
             copy_loop = f"INDEX at = 0;\n{loop}"
         else:
             step = "".join(f"if (++q{d} == n{d}) {{ q{d} = 0; " for d in range(last - 1, -1, -1)) + "}" * last
-            place = " + ".join(f"q{d} * s{d}" for d in range(last))
+            offset = " + ".join(f"q{d} * s{d}" for d in range(last))
             copy_loop = f"""{counters}
-for (INDEX row = depth / n{last}; row != 0; --row) {{ INDEX at = {place};
+for (INDEX row = depth / n{last}; row != 0; --row) {{ INDEX at = {offset};
 {loop}
 {step} }}"""
-        body = f"""const INDEX strip = GLOBAL_ID % strips, m0 = strip * {self.rows}u;
-const INDEX base = x_from + GLOBAL_ID / strips * s_matrix;
+        body = f"""const INDEX panel = GLOBAL_ID % panels, m0 = panel * {self.rows}u;
+const INDEX base = x_from + GLOBAL_ID / panels * s_matrix;
 GLOBAL {self.memory}* o = out + GLOBAL_ID * depth * {self.rows}u;
 {starts}
 {copy_loop}"""
-        names = ("x_from", "strips", "depth", "m", "s_matrix", "s_row")
+        names = ("x_from", "panels", "depth", "m", "s_matrix", "s_row")
         each = [f"{n}{d}" for n in "ns" for d in range(rank)]
         head = (writes("out", self.memory), reads("x", self.memory), *[number(n) for n in (*names, *each)])
-        return Source(f"strips{self.rows}_{self.memory}_{rank}", head, body, wide=True)
+        return Source(f"panels{self.rows}_{self.memory}_{rank}", head, body, wide=True)
 
 
 @lru_cache(64)

@@ -93,9 +93,9 @@ class ArgReduction:
         pieces = -(-size // text.piece)
         units = prod(loop_dims.reduced[:-1]) * pieces
         if traits.serial:
-            wanted = max(1, min(outputs * loop_dims.count // GRAIN, 8 * traits.compute_units))
-            parts, per_part = split_units(units, -(-wanted // outputs))
-            per_item = -(-outputs // wanted) if parts == 1 else 1
+            target_items = max(1, min(outputs * loop_dims.count // GRAIN, 8 * traits.compute_units))
+            parts, per_part = split_units(units, -(-target_items // outputs))
+            per_item = -(-outputs // target_items) if parts == 1 else 1
             count, source = -(-outputs // per_item) * parts, text.rows(nest, size >= 32, wide)
         else:
             parts, per_part = split_units(units, min(-(-8 * traits.compute_units // outputs), units // 8))

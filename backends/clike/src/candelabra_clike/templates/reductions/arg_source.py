@@ -32,11 +32,11 @@ class ArgReductionSourceBuilder:
         """Return the condition that the indices decide between ``a`` and ``b``."""
         return f"({a} == {b} || ({a} != {a} && {b} != {b}))" if self.element.value[0] == "f" else f"({a} == {b})"
 
-    def _load(self, place: str) -> str:
-        return f"const {self.element.value} x = {self.element.load(f'a[{place}]')};\n"
+    def _load(self, index: str) -> str:
+        return f"const {self.element.value} x = {self.element.load(f'a[{index}]')};\n"
 
-    def _store(self, place: str, value: str, index: str) -> str:
-        return f"values[{place}] = {self.element.store(value)};\nindices[{place}] = (i64)({index});\n"
+    def _store(self, position: str, value: str, index: str) -> str:
+        return f"values[{position}] = {self.element.store(value)};\nindices[{position}] = (i64)({index});\n"
 
     def _source(self, mark: str, nest: ReductionForm, own: str, body: str, wide: bool, group: int) -> Source:
         head = [number(n) for n in ("a_at", "outputs", "count", "units", "parts", "per_part", "pieces", own)]
@@ -92,8 +92,8 @@ class ArgReductionSourceBuilder:
         last, value = nest.reduced - 1, self.element.value
         step = "" if nest.adjacent else f" * r_s{last}"
         before = f"unit / pieces * r{last} + " if last else ""
-        theirs, mine = "best[LOCAL_ID + h]", "best[LOCAL_ID]"
-        earlier = f"{self.equal(theirs, mine)} && spot[LOCAL_ID + h] < spot[LOCAL_ID]"
+        later, own = "best[LOCAL_ID + h]", "best[LOCAL_ID]"
+        earlier = f"{self.equal(later, own)} && spot[LOCAL_ID + h] < spot[LOCAL_ID]"
         body = (
             f"LOCAL {value} best[{group}];\nLOCAL INDEX spot[{group}];\n"
             "const INDEX part = GROUP_ID % parts, o = GROUP_ID / parts;\n"
@@ -108,8 +108,8 @@ class ArgReductionSourceBuilder:
             "best[LOCAL_ID] = v;\nspot[LOCAL_ID] = s;\nBARRIER;\n"
             f"for (u32 h = {group // 2}u; h > 0; h /= 2u) {{\n"
             f"if (LOCAL_ID < h && spot[LOCAL_ID + h] != (INDEX)-1 && (spot[LOCAL_ID] == (INDEX)-1 || "
-            f"{self.better(theirs, mine)} || ({earlier}))) {{\n"
-            f"{mine} = {theirs};\nspot[LOCAL_ID] = spot[LOCAL_ID + h];\n}}\nBARRIER;\n}}\n"
+            f"{self.better(later, own)} || ({earlier}))) {{\n"
+            f"{own} = {later};\nspot[LOCAL_ID] = spot[LOCAL_ID + h];\n}}\nBARRIER;\n}}\n"
             f"if (LOCAL_ID == 0) {{\n{self._store('part * outputs + o', 'best[0]', 'spot[0]')}}}"
         )
         return self._source("groups", nest, "per_item", body, wide, group)

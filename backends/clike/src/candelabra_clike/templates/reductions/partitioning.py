@@ -56,23 +56,23 @@ def uses_columns(dims: ReductionDims) -> bool:
     return kept_stride == 1 or kept_stride < reduced_stride or not reduced_stride
 
 
-def split_units(units: int, wanted: int) -> tuple[int, int]:
-    """Return (parts, units per part) for at most ``wanted`` parts, none of them empty."""
-    per_part = max(1, -(-units // max(1, wanted)))
+def split_units(units: int, max_parts: int) -> tuple[int, int]:
+    """Return (parts, units per part) for at most ``max_parts`` parts, none of them empty."""
+    per_part = max(1, -(-units // max(1, max_parts)))
     return max(1, -(-units // per_part)), per_part
 
 
 def _serial(units: int, dims: ReductionDims, split: bool) -> Partition:
-    wanted = max(1, min(dims.outputs * dims.count // GRAIN, 8 * units))
+    target_parts = max(1, min(dims.outputs * dims.count // GRAIN, 8 * units))
     if not uses_columns(dims):
-        return _rows(dims, wanted, split)
+        return _rows(dims, target_parts, split)
     columns = dims.kept[-1]
     if columns < serial.NARROW and dims.kept_strides[-1] == 1 and dims.reduced_strides[-1] == columns:
-        return _narrow(dims, wanted, split)
+        return _narrow(dims, target_parts, split)
     outer = dims.outputs // columns
-    size = min(serial.BLOCK, max(serial.NARROW, -(-columns * outer // wanted // 8) * 8))
+    size = min(serial.BLOCK, max(serial.NARROW, -(-columns * outer // target_parts // 8) * 8))
     blocks = -(-columns // size)
-    parts, per_part = split_units(dims.count, -(-wanted // (blocks * outer)) if split else 1)
+    parts, per_part = split_units(dims.count, -(-target_parts // (blocks * outer)) if split else 1)
     nest = ReductionForm(len(dims.kept), len(dims.reduced), dims.kept_strides[-1] == 1, False)
     return Partition(
         outer * blocks * parts, dims.count, parts, per_part, 1, (blocks, size),
@@ -80,12 +80,12 @@ def _serial(units: int, dims: ReductionDims, split: bool) -> Partition:
     )  # fmt: skip
 
 
-def _rows(dims: ReductionDims, wanted: int, split: bool) -> Partition:
+def _rows(dims: ReductionDims, target_parts: int, split: bool) -> Partition:
     size, outputs = dims.reduced[-1], dims.outputs
     pieces = -(-size // serial.CHUNK)
     units = prod(dims.reduced[:-1]) * pieces
-    parts, per_part = split_units(units, -(-wanted // outputs) if split else 1)
-    per_item = -(-outputs // wanted) if parts == 1 else 1
+    parts, per_part = split_units(units, -(-target_parts // outputs) if split else 1)
+    per_item = -(-outputs // target_parts) if parts == 1 else 1
     adjacent = dims.reduced_strides[-1] == 1
     nest = ReductionForm(len(dims.kept), len(dims.reduced), adjacent, adjacent)
     return Partition(
@@ -94,7 +94,7 @@ def _rows(dims: ReductionDims, wanted: int, split: bool) -> Partition:
     )  # fmt: skip
 
 
-def _narrow(dims: ReductionDims, wanted: int, split: bool) -> Partition:
+def _narrow(dims: ReductionDims, target_parts: int, split: bool) -> Partition:
     columns, size = dims.kept[-1], dims.reduced[-1]
     outer = dims.outputs // columns
     width = lcm(8, columns)
@@ -102,7 +102,7 @@ def _narrow(dims: ReductionDims, wanted: int, split: bool) -> Partition:
     piece = max(1, GRAIN // columns)
     pieces = -(-size // piece)
     units = prod(dims.reduced[:-1]) * pieces
-    parts, per_part = split_units(units, -(-wanted // outer) if split else 1)
+    parts, per_part = split_units(units, -(-target_parts // outer) if split else 1)
     nest = ReductionForm(len(dims.kept), len(dims.reduced), True, False)
     return Partition(
         outer * parts, units, parts, per_part, pieces, (piece, width), lambda source, wide: source.narrow(nest, wide)
@@ -111,13 +111,13 @@ def _narrow(dims: ReductionDims, wanted: int, split: bool) -> Partition:
 
 def _grouped(traits: Traits, dims: ReductionDims, split: bool) -> Partition:
     group = min(groups.GROUP, 1 << (traits.group.bit_length() - 1))
-    wanted = 8 * traits.compute_units
+    target_parts = 8 * traits.compute_units
     if dims.count <= FEW:
         return _lanes(dims)
     if uses_columns(dims):
         columns = dims.kept[-1]
         blocks, outer = -(-columns // groups.ACROSS), dims.outputs // columns
-        most = min(-(-wanted // (blocks * outer)), dims.count // groups.DEEP) if split else 1
+        most = min(-(-target_parts // (blocks * outer)), dims.count // groups.DEEP) if split else 1
         parts, per_part = split_units(dims.count, most)
         nest = ReductionForm(len(dims.kept), len(dims.reduced), dims.kept_strides[-1] == 1, False)
         return Partition(
@@ -126,7 +126,7 @@ def _grouped(traits: Traits, dims: ReductionDims, split: bool) -> Partition:
         )  # fmt: skip
     pieces = -(-dims.reduced[-1] // groups.PIECE)
     units = prod(dims.reduced[:-1]) * pieces
-    parts, per_part = split_units(units, -(-wanted // dims.outputs) if split else 1)
+    parts, per_part = split_units(units, -(-target_parts // dims.outputs) if split else 1)
     adjacent = dims.reduced_strides[-1] == 1
     nest = ReductionForm(len(dims.kept), len(dims.reduced), adjacent, adjacent)
     return Partition(

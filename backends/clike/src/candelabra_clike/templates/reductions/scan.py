@@ -110,16 +110,16 @@ def _serial_launch(
     engine: Engine, text: ScanSourceBuilder, rows: int, n: int, columns: int, adjacent: bool, wide: bool
 ) -> ScanLaunch:
     units = engine.traits.compute_units
-    wanted = max(1, min(rows * n // GRAIN, 16 * units))
+    target_items = max(1, min(rows * n // GRAIN, 16 * units))
     if columns >= NARROW:
-        size = min(BLOCK, max(32, -(-rows // wanted // 8) * 8))
+        size = min(BLOCK, max(32, -(-rows // target_items // 8) * 8))
         blocks = -(-columns // size)
         return [text.columns(wide, adjacent)], rows // columns * blocks, (blocks, size)
     if rows < units and n >= LONG:
         size = -(-n // (2 * units))
         parts = -(-n // size)
         return [text.pieces(wide, "totals"), text.pieces(wide, "rest")], rows * parts, (parts, size)
-    per_item = -(-rows // wanted)
+    per_item = -(-rows // target_items)
     return [text.rows(wide, 1)], -(-rows // per_item), (per_item,)
 
 
@@ -128,11 +128,11 @@ def _grouped_launch(
 ) -> ScanLaunch:
     traits = engine.traits
     group = min(GROUP, 1 << (traits.group.bit_length() - 1))
-    wanted = 8 * traits.compute_units
-    if n <= FEW or (columns >= 32 and rows >= wanted * 32):
+    target_groups = 8 * traits.compute_units
+    if n <= FEW or (columns >= 32 and rows >= target_groups * 32):
         return [text.rows(wide, None)], rows, (1,)
     tiles = -(-n // (group * EACH))
-    per_part = -(-tiles // min(tiles, group, max(1, wanted // rows)))
+    per_part = -(-tiles // min(tiles, group, max(1, target_groups // rows)))
     size = per_part * group * EACH
     parts = -(-n // size)
     if parts == 1:

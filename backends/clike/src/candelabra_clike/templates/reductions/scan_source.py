@@ -63,8 +63,8 @@ class ScanSourceBuilder:
 
     def state_of(self, name: str, value: str, i: str) -> str:
         """Declare the state of a value."""
-        parts = zip(self.scan.states, self.scan.each, strict=True)
-        return "".join(f"{t} {name}{k} = {each.format(x=value, i=i)};\n" for k, ((t, _), each) in enumerate(parts))
+        states = zip(self.scan.states, self.scan.each, strict=True)
+        return "".join(f"{t} {name}{k} = {each.format(x=value, i=i)};\n" for k, ((t, _), each) in enumerate(states))
 
     def copy_state(self, name: str, source: str) -> str:
         """Declare a state as a copy of another one."""
@@ -74,23 +74,23 @@ class ScanSourceBuilder:
         """Return statements that combine the later state ``b`` into ``a``; ``at`` and ``of`` are suffixes of the
         variables.
         """
-        parts = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
-        parts |= {f"b{k}": f"{b}{k}{of}" for k in range(len(self.scan.states))}
-        return self.scan.operation.format(**parts) + "\n"
+        names = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
+        names |= {f"b{k}": f"{b}{k}{of}" for k in range(len(self.scan.states))}
+        return self.scan.operation.format(**names) + "\n"
 
-    def results(self, a: str, place: str, at: str = "", to: str = "out") -> str:
+    def results(self, a: str, index: str, at: str = "", to: str = "out") -> str:
         """Return statements that store the outputs of a state."""
-        parts = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
+        names = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
         stores = zip(self.outputs, self.scan.results, strict=True)
         return "".join(
-            f"{to}{k}[{place}] = {o.store('(' + r.format(**parts) + ')')};\n" for k, (o, r) in enumerate(stores)
+            f"{to}{k}[{index}] = {o.store('(' + r.format(**names) + ')')};\n" for k, (o, r) in enumerate(stores)
         )
 
-    def totals(self, name: str, place: str, written: bool) -> str:
+    def totals(self, name: str, index: str, written: bool) -> str:
         """Return statements that store a state in the totals, or that declare a state with values from there."""
         if written:
-            return "".join(f"total{k}[{place}] = {name}{k};\n" for k in range(len(self.scan.states)))
-        return "".join(f"{t} {name}{k} = total{k}[{place}];\n" for k, (t, _) in enumerate(self.scan.states))
+            return "".join(f"total{k}[{index}] = {name}{k};\n" for k in range(len(self.scan.states)))
+        return "".join(f"{t} {name}{k} = total{k}[{index}];\n" for k, (t, _) in enumerate(self.scan.states))
 
     def row(self, flat: str, dims: int) -> str:
         """Return statements for the offsets ``out_row`` and ``a_row`` of a row, along the first ``dims`` kept dims."""
@@ -103,19 +103,19 @@ class ScanSourceBuilder:
             lines.append(f"out_row += p * out_k{d}; a_row += p * k_s{d}; }}" + (f" left /= k{d};" if d else ""))
         return text + "{ " + "\n".join(lines) + " }\n"
 
-    def source(self, form: str, own: tuple[str, ...], body: str, wide: bool, group: int | None, parts: str) -> Source:
-        """Return the kernel of a form. ``parts``: ``"totals"`` stores only totals, ``"rest"`` reads them, ``""`` has
+    def source(self, form: str, own: tuple[str, ...], body: str, wide: bool, group: int | None, phase: str) -> Source:
+        """Return the kernel of a form. ``phase``: ``"totals"`` stores only totals, ``"rest"`` reads them, ``""`` has
         none.
         """
         outs: list[Parameter] = []
-        if parts != "totals":
+        if phase != "totals":
             outs = [writes(f"out{k}", o.memory) for k, o in enumerate(self.outputs)]
-        if parts:
-            buffer = writes if parts == "totals" else reads
+        if phase:
+            buffer = writes if phase == "totals" else reads
             outs += [buffer(f"total{k}", type) for k, (type, _) in enumerate(self.scan.states)]
         numbers = [number(n) for n in ("a_at", "rows", "n", "out_step", "a_step", *own)]
         kept = [*dim_parameters("k", self.kept), *[number(f"out_k{d}") for d in range(self.kept)]]
-        name = f"{self.name}_{form}{parts}_{self.kept}"
+        name = f"{self.name}_{form}{phase}_{self.kept}"
         parameters = (*outs, reads("a", self.element.memory), *numbers, *kept)
         return Source(name, parameters, body, group, wide, self.scan.contract)
 
@@ -129,7 +129,7 @@ class ScanSourceBuilder:
         )
         return self.source("rows", ("per_item",), body, wide, group, "")
 
-    def pieces(self, wide: bool, parts: str) -> Source:
+    def pieces(self, wide: bool, phase: str) -> Source:
         """Return the kernel in which work-item ``g`` processes part ``g % parts`` of row ``g / parts``: its total or
         its outputs.
         """
@@ -141,11 +141,11 @@ class ScanSourceBuilder:
             "const INDEX o = GLOBAL_ID / parts, part = GLOBAL_ID % parts, begin = part * size;\n"
             f"const INDEX stop = n - begin < size ? n : begin + size;\n{self.row('o', self.kept)}{self.state('t')}"
         )
-        if parts == "totals":
+        if phase == "totals":
             body += f"{self._scan_range(False)}{self.totals('t', 'o * parts + part', True)}"
         else:
             body += before + self._scan_range()
-        return self.source("pieces", ("parts", "size"), body, wide, 1, parts)
+        return self.source("pieces", ("parts", "size"), body, wide, 1, phase)
 
     def _scan_range(self, written: bool = True) -> str:
         """Return statements that continue with state ``t`` from ``begin`` to ``stop``. Four elements at a time depend
@@ -181,13 +181,13 @@ class ScanSourceBuilder:
         ``adjacent``.
         """
         last = self.kept - 1
-        place = "c" if adjacent else f"c * k_s{last}"
+        offset = "c" if adjacent else f"c * k_s{last}"
         arrays = "".join(f"{type} t{k}[{BLOCK}];\n" for k, (type, _) in enumerate(self.scan.states))
         begins = "".join(f"t{k}[c] = {first}; " for k, (_, first) in enumerate(self.scan.states))
         pointers = "".join(
             f"GLOBAL {o.memory}* to{k} = out{k} + (out_row + i * out_step);\n" for k, o in enumerate(self.outputs)
         )
-        value = f"const {self.element.value} x = {self.element.load(f'from[{place}]')};\n"
+        value = f"const {self.element.value} x = {self.element.load(f'from[{offset}]')};\n"
         body = (
             "const INDEX begin = GLOBAL_ID % blocks * size, o = GLOBAL_ID / blocks;\n"
             f"const u32 width = (u32)(k{last} - begin < size ? k{last} - begin : size);\n"
@@ -201,13 +201,13 @@ class ScanSourceBuilder:
         return self.source("columns", ("blocks", "size"), body, wide, 1, "")
 
     # -- groups -------------------------------------------------------------------------------------------------------
-    def groups(self, wide: bool, group: int, parts: str) -> Source:
+    def groups(self, wide: bool, group: int, phase: str) -> Source:
         """Return the kernel in which group ``g`` scans part ``g % parts`` of row ``g / parts``, in whole tiles of
         ``size`` elements.
         """
         shared = "".join(f"LOCAL {type} shared{k}[{group}];\n" for k, (type, _) in enumerate(self.scan.states))
         known = ""
-        if parts == "rest":
+        if phase == "rest":
             known = (
                 f"{{\n{self.state('l')}if (LOCAL_ID < part) {{\n{self.totals('q', 'o * parts + LOCAL_ID', False)}"
                 f"{self.combine('l', 'q')}}}\n{self._scan_group(group)}"
@@ -215,7 +215,7 @@ class ScanSourceBuilder:
             )
         begin = self.element_state("e", "a_row + (from + j) * a_step", "(from + j)")
         end = ""
-        if parts != "totals":
+        if phase != "totals":
             write = self.results("e", "out_row + (from + j) * out_step")
             end = (
                 f"{self.copy_state('e', 't')}if (LOCAL_ID) {{\n{self.combine('e', 'shared', of='[LOCAL_ID - 1u]')}}}\n"
@@ -232,9 +232,9 @@ class ScanSourceBuilder:
             f"{self.state('l')}for (u32 j = 0; j < many; ++j) {{\n{begin}{self.combine('l', 'e')}}}\n"
             f"{self._scan_group(group)}{end}{self.combine('t', 'shared', of=f'[{group - 1}]')}BARRIER;\n}}\n"
         )
-        if parts == "totals":
+        if phase == "totals":
             body += f"if (LOCAL_ID == 0) {{\n{self.totals('t', 'o * parts + part', True)}}}"
-        return self.source("groups", ("parts", "size"), body, wide, group, parts)
+        return self.source("groups", ("parts", "size"), body, wide, group, phase)
 
     def _scan_group(self, group: int) -> str:
         """Return an inclusive scan of the lanes' states ``l`` in ``shared`` (Hillis and Steele, 1986)."""

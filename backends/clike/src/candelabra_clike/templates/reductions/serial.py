@@ -80,9 +80,11 @@ class SerialReductionSourceBuilder(ReductionSourceBuilder):
         """Return the kernel in which a work-item reduces ``per_part`` rows to a block of adjacent outputs."""
         fold, last = self.fold, nest.kept - 1
         step = "" if nest.adjacent else f" * k_s{last}"
-        places = range(nest.reduced)
-        row = f"INDEX at = row;\n{add_offset('at', 'r', 'r', places)}"
-        four = "".join(f"INDEX at{i} = row;\n{add_offset(f'at{i}', f'(r + {i}u)', 'r', places)}" for i in range(4))
+        reduced_dims = range(nest.reduced)
+        row = f"INDEX at = row;\n{add_offset('at', 'r', 'r', reduced_dims)}"
+        four = "".join(
+            f"INDEX at{i} = row;\n{add_offset(f'at{i}', f'(r + {i}u)', 'r', reduced_dims)}" for i in range(4)
+        )
         body = (
             "const INDEX block = GLOBAL_ID % blocks, part = GLOBAL_ID / blocks % parts;\n"
             "const INDEX o = GLOBAL_ID / blocks / parts;\n"
@@ -110,11 +112,11 @@ class SerialReductionSourceBuilder(ReductionSourceBuilder):
         one = f"{fold.lane} v = lane[c];\n{ones}lane[c] = v;"
         if not (nest.adjacent and self.vectorizes):
             return f"for (u32 c = 0; c < width; ++c) {{\n{one}\n}}\n"
-        vectorizes = "".join(self.accumulate_vector("v", f"{at} + c") for at in starts)
+        vectors = "".join(self.accumulate_vector("v", f"{at} + c") for at in starts)
         whole = f"PRIVATE_X8({fold.lane}, lane + c)"
         return (
             f"u32 c = 0;\nfor (; c + 8u <= width; c += 8u) {{\n"
-            f"{fold.lane}x8 v = {whole};\n{vectorizes}{whole} = v;\n}}\n"
+            f"{fold.lane}x8 v = {whole};\n{vectors}{whole} = v;\n}}\n"
             f"for (; c < width; ++c) {{\n{one}\n}}\n"
         )
 

@@ -50,7 +50,7 @@ class GroupRowSourceBuilder(RowSourceBuilder):
         value, total = self.value, self.total if p.operation == "sum" else self.value
         start, step, piece = ("LOCAL_ID", f"{group}u", f"{PIECE}u") if group > 1 else ("0", "1u", f"{PIECE // GROUP}u")
         store_elements = self.store("", "e") if p.store_elements else ""
-        found = (
+        loop = (
             f"for (INDEX begin = 0; begin < count; begin += {piece}) {{\n{value} lane = {self.identity(p)};\n"
             f"const INDEX stop = count - begin < {piece} ? count : begin + {piece};\n"
             f"for (INDEX r = begin + {start}; r < stop; r += {step}) {{\n{self._element(p.each)}{store_elements}"
@@ -69,6 +69,6 @@ class GroupRowSourceBuilder(RowSourceBuilder):
         if stored_result and group > 1:
             stored_result = f"if (LOCAL_ID == 0) {{ {stored_result} }}\n"
         return (
-            f"{value} r{index};\n{{ {total} total = {self.identity(p)};\n{found}{tree}"
+            f"{value} r{index};\n{{ {total} total = {self.identity(p)};\n{loop}{tree}"
             f"r{index} = ({value})({self.fill(p.result)}); }}\n{stored_result}"
         )

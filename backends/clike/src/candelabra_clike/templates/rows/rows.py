@@ -105,26 +105,26 @@ class RowKernel:
         own: tuple[int, ...]
         if traits.serial:
             builder = serial.SerialRowSourceBuilder(self.program, elements, layout, wide_total)
-            wanted = max(1, min(outputs * count // GRAIN, 16 * traits.compute_units))
+            target_items = max(1, min(outputs * count // GRAIN, 16 * traits.compute_units))
             if columns:
-                size = min(serial.BLOCK, max(32, -(-outputs // wanted // 8) * 8))
+                size = min(serial.BLOCK, max(32, -(-outputs // target_items // 8) * 8))
                 blocks = -(-kept[-1] // size)
                 source, own, items = builder.in_columns(wide), (blocks, size), outputs // kept[-1] * blocks
             else:
-                per_item = -(-outputs // wanted)
+                per_item = -(-outputs // target_items)
                 source, own, items = builder.in_rows(wide), (per_item,), -(-outputs // per_item)
         else:
             group_builder = groups.GroupRowSourceBuilder(self.program, elements, layout, wide_total)
             group = min(groups.GROUP, 1 << (traits.group.bit_length() - 1))
             own, items = (), outputs
             source = group_builder.by_lanes(wide) if count <= FEW or columns else group_builder.by_groups(wide, group)
-        places = (
+        loop_dims = (
             *kept,
             *reduced,
             *[s for row in kept_strides for s in row],
             *[s for row in reduced_strides for s in row],
         )
-        return RowPlan(engine.compile(source), items, (outputs, count, *own, *places), outs, last)
+        return RowPlan(engine.compile(source), items, (outputs, count, *own, *loop_dims), outs, last)
 
 
 def _of(row: Shape, dims: Sequence[int]) -> Shape:

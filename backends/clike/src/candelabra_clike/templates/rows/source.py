@@ -118,14 +118,14 @@ class RowSourceBuilder:
         """Return statements for the offset ``a_run`` … of run ``flat`` of a row, along some of the reduced dims."""
         return "".join(f"INDEX {n}_run = {n}_row;\n" for n in self.names) + self._add_offsets("run", flat, "r", dims)
 
-    def _add_offsets(self, what: str, flat: str, prefix: str, dims: range) -> str:
+    def _add_offsets(self, unit: str, flat: str, prefix: str, dims: range) -> str:
         if not dims:
             return ""
         size = "k" if prefix == "k" else "span"
         lines = [f"INDEX left = {flat};"]
         for d in reversed(dims):
             offset = f"left % {size}{d}" if d else "left"
-            adds = " ".join(f"{n}_{what} += p * {n}_{prefix}{d};" for n in self.names)
+            adds = " ".join(f"{n}_{unit} += p * {n}_{prefix}{d};" for n in self.names)
             lines.append(f"{{ const INDEX p = {offset}; {adds} }}" + (f" left /= {size}{d};" if d else ""))
         return "{ " + "\n".join(lines) + " }\n"
 
