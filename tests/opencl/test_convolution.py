@@ -153,7 +153,7 @@ def test_a_device_without_float64_convolves_the_rest(single: cd.device) -> None:
 def test_a_device_without_float64_says_so(single: cd.device) -> None:
     """The error says what is missing and what to do."""
     x = cd.ones(1, 1, 3, 3, dtype=cd.float64).to(single)
-    with pytest.raises(RuntimeError, match=r"has no float64, in which '\w+' computes: convert to float32"):
+    with pytest.raises(RuntimeError, match=r"does not support float64, which '\w+' needs: convert to float32"):
         functional.conv2d(x, x)
 
 
