@@ -40,6 +40,7 @@ test-intel: .venv-intel/.packages ## the tests of OpenCL, on Intel's implementat
 lint: .venv/.lint index ## style, types, and whether what is generated is current
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
+	.venv/bin/python tools/prose.py
 	.venv/bin/mypy --strict
 	.venv/bin/python tools/operators.py --check
 	.venv/bin/python tools/fallbacks.py --check

@@ -17,7 +17,7 @@ from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedOperator
 from candelabra.library import OPERATORS, fallback
 from candelabra_clike import CUDA, CLikeBackend, Engine, Launch, Source, Traits
-from candelabra_clike.faults import Faults
+from candelabra_clike.device_errors import DeviceErrors
 from candelabra_conformance.calling import called
 from candelabra_conformance.context import Context
 from candelabra_conformance.layouts import placed
@@ -34,7 +34,7 @@ class RecordingEngine(Engine):
     index = 0
 
     def __init__(self) -> None:
-        self.faults = Faults(self)
+        self.errors = DeviceErrors(self)
         self.sources: dict[Source, None] = {}
         self.operator = ""
         self.launched: set[str] = set()

@@ -1,8 +1,9 @@
-"""Check how operators create tensors and what they look at, from the syntax trees of their modules (part of ``make lint``).
+"""Check how operators create tensors and what they look at, from the syntax trees of their modules (part of ``make
+lint``).
 
-An operator's body and derivative may run below a transform, on tensors that hold other tensors, or without data. So they
-create tensors like an operand (``new_full(x, …)``, ``x.new_zeros(…)``), never by ``device=x.device``, which names the real
-device and loses the level; and they do not read values (``.item()``, ``.tolist()``) unless the record says
+An operator's body and derivative may run below a transform, on tensors that hold other tensors, or without data. So
+they create tensors like an operand (``new_full(x, …)``, ``x.new_zeros(…)``), never by ``device=x.device``, which names
+the real device and loses the level; and they do not read values (``.item()``, ``.tolist()``) unless the record says
 ``data_dependent=True``.
 """
 
@@ -28,7 +29,11 @@ def findings(source: str, path: str) -> Iterator[str]:
             yield from named_devices(node, path)
         if isinstance(node, ast.FunctionDef) and is_body(node):
             yield from reads(node, path)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("vjp", "scattered"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("vjp", "scattered")
+        ):
             for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
                 yield from reads(argument, path)
 
@@ -42,8 +47,8 @@ def named_devices(function: ast.FunctionDef, path: str) -> Iterator[str]:
             value = keyword.value
             if keyword.arg == "device" and isinstance(value, ast.Attribute) and value.attr in ("device", "_instance"):
                 yield (
-                    f"{path}:{node.lineno}: device={ast.unparse(value)} names the real device: create like the operand, "
-                    "by new_full, new_arange or a method new_*"
+                    f"{path}:{node.lineno}: device={ast.unparse(value)} names the real device: create like the "
+                    "operand, by new_full, new_arange or a method new_*"
                 )
 
 
@@ -60,7 +65,8 @@ def reads(node: ast.AST, path: str) -> Iterator[str]:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in READS:
             yield (
-                f"{path}:{inner.lineno}: .{inner.func.attr}() reads values: move it to check=, or say data_dependent=True"
+                f"{path}:{inner.lineno}: .{inner.func.attr}() reads values: move it to check=, or say "
+                "data_dependent=True"
             )
 
 

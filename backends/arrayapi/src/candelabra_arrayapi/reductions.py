@@ -1,4 +1,4 @@
-"""Reductions, scans and the matrix product."""
+"""Reductions, cumulative sums and products, and the matrix product."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ Dims = tuple[int, ...] | None
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
-    """Kernels over a namespace; ``dtypes`` maps the core's dtypes to the namespace's."""
+    """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
     int64 = next(v for k, v in dtypes.items() if k.name == "int64")
 
-    def accumulator(x: Any, dtype: Any) -> Any:
+    def result_dtype(x: Any, dtype: Any) -> Any:
         if dtype is not None:
             return dtypes[dtype]
         return int64 if xp.isdtype(x.dtype, ("bool", "integral")) else x.dtype
 
     def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-        return xp.sum(x, axis=dim, keepdims=keepdim, dtype=accumulator(x, dtype))
+        return xp.sum(x, axis=dim, keepdims=keepdim, dtype=result_dtype(x, dtype))
 
     def prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-        return xp.prod(x, axis=dim, keepdims=keepdim, dtype=accumulator(x, dtype))
+        return xp.prod(x, axis=dim, keepdims=keepdim, dtype=result_dtype(x, dtype))
 
     def amax(x: Any, dim: Dims, keepdim: bool) -> Any:
         return xp.max(x, axis=dim, keepdims=keepdim)
@@ -43,13 +43,13 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
 
     def cumsum(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
-            return xp.astype(x, accumulator(x, dtype), copy=True)
-        return xp.cumulative_sum(x, axis=dim, dtype=accumulator(x, dtype))
+            return xp.astype(x, result_dtype(x, dtype), copy=True)
+        return xp.cumulative_sum(x, axis=dim, dtype=result_dtype(x, dtype))
 
     def cumprod(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
-            return xp.astype(x, accumulator(x, dtype), copy=True)
-        return xp.cumulative_prod(x, axis=dim, dtype=accumulator(x, dtype))
+            return xp.astype(x, result_dtype(x, dtype), copy=True)
+        return xp.cumulative_prod(x, axis=dim, dtype=result_dtype(x, dtype))
 
     return {
         "sum": sum, "prod": prod, "amax": amax, "amin": amin, "all": all, "any": any, "argmax": argmax,

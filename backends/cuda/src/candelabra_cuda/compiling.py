@@ -21,7 +21,7 @@ QUICKLY: Final = "--Ofast-compile=max"
 
 
 def options(source: Source, capability: str) -> tuple[str, ...]:
-    """What NVRTC is told; ``capability`` is like ``"90"``."""
+    """Return the options for NVRTC. ``capability`` is a compute capability like ``"90"``."""
     exact = () if source.contract else CUDA.exact_options
     return (f"--gpu-architecture=sm_{capability}", *CUDA.options, *exact)
 
@@ -68,7 +68,7 @@ class Compiler:
         return code
 
     def rebuilt(self, source: Source) -> bytes:
-        """The same, compiled once more: what was kept turned out to be of no use."""
+        """Compile a program again, because the driver rejects the cached machine code."""
         if self.cache is not None:
             self.cache.forget(self.key(source.program(CUDA), options(source, self.capability)))
         return self.machine_code(source)
