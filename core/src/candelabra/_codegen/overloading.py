@@ -125,7 +125,7 @@ def fits(p: Parameter, value: Any) -> bool:
     from candelabra._tensor import Tensor
 
     if value is None:
-        return p.default is None or p.kind in (OPTIONAL, BOUND, DIMS, DEVICE) or "None" in p.annotation
+        return p.default is None or p.kind in (DIMS, DEVICE) or p.optional
     if p.kind in (TENSOR, OPTIONAL, INDEX, MASK):
         return isinstance(value, Tensor)
     if p.kind in (OPERAND, BOUND):
