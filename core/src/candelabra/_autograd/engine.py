@@ -269,9 +269,7 @@ def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
     lead = len(have) - len(want)
     if lead >= 0 and all(w in (1, h) for h, w in zip(have[lead:], want, strict=True)):
         dims = [*range(lead), *(i + lead for i, w in enumerate(want) if w == 1 != have[i + lead])]
-        from candelabra._operators.primitives.reductions import sum as sum_
-
-        out = sum_(r, dims, True)
+        out = r.sum(dims, True)
         result: Tensor = out.reshape(want) if lead else out
         return result
     position = next((i for i, e in enumerate(node.edges()) if e is edge), 0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64, uint8
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
@@ -196,9 +196,9 @@ def extreme(operation: str, sign: str, ends: dict[str, str], d: dtype) -> Reduct
 
 
 def truth(operation: str, join: str, first: str, d: dtype) -> Reduction:
-    """Whether all elements, or any, are not 0."""
+    """Whether all elements, or any, are not 0: a bool, for uint8 a uint8."""
     fold = Fold(nonzero(d), join, first, "u32", "u32", "(u8){t}", eights=False)
-    return Reduction(f"{operation}_{d.name}", lambda wide: fold, CTYPES[d], bool_)
+    return Reduction(f"{operation}_{d.name}", lambda wide: fold, CTYPES[d], uint8 if d is uint8 else bool_)
 
 
 def nonzero(d: dtype) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._operators.families import cumulative, order_statistics
-from candelabra._operators.primitives.sorting import sort
+from candelabra._operators import cumulative
+from candelabra._operators.sorting import order_statistics
+from candelabra._operators.sorting.sort import ordered, sort
 from scipy import stats
 
 from tests.operators.comparing import close, same
@@ -316,7 +317,7 @@ def test_kernels_agree_with_the_compositions_that_they_replace(dtype: str, dim: 
     ):
         for found, expected in zip(record(x, *arguments), body(record)(x, *arguments), strict=True):
             same(found, expected.numpy())
-    same(order_statistics.ordered(x, dim), body(order_statistics.ordered)(x, dim).numpy())
+    same(ordered(x, dim), body(ordered)(x, dim).numpy())
 
 
 ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {

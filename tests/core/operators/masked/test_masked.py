@@ -142,7 +142,7 @@ def test_masks_broadcast() -> None:
     m = cd.tensor([1, 0, 1, 0, 1], dtype=cd.uint8)
     close(cd.masked.sum(cd.tensor(A), 2, mask=m), A[..., [0, 2, 4]].sum(2))
     with pytest.raises(IndexError, match="expected broadcastable mask"):
-        cd.masked.sum(cd.ones(2), mask=cd.ones(2, 2))
+        cd.masked.sum(cd.ones(2), mask=cd.ones(2, 2) > 0)
 
 
 def test_the_mask_of_a_result() -> None:
@@ -183,7 +183,7 @@ def test_masked_operations_are_differentiable_twice(function: Callable[[Any, Any
 
 
 ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "twice": (lambda: cd.masked.sum(cd.ones(2, 2), (0, -2)), RuntimeError, "dim=-2 appears multiple times"),
+    "twice": (lambda: cd.masked.sum(cd.ones(2, 2), (0, -2)), RuntimeError, "dim 0 appears multiple times"),
     "dim": (lambda: cd.masked.sum(cd.ones(2), 1), IndexError, "Dimension out of range (expected to be in range of [-1"),
     "mean": (
         lambda: cd.masked.mean(cd.tensor([1])),
@@ -203,7 +203,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "identity": (
         lambda: cd.masked.amax(cd.ones(2, dtype=cd.complex64)),
         NotImplementedError,
-        "an identity of extremes is not defined for candelabra.complex64",
+        "the identity of an extremum is not defined for candelabra.complex64",
     ),
 }
 
