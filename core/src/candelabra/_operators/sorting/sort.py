@@ -49,7 +49,7 @@ def ordered(input: Tensor, dim: Dim) -> Tensor:
     return sort(input, dim).values
 
 
-@operator(like_input)
+@operator(like_input, accepts="real")
 def msort(input: Tensor) -> Tensor:
     """The values in ascending order along the first dim, NaN last."""
     return ordered(input, 0)

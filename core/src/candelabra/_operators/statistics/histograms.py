@@ -46,7 +46,7 @@ def _bincount_shape(input: Tensor, weights: Tensor | None, minlength: int) -> No
         raise RuntimeError("weights should be 1-d and have the same length as input")
 
 
-@operator(_bincount_shape, promote=unpromoted, data_dependent=True, out=False)
+@operator(_bincount_shape, promote=unpromoted, accepts="integer", data_dependent=True, out=False)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number from 0 on occurs in a vector of integers, or the sum of its ``weights``.
 
