@@ -82,7 +82,9 @@ def test_trapezoids_are_numpys() -> None:
         close(f(t, p[0, :3], dim=0), np.trapezoid(y, x[0, :3], axis=0))
     three = rng.standard_normal((2, 3, 4))
     close(cd.trapezoid(cd.tensor(three), p), np.trapezoid(three, x))
+    close(cd.trapezoid(t[0], p), np.trapezoid(np.broadcast_to(y[0], (3, 4)), x))
     assert cd.trapezoid(cd.zeros(2, 0)).tolist() == [0, 0]
+    assert tuple(cd.cumulative_trapezoid(cd.zeros(2, 0)).shape) == (2, 0)
     assert cd.trapezoid(cd.tensor([1, 2, 4])).item() == 4.5
 
 
@@ -172,6 +174,8 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: cd.gradient(X.byte()), RuntimeError, "does not support uint8 input"),
     (lambda: cd.gradient(X, spacing=[cd.ones(2)], dim=1), RuntimeError, r"expected \[3\] for dim 1, got \[2\]"),
     (lambda: cd.trapezoid(X > 0), RuntimeError, "trapezoid: received a bool input for `x` or `y`"),
+    (lambda: cd.trapezoid(X[0, 0]), RuntimeError, "trapezoid: expected `y` to be at least one-dimensional"),
+    (lambda: cd.trapezoid(X, cd.ones(4, 3)), RuntimeError, "The size of tensor a .* must match the size of tensor b"),
     (lambda: cd.cumulative_trapezoid(X, X > 0), RuntimeError, "cumulative_trapezoid: received a bool input"),
     (lambda: cd.trapezoid(X, cd.ones(4)), RuntimeError, "There must be one `x` value for each sample point"),
     (lambda: cd.trapezoid(X, X, dx=1), TypeError, "takes either `x` or `dx`, got both"),

@@ -115,7 +115,8 @@ def norms(t: Maker) -> Iterator[Sample]:
     else:
         yield sample(t(3, 5), 2.0, 1, eps=100.0, mask=mask(t, 3, 5), note="eps")
     yield sample(t(2, 3), 2.0, 0, note="no mask")
-    yield sample(t(2, 3), 2.0, 0, dtype=t.dtype, note="its own dtype", gradient=False)
+    if t.is_floating:
+        yield sample(t(2, 3), 2.0, 0, dtype=float64, note="another dtype", gradient=False)
     yield sample(t(1), 2.0, 0, mask=np.array([True]), kind=LENGTH_ONE)
     yield sample(t(0, 3), 2.0, 1, mask=np.ones((0, 3), bool), kind=ZERO_SIZE)
 

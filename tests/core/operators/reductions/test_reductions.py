@@ -74,6 +74,7 @@ def test_all_and_any_answer_in_uint8_for_uint8() -> None:
     same(cd.tensor([[0, 2], [0, 0]], dtype=cd.uint8).any(1), [1, 0], cd.uint8)
     same(cd.tensor([[0, 2], [0, 0]]).any((0, 1)), True, cd.bool)
     same(cd.tensor([0.0, 2.0]).all(()), [False, True], cd.bool)
+    same(cd.tensor([0, 2], dtype=cd.uint8).any(dim=()), [0, 1], cd.uint8)
     out = cd.zeros((), dtype=cd.bool)
     assert cd.all(cd.tensor([1]), out=out) is out
     assert out.item() is True
@@ -255,6 +256,30 @@ def test_cumprods_gradient_knows_zeros(row: list[float]) -> None:
     (slow,) = cd.autograd.grad((x.cumprod(1) * weights).sum(), x, create_graph=True)
     close(fast, slow.detach().numpy())
     assert gradgradcheck(lambda y: y.cumprod(1) * weights, (x,))
+
+
+def test_an_infinity_spoils_the_gradient_of_no_other_element_of_a_product() -> None:
+    """Wherever it stands: nothing is multiplied by 0."""
+    for row, expected in (([INF, 2.0, 3.0], [6, INF, INF]), ([2.0, INF, 3.0], [INF, 6, INF])):
+        x = cd.tensor(row, requires_grad=True)
+        x.prod().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 17])
+def test_cumprods_gradient_is_that_of_the_outer_products(size: int) -> None:
+    """For sizes that are powers of two and others, along any dim; complex numbers, too."""
+    values = np.random.default_rng(size).normal(size=(2, size)) + 1j * np.random.default_rng(size + 1).normal(
+        size=(2, size)
+    )
+    for x in (cd.tensor(values, requires_grad=True), cd.tensor(values.real.copy().T, requires_grad=True)):
+        dim = 1 if x.is_complex() else 0
+        weights = cd.ones_like(x).cumsum(dim).detach()
+        parts = [x.narrow(dim, 0, i + 1).prod(dim) for i in range(size)]
+        (found,) = cd.autograd.grad((x.cumprod(dim) * weights).sum().real, x)
+        (expected,) = cd.autograd.grad((cd.stack(parts, dim) * weights).sum().real, x)
+        close(found, expected.numpy(), rtol=1e-10)
 
 
 def test_nan_gets_no_gradient_from_a_sum_without_it() -> None:
