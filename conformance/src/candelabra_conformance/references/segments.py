@@ -52,4 +52,5 @@ def hash_tensor(input: Array, dim: Any, keepdim: bool, mode: int) -> Array:
     """Over the bits of float64 or int64."""
     wide = input.astype(np.int64) if input.dtype.kind in "biu" else input.astype(np.float64)
     axes = tuple(range(input.ndim)) if dim is None else dim
-    return np.asarray(np.bitwise_xor.reduce(wide.view(np.uint64), axes or tuple(range(input.ndim)), keepdims=keepdim))
+    reduce: Any = np.bitwise_xor.reduce
+    return np.asarray(reduce(wide.view(np.uint64), axes, keepdims=keepdim))

@@ -31,17 +31,10 @@ def std(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim:
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
 
 
-class VarianceAndMean(NamedTuple):
-    """The variance and the mean of the same elements."""
+class DispersionAndMean(NamedTuple):
+    """The variance or the standard deviation, and the mean of the same elements."""
 
-    var: Tensor
-    mean: Tensor
-
-
-class DeviationAndMean(NamedTuple):
-    """The standard deviation and the mean of the same elements."""
-
-    std: Tensor
+    dispersion: Tensor
     mean: Tensor
 
 
@@ -51,15 +44,19 @@ def _two_reductions(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tupl
 
 
 @operator(_two_reductions, result=(real_part, same), accepts="floating", public=False)
-def var_mean(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False) -> VarianceAndMean:
+def var_mean(
+    input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False
+) -> DispersionAndMean:
     """The pair (variance, mean) over ``dim`` (all dims when None); see :func:`var`."""
-    return VarianceAndMean(var(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
+    return DispersionAndMean(var(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
 
 
 @operator(_two_reductions, result=(real_part, same), accepts="floating", public=False)
-def std_mean(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False) -> DeviationAndMean:
+def std_mean(
+    input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False
+) -> DispersionAndMean:
     """The pair (standard deviation, mean) over ``dim`` (all dims when None); see :func:`std`."""
-    return DeviationAndMean(std(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
+    return DispersionAndMean(std(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
 
 
 # -- the older name of the correction: unbiased=True is 1, unbiased=False is 0 ----------------------------------------
@@ -76,13 +73,13 @@ def std_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool 
 
 
 @operator(_two_reductions, result=(real_part, same), public=False)
-def var_mean_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> VarianceAndMean:
+def var_mean_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> DispersionAndMean:
     """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
     return var_mean(input, dim, correction=int(unbiased), keepdim=keepdim)
 
 
 @operator(_two_reductions, result=(real_part, same), public=False)
-def std_mean_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> DeviationAndMean:
+def std_mean_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> DispersionAndMean:
     """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
     return std_mean(input, dim, correction=int(unbiased), keepdim=keepdim)
 
@@ -100,13 +97,13 @@ def std_of_all(input: Tensor, unbiased: bool) -> Tensor:
 
 
 @operator(by(lambda input, unbiased: ((), ())), result=(real_part, same), public=False)
-def var_mean_of_all(input: Tensor, unbiased: bool) -> VarianceAndMean:
+def var_mean_of_all(input: Tensor, unbiased: bool) -> DispersionAndMean:
     """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
     return var_mean(input, correction=int(unbiased))
 
 
 @operator(by(lambda input, unbiased: ((), ())), result=(real_part, same), public=False)
-def std_mean_of_all(input: Tensor, unbiased: bool) -> DeviationAndMean:
+def std_mean_of_all(input: Tensor, unbiased: bool) -> DispersionAndMean:
     """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
     return std_mean(input, correction=int(unbiased))
 
