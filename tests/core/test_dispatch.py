@@ -43,6 +43,14 @@ def test_explain_of_a_public_callable_explains_its_operators() -> None:
     assert all(call.route in ("native", "composite", "strided") for call in found.calls)
 
 
+def test_explain_of_a_public_callable_tells_its_operators() -> None:
+    """It is run, and every operator that it called is explained."""
+    told = cd.explain(cd.gradient, cd.ones(2, 2))
+    assert told.route == "callable"
+    assert told.calls
+    assert all(call.route in ("native", "composite", "strided") for call in told.calls)
+
+
 def test_explain_refuses_strangers() -> None:
     """What is no operator is a TypeError."""
     with pytest.raises(TypeError, match="there is no operator 'nonsense'"):

@@ -10,7 +10,7 @@ Dims = tuple[int, ...] | None
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
     """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
-    int64 = next(v for k, v in dtypes.items() if k.name == "int64")
+    uint8, int64 = (next(v for k, v in dtypes.items() if k.name == name) for name in ("uint8", "int64"))
 
     def result_dtype(x: Any, dtype: Any) -> Any:
         if dtype is not None:
@@ -29,11 +29,14 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def amin(x: Any, dim: Dims, keepdim: bool) -> Any:
         return xp.min(x, axis=dim, keepdims=keepdim)
 
+    def truth(x: Any, found: Any) -> Any:
+        return xp.astype(found, x.dtype) if x.dtype == uint8 else found
+
     def all(x: Any, dim: Dims, keepdim: bool) -> Any:
-        return xp.all(x, axis=dim, keepdims=keepdim)
+        return truth(x, xp.all(x, axis=dim, keepdims=keepdim))
 
     def any(x: Any, dim: Dims, keepdim: bool) -> Any:
-        return xp.any(x, axis=dim, keepdims=keepdim)
+        return truth(x, xp.any(x, axis=dim, keepdims=keepdim))
 
     def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
         return xp.astype(xp.argmax(x, axis=dim if x.ndim else None, keepdims=keepdim), int64)

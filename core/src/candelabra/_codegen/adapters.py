@@ -15,6 +15,7 @@ from candelabra._autograd.anomaly import remember
 from candelabra._autograd.node import Port, Spec
 from candelabra._autograd.saved import pack_saved
 from candelabra._autograd.views import refreshed
+from candelabra._codegen.entry import passed_on
 from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
 from candelabra._codegen.source import build, indent
 from candelabra._dispatch.failure import fail
@@ -55,12 +56,10 @@ class Call:
 
 def payload_argument(p: Parameter, call: Call) -> str:
     """The text that hands one argument to a kernel."""
-    if call.on_tensors or p.name == call.scalar:
+    if p.name == call.scalar:
         return p.name
-    if p.kind in (TENSOR, OPERAND, INDEX, MASK):
-        return f"{p.name}._payload"
-    if p.kind == OPTIONAL:
-        return f"(None if {p.name} is None else {p.name}._payload)"
+    if p.kind in (TENSOR, OPTIONAL, OPERAND, INDEX, MASK):
+        return f"(None if {p.name} is None else {p.name}._payload)" if p.optional else f"{p.name}._payload"
     if p.kind == LIST:
         return f"[_t._payload for _t in {p.name}]"
     if p.kind == INDICES:
@@ -115,8 +114,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
 def kernel_lines(call: Call, passed: str) -> list[str]:
     """Run the kernel; when it raises, the operator's rule says what was wrong."""
     arguments = ", ".join(
-        (f"{p.name}=" if p.keyword_only and call.on_tensors else "") + payload_argument(p, call)
-        for p in call.operator.schema.parameters
+        passed_on(p) if call.on_tensors else payload_argument(p, call) for p in call.operator.schema.parameters
     )
     if not call.on_tensors:
         return [
@@ -210,7 +208,7 @@ def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scal
         if p.kind in (LIST, INDICES):
             tests.append(f"any([_t is not None and _t._keys & VIEW and _t._seen != _t._version[0] for _t in {n}])")
         else:
-            some = f"{n} is not None and " if p.kind == OPTIONAL else ""
+            some = f"{n} is not None and " if p.optional else ""
             tests.append(f"({some}{n}._keys & VIEW and {n}._seen != {n}._version[0])")
     if not tests:
         return []

@@ -180,7 +180,10 @@ def as_inserted_dim(dim: Any, tensor: Any) -> int:
 def as_distinct_dims(dims: Any, tensor: Any) -> tuple[int, ...]:
     """Dims as a tuple of non-negative ints, none twice. An empty tuple means none of them."""
     rank = len(tensor._payload.shape)
-    found = tuple([wrap_dim(d, rank) for d in (dims if isinstance(dims, (tuple, list)) else (dims,))])
+    if not isinstance(dims, (tuple, list)):
+        dims = (wrap_dim(dims, rank),)
+        return dims if rank else ()
+    found = tuple([wrap_dim(d, rank) for d in dims])
     if len(set(found)) != len(found):
         twice = next(d for i, d in enumerate(found) if d in found[:i])
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
@@ -234,6 +237,17 @@ def as_inferred_shape(size: Any, tensor: Any) -> tuple[int, ...]:
     return wanted
 
 
+def as_correction(correction: Any, tensor: Any) -> float:
+    """What a variance takes off the number of elements: a number, 1 for None."""
+    if correction is None:
+        return 1
+    if isinstance(correction, (int, float)):
+        return correction
+    if not hasattr(correction, "__index__"):
+        raise TypeError(f"argument 'correction' must be Number, not {kind_of(correction)}")
+    return int(correction)
+
+
 def as_size(size: Any) -> int:
     """One size as an int."""
     if isinstance(size, bool) or not hasattr(size, "__index__"):
@@ -269,7 +283,7 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], exact: bo
 
 
 __all__ = [
-    "as_bound", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype", "as_expanded_shape", "as_index",
-    "as_indices", "as_inferred_shape", "as_inserted_dim", "as_mask", "as_operand", "as_permutation", "as_shape",
-    "as_sizes", "as_tensors", "as_unit_dims", "maybe_operand", "not_tensors", "write_out",
+    "as_bound", "as_correction", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype", "as_expanded_shape",
+    "as_index", "as_indices", "as_inferred_shape", "as_inserted_dim", "as_mask", "as_operand", "as_permutation",
+    "as_shape", "as_sizes", "as_tensors", "as_unit_dims", "maybe_operand", "not_tensors", "write_out",
 ]  # fmt: skip

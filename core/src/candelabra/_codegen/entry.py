@@ -203,8 +203,12 @@ def key_lines(
             late += [f"for _t in {n}: key |= _t._keys"]
         elif p.kind in (INDEX, MASK):
             bit = (int64 if p.kind == INDEX else bool_).bit
-            lines += [f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(op, {n!r}, {n})"]
-            terms.append(f"{n}._keys & KEY_MASK")
+            convert = f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(op, {n!r}, {n})"
+            if p.optional:
+                late += [f"if {n} is not None:", f"    {convert}", f"    key |= {n}._keys & KEY_MASK"]
+            else:
+                lines.append(convert)
+                terms.append(f"{n}._keys & KEY_MASK")
         elif p.kind == INDICES:
             lines += [f"{n} = as_indices(op, {n!r}, {n})"]
             late += [f"for _t in {n}:", "    if _t is not None: key |= _t._keys & KEY_MASK"]
@@ -251,7 +255,7 @@ def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
             lines.append(f"{n} = as_sizes({n})")
         if p.kind == DIM:
             # Canonical already, nearly always: two comparisons instead of two calls.
-            absent = f"{n} is not None and " if "None" in p.annotation else ""
+            absent = f"{n} is not None and " if p.optional else ""
             lines.append(f"if {absent}(type({n}) is not int or not 0 <= {n} < _rank): {n} = as_dim({n}, {source})")
         elif p.kind == DIMS:
             lines.append(f"if {n} is not None: {n} = as_dims({n}, {source})")
@@ -259,6 +263,7 @@ def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
             lines.append(f"{n} = as_shape({n})")
         elif p.kind == DTYPE:
             lines.append(f"if {n} is not None: {n} = as_dtype({n})")
-        elif p.annotation in CONVERTERS:
-            lines.append(f"{n} = {CONVERTERS[p.annotation]}({n}, {source})")
+        elif p.annotation.removesuffix(" | None") in CONVERTERS:
+            absent = f"if {n} is not None: " if p.optional else ""
+            lines.append(f"{absent}{n} = {CONVERTERS[p.annotation.removesuffix(' | None')]}({n}, {source})")
     return lines

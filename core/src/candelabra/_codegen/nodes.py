@@ -51,6 +51,7 @@ class Plan:
         real = operator.real_rules if variant.real else {}
         self.rules = [real.get(targets, rule) for targets, rule in operator.rules.items()]
         self.kinds = {p.name: p.kind for p in schema.parameters}
+        self.optional = {p.name for p in schema.parameters if p.optional}
         self.multiple = schema.result is not None
 
     # -- edges ------------------------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ class Plan:
                 return [f"_node.q_{name} = [Spec(_t._payload.shape, _t._keys) for _t in {name}]"]
             if name == self.variant.scalar:
                 return [f"_node.q_{name} = None"]
-            absent = f"None if {name} is None else " if self.kinds[name] == OPTIONAL else ""
+            absent = f"None if {name} is None else " if name in self.optional else ""
             return [f"_node.q_{name} = {absent}Spec({name}._payload.shape, {name}._keys)"]
         if name in self.operator.schema.outputs:
             position = self.operator.schema.outputs.index(name)
@@ -141,7 +142,7 @@ class Plan:
                 f"_node.s_{name} = {name}",
                 f"_node.v_{name} = [0 if _t is None else _t._version[0] for _t in {name}]",
             ]
-        if kind == OPTIONAL:
+        if name in self.optional:
             return [f"_node.s_{name} = {name}", f"_node.v_{name} = -1 if {name} is None else {name}._version[0]"]
         return [f"_node.s_{name} = {name}", f"_node.v_{name} = {name}._version[0]"]
 
@@ -266,7 +267,7 @@ class Plan:
         if name in self.edges:
             # The tensor may have been detached since: the second derivative still goes where it went.
             lines.append(f"if {name}._node is not {self.edges[name]}: {name} = with_node({name}, {self.edges[name]})")
-        if self.kinds.get(name) == OPTIONAL:
+        if name in self.optional:
             lines = [f"{name} = self.s_{name}", f"if {name} is not None:", *indent(lines[1:])]
         return name, lines
 

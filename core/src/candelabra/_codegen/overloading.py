@@ -124,7 +124,7 @@ def bind(
 def fits(p: Parameter, value: Any) -> bool:
     """Whether a value is of the kind that a parameter takes. What a sequence holds is not looked at."""
     if value is None:
-        return p.default is None or p.kind in (OPTIONAL, BOUND, DIMS, DEVICE) or "None" in p.annotation
+        return p.default is None or p.kind in (DIMS, DEVICE) or p.optional
     if p.kind in (TENSOR, OPTIONAL, INDEX, MASK):
         return isinstance(value, Tensor)
     if p.kind in (OPERAND, BOUND):

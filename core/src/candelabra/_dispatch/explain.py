@@ -181,14 +181,15 @@ def _record(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
     for known, inplace in ((name, False), (name[:-1] if name.endswith("_") else "", True)):
-        entry: Any = OPERATORS.get(known) or entry_named(known)
         form = ("function", "inplace")[inplace]
-        if entry is None or not (isinstance(operator, str) or operator is entry.form(form)):
-            continue
-        if isinstance(entry, OverloadSet):
-            entry = member_for(entry, args, kwargs)
-        if isinstance(entry, Operator):
-            return entry, inplace
+        public, record = entry_named(known), OPERATORS.get(known)
+        for entry in (public if isinstance(public, OverloadSet) else None, record, public):
+            if entry is None or not (isinstance(operator, str) or operator is entry.form(form)):
+                continue
+            if isinstance(entry, OverloadSet):
+                entry = member_for(entry, args, kwargs)
+            if isinstance(entry, Operator):
+                return entry, inplace
     if isinstance(operator, str):
         if public_function(operator) is None:
             raise TypeError(f"explain(): there is no operator {operator!r}")

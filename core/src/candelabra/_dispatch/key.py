@@ -26,7 +26,9 @@ def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
             else:
                 key |= SCALAR_BITS[type(value)] | (SCALAR_FIRST if first else 0)
             first = False
-        elif p.kind == TENSOR or (p.kind == OPTIONAL and value is not None):
+        elif value is None:
+            continue
+        elif p.kind in (TENSOR, OPTIONAL):
             key |= value._keys
         elif p.kind in (INDEX, MASK):
             key |= value._keys & ~DTYPE_MASK

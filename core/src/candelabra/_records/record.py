@@ -66,6 +66,7 @@ class Operator(Generic[P, R]):
         view: bool | Callable[..., Any] = False,
         inplace: bool | None = None,
         out: bool | str | None = None,
+        is_function: bool = True,
         method: bool | str = True,
         random: bool = False,
         data_dependent: bool = False,
@@ -94,6 +95,7 @@ class Operator(Generic[P, R]):
         self.inplace: Final = pointwise if inplace is None else inplace
         has_out = self.schema.named("out") is None and self.schema.result is None and not view
         self.out: Final = has_out if out is None else out
+        self.is_function = is_function
         self.method: Final = method if not namespace or isinstance(method, str) else False
         self.random: Final = random
         self.data_dependent: Final = data_dependent
@@ -143,7 +145,6 @@ class Operator(Generic[P, R]):
         self.scatter = scatter
         return self
 
-    is_function = True
     is_property = False
 
     def methods(self) -> dict[str, str]:

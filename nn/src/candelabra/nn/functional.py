@@ -1,12 +1,10 @@
 """``torch.nn.functional``'s names and signatures.
 
-What ``torch`` offers at top level too (convolution, pooling, softmax …) is the core's; losses and
-normalisation are here.
+What ``torch`` offers at top level too (convolution, pooling …) is the core's; losses and normalisation are here.
 """
 
 from __future__ import annotations
 
-from candelabra import log_softmax, softmax
 from candelabra.nn._functional.activations import (
     celu,
     celu_,
@@ -18,6 +16,7 @@ from candelabra.nn._functional.activations import (
     hardswish,
     hardtanh,
     leaky_relu,
+    log_softmax,
     logsigmoid,
     mish,
     prelu,
@@ -29,6 +28,7 @@ from candelabra.nn._functional.activations import (
     selu_,
     sigmoid,
     silu,
+    softmax,
     softmin,
     softplus,
     softshrink,

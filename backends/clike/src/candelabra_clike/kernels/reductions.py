@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64, uint8
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
@@ -198,9 +198,9 @@ def extreme(operation: str, sign: str, ends: dict[str, str], d: dtype) -> Reduct
 
 
 def logical(name: str, operation: str, identity: str, d: dtype) -> Reduction:
-    """Return the reduction of whether all elements, or any, are not 0."""
+    """Return the reduction of whether all elements, or any, are not 0: a bool, for uint8 a uint8."""
     fold = Fold(nonzero(d), operation, identity, "u32", "u32", "(u8){t}", vectorizes=False)
-    return Reduction(f"{name}_{d.name}", lambda wide: fold, CTYPES[d], bool_)
+    return Reduction(f"{name}_{d.name}", lambda wide: fold, CTYPES[d], uint8 if d is uint8 else bool_)
 
 
 def nonzero(d: dtype) -> str:

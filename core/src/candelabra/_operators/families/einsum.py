@@ -13,6 +13,7 @@ from candelabra._operators.families.einsum_notation import Equation, read_equati
 from candelabra._operators.families.einsum_plan import plan
 from candelabra._operators.families.products import alike
 from candelabra._operators.primitives import arithmetic, reductions, views
+from candelabra._operators.reductions import sums
 from candelabra._records.callables import public
 from candelabra.dtypes import int64
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 RECORDS: Final[dict[str, Operator[..., Any]]] = {
-    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": reductions.sum, "squeeze": views.squeeze,
+    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": sums.sum, "squeeze": views.squeeze,
     "permute": views.permute,
 }  # fmt: skip
 """What a step of a plan calls."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from candelabra import softmax
 from candelabra.library import public, record, store, wrap_dim
 from candelabra.nn._operators import activations as network
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import DType, Tensor
 
 where = record("where")
 clone = record("clone")
 copied = record("copied")
+softmax_record = record("softmax")
+log_softmax_record = record("log_softmax")
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -231,7 +232,29 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return input.narrow(along, 0, size // 2) * input.narrow(along, size // 2, size // 2).sigmoid()
 
 
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``softmax(-input)`` along ``dim``; ``dtype`` casts the input first."""
-    smallest: Tensor = softmax(-input, dim, dtype=dtype)
-    return smallest
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """``exp(input) / sum(exp(input))`` along ``dim``; ``dtype`` casts the input first.
+
+    Without ``dim`` it is 0 for tensors of 0, 1 and 3 dims, and 1 for others.
+    """
+    if dtype is not None:
+        input = input.to(dtype)
+    out: Tensor = softmax_record.function(input, _implicit_dim(input) if dim is None else dim)
+    return out
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """``log(softmax(input))`` along ``dim``, without overflow. See :func:`softmax` for the arguments."""
+    if dtype is not None:
+        input = input.to(dtype)
+    out: Tensor = log_softmax_record.function(input, _implicit_dim(input) if dim is None else dim)
+    return out
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """``softmax(-input)`` along ``dim``. See :func:`softmax` for the arguments."""
+    return softmax(-input, dim, dtype=dtype)
+
+
+def _implicit_dim(input: Tensor) -> int:
+    return 0 if input.ndim in (0, 1, 3) else 1
