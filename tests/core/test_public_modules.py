@@ -86,4 +86,4 @@ def test_an_unknown_module_is_still_unknown() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ModuleNotFoundError, match=r"No module named 'candelabra\.dispatch'"):
-            importlib.import_module("candelabra._dispatch")
+            importlib.import_module("candelabra.dispatch")

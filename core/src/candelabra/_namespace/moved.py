@@ -9,19 +9,19 @@ from types import ModuleType
 from candelabra._annotations import Any, Final
 
 MOVED: Final[dict[str, str]] = {
-    "candelabra._records.record": "candelabra.library",
-    "candelabra._records.rules": "candelabra.library",
-    "candelabra._records.promotion": "candelabra.library",
-    "candelabra._records.derivative": "candelabra.library",
-    "candelabra._records.schema": "candelabra.library",
+    "candelabra.operator.record": "candelabra.library",
+    "candelabra.operator.rules": "candelabra.library",
+    "candelabra.operator.promotion": "candelabra.library",
+    "candelabra.operator.derivative": "candelabra.library",
+    "candelabra.operator.schema": "candelabra.library",
     "candelabra.operator": "candelabra.library",
-    "candelabra._plugins.hooks": "candelabra.backend",
-    "candelabra._plugins.registry": "candelabra._plugins.registry",
-    "candelabra._plugins": "candelabra._plugins",
+    "candelabra.plugins.hooks": "candelabra.backend",
+    "candelabra.plugins.registry": "candelabra._plugins.registry",
+    "candelabra.plugins": "candelabra._plugins",
     "candelabra.layout": "candelabra.backend",
-    "candelabra._namespace.publishing": "candelabra.library",
-    "candelabra._cli.main": "candelabra._cli.main",
-    "candelabra._cli": "candelabra._cli",
+    "candelabra.namespace": "candelabra.library",
+    "candelabra.cli.main": "candelabra._cli.main",
+    "candelabra.cli": "candelabra._cli",
 }
 """The modules that documents named, and the module that has their names now."""
 INSTEAD: Final[dict[str, str]] = {

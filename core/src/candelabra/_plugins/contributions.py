@@ -1,7 +1,7 @@
 """What plugins bring beside kernels: subcommands of ``candelabra``, samples for the conformance suite.
 
 A plugin that brings a device is found under its entry point group; one that brings none, a tool, under
-``candelabra._plugins``: the entry's value is an object with the same hooks.
+``candelabra.plugins``: the entry's value is an object with the same hooks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from candelabra._annotations import Any, Final, NamedTuple
 from candelabra._plugins import registry
 
-GROUP: Final = "candelabra._plugins"
+GROUP: Final = "candelabra.plugins"
 
 Command = Callable[[list[str]], int | None]
 
