@@ -1,7 +1,8 @@
 """What is kept on disk from one process to the next: compiled programs, each under the hash of all that it depends on.
 
 Processes may share the folder. An entry is written to a file of its own and then renamed, so nobody sees half of one;
-it carries the hash of its content, and one that does not agree with it is as good as none.
+it carries the hash of its content, and one that does not agree with it is as good as none. The time of an entry's file
+is that of its last use.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -68,23 +70,28 @@ class ProgramCache:
 
     def read(self, key: str) -> bytes | None:
         """The entry of a key; None where there is none, or none that is whole."""
+        path = self.path(key)
         try:
-            content = self._path(key).read_bytes()
+            content = path.read_bytes()
         except OSError:
             return None
         head, binary = content[: len(FORMAT) + 32], content[len(FORMAT) + 32 :]
-        return binary if head == FORMAT + hashlib.sha256(binary).digest() else None
+        if head != FORMAT + hashlib.sha256(binary).digest():
+            return None
+        with suppress(OSError):  # the folder may be another user's
+            os.utime(path)
+        return binary
 
     def write(self, key: str, binary: bytes) -> None:
         """Keep an entry; whoever writes last wins, and all write the same."""
-        try:
-            write_atomically(self._path(key), FORMAT + hashlib.sha256(binary).digest() + binary)
-        except OSError:
-            return
+        with suppress(OSError):
+            write_atomically(self.path(key), FORMAT + hashlib.sha256(binary).digest() + binary)
 
     def forget(self, key: str) -> None:
         """Take away an entry that turned out to be of no use."""
-        self._path(key).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path(key).unlink(missing_ok=True)
 
-    def _path(self, key: str) -> Path:
+    def path(self, key: str) -> Path:
+        """The file of an entry, whether there is one or not."""
         return self.folder / key[:2] / key
