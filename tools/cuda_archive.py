@@ -1,7 +1,7 @@
-"""Machine code of another machine as one file: packed where there is no GPU, unpacked into the kernel cache where one is.
+"""Machine code as one file: packed where there is no GPU, unpacked into the kernel cache of a machine with one.
 
-The members are entries of :class:`~candelabra_clike.cache.ProgramCache`, under their keys. The time of an unpacked entry
-is 0 until it is used, so that what was of use can be counted.
+The members are entries of :class:`~candelabra_clike.cache.ProgramCache`, under their keys. The time of an unpacked
+entry is 0 until it is used, so that what was of use can be counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The kernels of candelabra-cuda become machine code with NVRTC, which needs no GPU.
 
-Usage: ``python tools/cuda_kernels.py [--capability 90 ...] [--all]`` only says whether they compile: those of a dtype of
-each kind, or all. With ``--archive FILE`` (``make cuda-kernels``) all that ``make cuda-check`` needs is packed for a machine
-with a GPU of that compute capability, some 10,000 kernels in ten minutes of a core.
+Usage: ``python tools/cuda_kernels.py [--capability 90 ...] [--all]`` only says whether they compile: those of a dtype
+of each kind, or all. With ``--archive FILE`` (``make cuda-kernels``) all that ``make cuda-check`` needs is packed for a
+machine with a GPU of that compute capability: some 10,000 kernels, ten minutes of a core.
 """
 
 from __future__ import annotations

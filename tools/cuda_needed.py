@@ -1,8 +1,8 @@
 """The kernels that ``make cuda-check`` needs: what the suite's cases, the demo and the marks launch, on a device that
 records them.
 
-The suite's own axes say in which dtypes and layouts a property is tried, so no kernel is listed here. Nothing is computed:
-where values decide what comes next, the check may need a kernel that is not among these, and compiles it then.
+The suite's own axes say in which dtypes and layouts a property is tried, so no kernel is listed here. Nothing is
+computed: where values decide what comes next, the check may need a kernel that is not among these, and compiles it.
 """
 
 from __future__ import annotations
@@ -149,11 +149,12 @@ def record_steps(device: str, make: Callable[..., optim.Optimizer], parameters: 
 
 def record_programs(device: str) -> None:
     """Do what the demo and the marks do, at the marks' own sizes."""
+    from rich.progress import Progress
+
     from benchmarks.accelerator.marks import MARKS
     from benchmarks.accelerator.sizes import SIZES
     from benchmarks.accelerator.timing import HostClock
     from examples.digits import read_digits, train
-    from rich.progress import Progress
 
     once = SIZES["full"]._replace(batches=1, calls=1)
     measured = [partial(mark.measure, cd, device, once, HostClock()) for mark in MARKS.values()]
