@@ -86,6 +86,7 @@ def run(
     """
     chosen = options or Options()
     started, clock = datetime.now(UTC), time.perf_counter()
+    until = math.inf if chosen.seconds is None else time.monotonic() + chosen.seconds
     name = prepared(device, setup)
     context = Context(name)
     cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
@@ -99,7 +100,6 @@ def run(
     planned(left)
     entries = _expected(chosen, context)
     work = Work(device, setup, chosen.forbid_fallback)
-    until = math.inf if chosen.seconds is None else time.monotonic() + chosen.seconds
     results = list(known.values()) + _results(context, left, chosen, work, told, until)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
     done = {result.case for result in results}
