@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
         )
         return 1
     requirements = wanted(ROOT, given.folders)
-    lacking = [f"{each}: {advice(each)}" for each in missing(requirements, finder(given.wheels))] + cuda()
+    lacking = [line(*each) for each in missing(requirements, finder(given.wheels))] + cuda()
     if lacking:
         print(f"{len(lacking)} missing for make cuda-check on {sys.executable}:", file=sys.stderr)
         print("\n".join(f"- {each}" for each in lacking), file=sys.stderr)
@@ -48,12 +48,13 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def advice(wanted: Wanted) -> str:
-    """Who brings it."""
+def line(wanted: Wanted, versions: list[str]) -> str:
+    """What is missing, what there is in its place, and who brings it."""
+    there = f"; there is {', '.join(versions)}" if versions else ""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if of_machine(wanted.requirement.name):
-        return "install it on this machine"
-    return f"collect it by `make cuda-wheels PYTHON_VERSION={python}` where there is a package index"
+    collected = f"collect it by `make cuda-wheels PYTHON_VERSION={python}` where there is a package index"
+    own = of_machine(wanted.requirement.name)
+    return f"{wanted}{there}: {'install it on this machine' if own else collected}"
 
 
 def cuda() -> list[str]:

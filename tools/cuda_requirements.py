@@ -19,8 +19,9 @@ from pip._vendor.packaging.utils import canonicalize_name, parse_wheel_filename
 
 GROUPS: Final = ("running", "demo")
 """The dependency groups of the repository's ``pyproject.toml`` that the check's parts stand on."""
-MACHINE: Final = ("numpy", "scipy", "torch", "cupy", "cuda-", "nvidia-", "triton")
-"""How the names begin of what the machine brings."""
+MACHINE: Final = frozenset({"numpy", "scipy", "torch", "triton", "cupy"})
+"""What the machine brings; and what begins as :data:`CUDA` says."""
+CUDA: Final = ("cupy-", "cuda-", "nvidia-")
 
 
 class Wanted(NamedTuple):
@@ -35,7 +36,8 @@ class Wanted(NamedTuple):
 
 def of_machine(name: str) -> bool:
     """Whether a distribution is the machine's own, and never collected."""
-    return canonicalize_name(name).startswith(MACHINE)
+    plain = canonicalize_name(name)
+    return plain in MACHINE or plain.startswith(CUDA)
 
 
 def wanted(root: Path, folders: Sequence[str]) -> list[Wanted]:
@@ -101,9 +103,10 @@ def finder(wheels: Path) -> Find:
     return find
 
 
-def missing(requirements: Iterable[Wanted], find: Find) -> list[str]:
-    """Every requirement that nothing meets, of these and of what meets them, each with what there is instead."""
-    waiting, seen, lacking = list(requirements), set(), []
+def missing(requirements: Iterable[Wanted], find: Find) -> list[tuple[Wanted, list[str]]]:
+    """Every requirement that nothing meets, of these and of what meets them, each with the versions that there are."""
+    waiting, lacking = list(requirements), []
+    seen: set[str] = set()
     while waiting:
         wanted = waiting.pop(0)
         if str(wanted.requirement) in seen:
@@ -113,8 +116,7 @@ def missing(requirements: Iterable[Wanted], find: Find) -> list[str]:
         versions = list(find(requirement.name))
         met = next((d for d in versions if requirement.specifier.contains(d.version, prereleases=True)), None)
         if met is None:
-            there = f"; there is {', '.join(d.version for d in versions)}" if versions else ""
-            lacking.append(f"{wanted}{there}")
+            lacking.append((wanted, [d.version for d in versions]))
         else:
             waiting += _of(met, requirement.extras)
     return lacking
