@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import candelabra as cd
 import pytest
 from candelabra.plugins.registry import reference_device
 
@@ -160,6 +161,14 @@ def test_a_suite_that_cannot_run_is_a_failure(parts: ModuleType, given: Callable
     assert found["verdict"] == "failed"
     assert found["said"] == "the suite wrote no report (exit status 2)"
     assert "nonsense" in "\n".join(found["output"])
+
+
+@pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, so they run")
+def test_tests_that_are_all_skipped_show_nothing(parts: ModuleType, given: Callable[..., Any]) -> None:
+    """Without a GPU none of those runs that are about one."""
+    found = parts.hardware(given())
+    assert found["verdict"] == "not run"
+    assert "skipped" in found["said"]
 
 
 def test_the_demo_is_a_part(parts: ModuleType, given: Callable[..., Any]) -> None:
