@@ -74,7 +74,9 @@ class Given:
         """Seconds."""
         return self.until - time.monotonic()
 
-    def runs(self, *words: str, limit: float = 3600.0, **variables: str) -> tuple[int, list[str]]:
+    def runs(
+        self, *words: str, limit: float = 3600.0, variables: Mapping[str, str] | None = None
+    ) -> tuple[int, list[str]]:
         """As :func:`output`, of a Python command. Raises :class:`TimeUp`."""
         return self.output([sys.executable, *words], limit, variables)
 
@@ -128,7 +130,7 @@ def output(
 # -- the parts --------------------------------------------------------------------------------------------------------
 def first(given: Given) -> Part:
     """A kernel, and each of the libraries below: where these do not work, nothing else will."""
-    code, said = given.runs("tools/cuda_first.py", given.device, limit=180.0, CANDELABRA_BLOCKING="1")
+    code, said = given.runs("tools/cuda_first.py", given.device, limit=180.0, variables={"CANDELABRA_BLOCKING": "1"})
     wrong = [line for line in said if ": wrong" in line]
     right = sum(": right" in line for line in said)
     words = "; ".join([f"{right} calls are right", *wrong]) if code in (0, 1, 2) else f"exit status {code}"
@@ -147,7 +149,7 @@ def conformance(level: int, quick: bool = False) -> Callable[[Given], Part]:
         words += operators(SHORT) if given.quick else []
         # The oracle computes on the host: as many threads for each process would stand in each other's way.
         alone = {} if given.jobs == 1 else {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        code, said = given.runs(*words, **alone)
+        code, said = given.runs(*words, variables=alone)
         if code not in (0, 1, 3):
             return part(FAILED, f"the suite wrote no report (exit status {code})", output=said)
         return judged(json.loads(file.read_text(encoding="utf-8")), code, said)

@@ -42,7 +42,7 @@ def of_machine(name: str) -> bool:
 
 def wanted(root: Path, folders: Sequence[str]) -> list[Wanted]:
     """What our distributions in these folders, their builds and the check's groups require of others."""
-    projects = {}
+    projects: dict[str, dict[str, Any]] = {}
     for folder in folders:
         content = read(root / folder)
         projects[canonicalize_name(content["project"]["name"])] = content
@@ -98,7 +98,7 @@ def finder(wheels: Path) -> Find:
             pass
         for path in files.get(canonicalize_name(name), ()):
             (folder,) = (each for each in ZipPath(path).iterdir() if each.name.endswith(".dist-info"))
-            yield PathDistribution(folder)  # type: ignore[arg-type]
+            yield PathDistribution(folder)
 
     return find
 

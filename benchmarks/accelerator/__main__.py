@@ -43,10 +43,7 @@ def main() -> int:
 
     try:
         comparison.start(sys.executable, given.peer, given.library)
-        known = json.loads(given.resume.read_text()) if given.resume else {"peer": comparison.peer_version, "rows": []}
-        if known["peer"] != comparison.peer_version:
-            raise RuntimeError(f"{given.resume} compares with {known['peer']}, and this is {comparison.peer_version}")
-        rows = comparison.measured(given.only, known["rows"], write)
+        rows = comparison.measured(given.only, known(given.resume, comparison.peer_version), write)
     except RuntimeError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
@@ -55,6 +52,17 @@ def main() -> int:
     write(rows)
     Console(width=120).print(table(rows, given.device))
     return 1 if not kept(rows) else 3 if len(rows) < len(comparison.wanted(given.only)) else 0
+
+
+def known(file: Path | None, peer: str) -> list[Row]:
+    """The rows of an earlier comparison. ``RuntimeError`` where that was with another peer."""
+    if file is None:
+        return []
+    found = json.loads(file.read_text())
+    if found["peer"] != peer:
+        raise RuntimeError(f"{file} compares with {found['peer']}, and this is {peer}")
+    rows: list[Row] = found["rows"]
+    return rows
 
 
 if __name__ == "__main__":

@@ -93,9 +93,8 @@ class Comparison:
         """What makes the row of each name."""
         marks = [m for m in MARKS.values() if only in m.name or (only and m.group == "bandwidth" and m.name == COPY)]
         models = [model for model in MODELS if only in f"{model} waits"]
-        return {mark.name: partial(self._row, mark) for mark in marks} | {
-            f"{model} waits": partial(self._waits, model) for model in models
-        }
+        found: dict[str, Callable[[], Row]] = {mark.name: partial(self._row, mark) for mark in marks}
+        return found | {f"{model} waits": partial(self._waits, model) for model in models}
 
     @staticmethod
     def _judged(rows: list[Row]) -> list[Row]:
