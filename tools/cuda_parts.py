@@ -216,6 +216,8 @@ def benchmarks(given: Given) -> Part:
     if "--resume" not in words:
         file.unlink(missing_ok=True)
     code, said = given.runs("-m", "benchmarks.accelerator", *words, "--json", str(file), *given.stopping())
+    if not file.exists() and code == 3:
+        raise TimeUp(said)
     if not file.exists():
         return part(FAILED, "; ".join(said[-2:]) or "nothing was measured", output=said)
     found = json.loads(file.read_text(encoding="utf-8"))

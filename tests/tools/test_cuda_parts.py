@@ -188,6 +188,13 @@ def test_a_peer_that_is_not_there_is_a_failure_that_says_what_to_install(
     assert "make .venv-peer/.peer" in found["said"]
 
 
+def test_a_peer_that_does_not_start_in_time_is_no_failure(parts: ModuleType, given: Callable[..., Any]) -> None:
+    """It may have lacked nothing but time, and is asked again."""
+    with pytest.raises(parts.TimeUp) as stopped:
+        parts.benchmarks(given(peer="no/such/python", until=time.monotonic() + 25.0))
+    assert "no/such/python does not exist" in "\n".join(stopped.value.said)
+
+
 def test_marks_go_on_with_what_was_measured(parts: ModuleType, given: Callable[..., Any], tmp_path: Path) -> None:
     """The rest remains; what does not hold is named at once."""
     found = parts.benchmarks(given(until=time.monotonic() + 25.0))
