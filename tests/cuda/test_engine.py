@@ -12,7 +12,6 @@ from candelabra_clike import Source
 from candelabra_clike.source import number, reads, writes
 from candelabra_cuda.arrays import from_cupy, over_cupy
 from candelabra_cuda.backend import CudaBackend
-from candelabra_cuda.compiling import CompilationError, compile_program
 from candelabra_cuda.engine import CudaEngine
 from candelabra_cuda.streams import CudaStream
 
@@ -347,25 +346,3 @@ def test_streams_and_events_are_those_of_the_contract(engine: Any, cupy: Any) ->
     assert stream == CudaStream(engine, stream.cupy)
     assert stream != other
     assert hash(stream) == hash(CudaStream(engine, stream.cupy))
-
-
-def test_a_program_that_does_not_compile_says_why() -> None:
-    """The error has the compiler's words."""
-    with pytest.raises(CompilationError, match=r'broken: .*identifier "nonsense" is undefined'):
-        compile_program("broken", "__global__ void f() { nonsense; }", ["--gpu-architecture=sm_90"])
-
-
-def test_a_compiler_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of NVRTC itself has its name."""
-    from candelabra_cuda import compiling
-
-    failure = compiling.nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY
-    monkeypatch.setattr(compiling.nvrtc, "nvrtcGetCUBINSize", lambda handle: (failure, 0))
-    with pytest.raises(CompilationError, match="NVRTC failed: NVRTC_ERROR_OUT_OF_MEMORY"):
-        compile_program("f", "__global__ void f() {}", ["--gpu-architecture=sm_90"])
-
-
-def test_an_option_that_there_is_not_says_so() -> None:
-    """A compute capability that NVRTC does not know is an error with its words."""
-    with pytest.raises(CompilationError, match=r"sm_10|gpu-architecture"):
-        compile_program("old", "__global__ void f() {}", ["--gpu-architecture=sm_10"])

@@ -29,8 +29,8 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def amin(x: Any, dim: Dims, keepdim: bool) -> Any:
         return xp.min(x, axis=dim, keepdims=keepdim)
 
-    def truth(x: Any, found: Any) -> Any:
-        return xp.astype(found, x.dtype) if x.dtype == uint8 else found
+    def truth(x: Any, result: Any) -> Any:
+        return xp.astype(result, x.dtype) if x.dtype == uint8 else result
 
     def all(x: Any, dim: Dims, keepdim: bool) -> Any:
         return truth(x, xp.all(x, axis=dim, keepdims=keepdim))

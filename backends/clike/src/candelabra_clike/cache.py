@@ -1,7 +1,8 @@
 """An on-disk cache of compiled programs, keyed by a hash of everything that they depend on.
 
 Processes may share the folder. An entry is written to a temporary file and renamed, so that no process reads a partial
-entry. It contains a hash of its content; an entry whose hash does not match is ignored.
+entry. It contains a hash of its content; an entry whose hash does not match is ignored. The time of an entry's file
+is that of its last use.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -69,25 +71,30 @@ class ProgramCache:
 
     def read(self, key: str) -> bytes | None:
         """Return the entry of a key, or None if there is no complete one."""
+        path = self.path(key)
         try:
-            content = self._path(key).read_bytes()
+            content = path.read_bytes()
         except OSError:
             return None
         head, binary = content[: len(FORMAT) + 32], content[len(FORMAT) + 32 :]
-        return binary if head == FORMAT + hashlib.sha256(binary).digest() else None
+        if head != FORMAT + hashlib.sha256(binary).digest():
+            return None
+        with suppress(OSError):  # the folder may be another user's
+            os.utime(path)
+        return binary
 
     def write(self, key: str, binary: bytes) -> None:
         """Store an entry. All writers of a key write the same content, so the order of concurrent writes does not
         matter.
         """
-        try:
-            write_atomically(self._path(key), FORMAT + hashlib.sha256(binary).digest() + binary)
-        except OSError:
-            return
+        with suppress(OSError):
+            write_atomically(self.path(key), FORMAT + hashlib.sha256(binary).digest() + binary)
 
     def forget(self, key: str) -> None:
         """Delete an entry that cannot be used."""
-        self._path(key).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path(key).unlink(missing_ok=True)
 
-    def _path(self, key: str) -> Path:
+    def path(self, key: str) -> Path:
+        """The file of an entry, whether there is one or not."""
         return self.folder / key[:2] / key

@@ -148,9 +148,9 @@ class CudaEngine(Engine):
     @cached_property
     def compiler(self) -> Compiler:
         """The compiler for this device's compute capability."""
-        from candelabra_cuda.compiling import Compiler, usual_cache
+        from candelabra_cuda.compiling import Compiler, prebuilt_cache, usual_cache
 
-        return Compiler(self.capability, usual_cache())
+        return Compiler(self.capability, usual_cache(), prebuilt_cache())
 
     def compile(self, source: Source) -> Launch:
         with self._lock:
