@@ -161,7 +161,7 @@ def odd_is_gone() -> Iterator[None]:
     yield
     table = plugins._table()
     table.pop("odd", None)
-    from candelabra.library import forget_instances
+    from candelabra._device import forget_instances
 
     forget_instances("odd")
 
