@@ -139,14 +139,6 @@ class _Pass:
         self.captured: list[Any] = []
         self.wanted: set[Node] = set()
 
-    def deliver(self, edge: Node, r: Any, node: Node) -> None:
-        """One gradient from ``node`` along one edge. :meth:`run` has this written out for the first two edges."""
-        if r is not None and r._payload.shape != edge.shape:
-            r = restored(r, edge, node)
-        present = self.partial.pop(edge, None)
-        total = r if present is None else present if r is None else present + r
-        self.arrive(edge, total)
-
     def arrive(self, edge: Node, total: Any) -> None:
         """One edge less to wait for."""
         self.pending[edge] = left = self.pending[edge] - 1
@@ -162,11 +154,11 @@ class _Pass:
         free = not self.keep_graph
         slow = self.captures is not None or state.bits & ANOMALY
         following: Node | None = None
-        """A node that became ready last: it is next, with the gradient ``r``, without the detour over the stack."""
-        r = None
+        """The node that became ready last is the next to run, with ``gradient``; it never goes onto the stack."""
+        gradient = r = None
         while ready or following is not None:
             if following is not None:
-                node, g, following, r = following, r, None, None
+                node, g, following, gradient, r = following, gradient, None, None, None
             else:
                 node, g = ready.pop(), arrived.pop()
             if g is None:
@@ -181,47 +173,31 @@ class _Pass:
                 results = self.special(node, g)
                 if results is None:
                     continue
-            # What `deliver` does, written out: a call less per edge.
-            edge = node.e0
-            if edge is not None:
-                r = results[0]
-                if r is not None and r._payload.shape != edge.shape:
-                    r = restored(r, edge, node)
-                if partial and (present := partial.pop(edge, None)) is not None:
-                    r = present if r is None else present + r
-                left = pending[edge] - 1
-                if not left:
-                    following = edge
+            edge, position, more = node.e0, 0, node.more
+            while True:  # over node.edges(), without the tuple: that would cost as much as the rest of the loop
+                if edge is not None:
+                    r = results[position]
+                    if r is not None and r._payload.shape != edge.shape:
+                        r = restored(r, edge, node)
+                    if partial and (present := partial.pop(edge, None)) is not None:
+                        r = present if r is None else present + r
+                    left = pending[edge] - 1
+                    if left:
+                        pending[edge] = left
+                        if r is not None:
+                            partial[edge] = r
+                    else:
+                        if following is not None:
+                            ready.append(following)
+                            arrived.append(gradient)
+                        following, gradient = edge, r
+                if position == 0:
+                    edge = node.e1
+                elif position <= len(more):
+                    edge = more[position - 1]
                 else:
-                    pending[edge] = left
-                    if r is not None:
-                        partial[edge] = r
-            edge = node.e1
-            if edge is not None:
-                if following is not None:
-                    ready.append(following)
-                    arrived.append(r)
-                    following = None
-                r = results[1]
-                if r is not None and r._payload.shape != edge.shape:
-                    r = restored(r, edge, node)
-                if partial and (present := partial.pop(edge, None)) is not None:
-                    r = present if r is None else present + r
-                left = pending[edge] - 1
-                if not left:
-                    following = edge
-                else:
-                    pending[edge] = left
-                    if r is not None:
-                        partial[edge] = r
-            if node.more:
-                if following is not None:
-                    ready.append(following)
-                    arrived.append(r)
-                    following = None
-                for edge, r in zip(node.more, results[2:], strict=True):
-                    if edge is not None:
-                        self.deliver(edge, r, node)
+                    break
+                position += 1
 
     def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
         """Leaves, ports, hooks, captures, anomaly mode. None: the node is done with."""
