@@ -219,7 +219,7 @@ def test_facts_of_devices_are_typed(lantern: LanternBackend, monkeypatch: pytest
     monkeypatch.setattr(LanternBackend, "devices", lambda self: [DeviceInfo("typed", facts)])
     assert main(["devices"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lantern:0")]
-    assert line == "lantern:0  typed, total memory 3.0 GiB, driver version 580.159, unified, units 4, clock 1.5"
+    assert line == "lantern:0  typed, total memory 3.0 GiB, driver version 580.159, unified yes, units 4, clock 1.5"
     properties = cd.lantern.get_device_properties(0)
     assert properties.total_memory == 3 << 30
     assert properties.driver_version == (580, 159)

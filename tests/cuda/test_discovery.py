@@ -1,15 +1,33 @@
 """Without a GPU: what is missing, in words."""
 
 import re
-from types import ModuleType
+import sys
+from collections.abc import Sequence
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
 
 import candelabra as cd
 import pytest
 from candelabra._cli.main import main
+from candelabra._plugins import registry
+from candelabra.backend import hookimpl
 from candelabra.errors import DeviceUnavailable
 from candelabra.library import plugins
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.discovery import find
+from candelabra_cuda.hip import RocmBackend
+
+
+class Lacks:
+    """An importer to which CuPy is ``error``."""
+
+    def __init__(self, error: ImportError) -> None:
+        self.error = error
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+        """Raise the error for CuPy."""
+        if name == "cupy":
+            raise self.error
 
 
 def test_devices_are_listed_with_their_facts(doubles: ModuleType) -> None:
@@ -17,9 +35,9 @@ def test_devices_are_listed_with_their_facts(doubles: ModuleType) -> None:
     backend = CudaBackend(doubles.double(devices=2))
     first, _ = backend.devices()
     assert first.name == "Double"
-    assert first.facts["compute"] == "9.0"
-    assert first.facts["memory"] == "80.0 GiB"
-    assert first.facts["driver"] == "13.2"
+    assert first.facts["compute"] == (9, 0)
+    assert first.facts["memory"] == 80 << 30
+    assert first.facts["driver"] == (13, 2)
 
 
 def test_no_driver_is_said(doubles: ModuleType) -> None:
@@ -54,13 +72,44 @@ def test_hidden_devices_are_said(doubles: ModuleType) -> None:
         find(doubles.double(devices=0))
 
 
-def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without CuPy the error names the extra."""
-    import sys
+@pytest.mark.parametrize(
+    ("backend", "advice"),
+    [(CudaBackend, r"pip install 'candelabra\[cuda\]'"), (RocmBackend, "CuPy for your version of ROCm")],
+)
+def test_without_cupy_the_error_says_what_to_install(
+    backend: type[CudaBackend], advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CuPy may be missing, lack a module of its own, or have a library that cannot be loaded."""
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    for error, text in (
+        (ModuleNotFoundError("No module named 'cupy'", name="cupy"), "CuPy is not installed: "),
+        (ModuleNotFoundError("No module named 'numpy'", name="numpy"), r"CuPy cannot be imported \(No module .*\): "),
+        (ImportError("libnvrtc: undefined symbol"), r"CuPy cannot be imported \(.*undefined symbol\): "),
+    ):
+        monkeypatch.setattr(sys, "meta_path", [Lacks(error), *sys.meta_path])
+        with pytest.raises(DeviceUnavailable, match=f"^{text}.*{advice}"):
+            backend().devices()
+        with pytest.raises(DeviceUnavailable, match=f"^{text}.*{advice}"):
+            backend().kernels()
 
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(DeviceUnavailable, match=r"CuPy cannot be imported .*candelabra\[cuda\]"):
-        CudaBackend().devices()
+
+@pytest.mark.parametrize("command", ["devices", "doctor"])
+def test_a_plugin_without_its_library_counts_as_one_without_devices(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both commands give the reason in one line, without a traceback, and end well."""
+
+    class Plugin:
+        @hookimpl
+        def candelabra_backend(self) -> NoReturn:
+            raise DeviceUnavailable("CuPy is not installed")
+
+    entry: Any = SimpleNamespace(value="here:plugin", load=Plugin)
+    monkeypatch.setitem(registry._table(), "lacking", registry.Plugin("lacking", entry, "of a test"))
+    assert main([command]) == 0
+    said = capsys.readouterr().out
+    assert re.search("^(lacking|  no devices): CuPy is not installed$", said, re.M)
+    assert "Traceback" not in said
 
 
 @pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, so the error does not come")

@@ -13,7 +13,7 @@ from candelabra_clike import Source
 from candelabra_clike.source import number, reads, writes
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.blas import CublasMatmul
-from candelabra_cuda.rocm import RocmBackend
+from candelabra_cuda.hip import RocmBackend
 
 SCALE = Source(
     "scale",

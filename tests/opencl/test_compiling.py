@@ -11,7 +11,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.errors import BackendError, UnsupportedDType
+from candelabra.errors import BackendError, FallbackWarning, UnsupportedDType, UnsupportedOperator
 from candelabra_clike import OPENCL, Source, cache
 from candelabra_clike.cache import ProgramCache, cache_folder, write_atomically
 from candelabra_clike.source import number, reads, writes
@@ -220,17 +220,23 @@ def test_short_builds_are_not_mentioned(monkeypatch: pytest.MonkeyPatch) -> None
     assert compiling.sys.stderr.getvalue() == ""  # type: ignore[attr-defined]
 
 
-def test_float64_on_a_device_without_it_is_refused(single: cd.device) -> None:
-    """The error says which device has no float64 and what to do; float64 can still be stored and moved."""
+@pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
+def test_float64_is_not_computed_on_a_device_without_it(single: cd.device) -> None:
+    """The device holds and moves it; the reference device computes, and dispatch refuses if that is not allowed."""
     x = cd.tensor([1.0, 2.5], dtype=cd.float64).to(single)
     assert x.cpu().tolist() == [1.0, 2.5]
-    with pytest.raises(
-        UnsupportedDType,
-        match=r"single:0 does not support float64, which 'add_float64.*' needs: convert to float32 \(x\.float\(\)\)",
-    ):
+    with pytest.warns(FallbackWarning, match="operator 'add' has no kernel for float64 on 'single:0'"):
+        assert (x + x).device == single
+    assert (x + x).cpu().tolist() == [2.0, 5.0]
+    with cd.fallback("error"), pytest.raises(UnsupportedOperator, match="'add' is not available on device 'single:0'"):
         x + x
-    y = x.cpu().float().to(single)
+    y = x.float()
     assert (y + y).cpu().tolist() == [2.0, 5.0]
+    assert y.double().cpu().tolist() == [1.0, 2.5]
+    assert cd.zeros(2, dtype=cd.complex128, device=single).cpu().tolist() == [0, 0]
+    assert cd.arange(3, dtype=cd.float64, device=single).cpu().tolist() == [0, 1, 2]
+    for draw in (cd.rand, cd.randn, lambda *size, **options: cd.empty(*size, **options).exponential_()):
+        assert draw(3, dtype=cd.float64, device=single).cpu().isfinite().all()
 
 
 def test_a_kernel_in_float64_says_so(single: cd.device) -> None:

@@ -73,6 +73,24 @@ class DeviceInfo:
     name: str
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The facts as text: sizes of memory in GiB, versions with dots, booleans as yes and no."""
+        return {key: _text(key, fact) for key, fact in self.facts.items()}
+
+    @property
+    def line(self) -> str:
+        """Name and facts as ``candelabra devices`` shows them."""
+        return ", ".join([self.name, *(f"{key.replace('_', ' ')} {text}" for key, text in self.texts.items())])
+
+
+def _text(key: str, fact: Fact) -> str:
+    if key.endswith("memory") and isinstance(fact, int):
+        return f"{fact / 2**30:.1f} GiB"
+    if isinstance(fact, tuple):
+        return ".".join(map(str, fact))
+    return ("no", "yes")[fact] if isinstance(fact, bool) else str(fact)
+
 
 @dataclass(frozen=True)
 class Capabilities:
@@ -112,7 +130,10 @@ class Backend(ABC):
     # -- required -----------------------------------------------------------------------------------------------------
     @abstractmethod
     def devices(self) -> Sequence[DeviceInfo]:
-        """The devices, found without opening more than needed. None: raise ``DeviceUnavailable(reason)``."""
+        """The devices, found without opening more than needed. None: raise ``DeviceUnavailable(reason)``.
+
+        The hook ``candelabra_backend`` and :meth:`kernels` may raise it as well, when a library is not installed.
+        """
 
     @abstractmethod
     def kernels(self) -> Mapping[str, Kernel]:

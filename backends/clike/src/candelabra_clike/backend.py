@@ -15,6 +15,8 @@ from candelabra_clike.engine import Engine
 class CLikeBackend(Backend):
     """A device type whose payloads are :class:`StridedArray`. Subclasses implement ``devices`` and ``engine``."""
 
+    api = ((1, 1), (1, 1))
+
     @abstractmethod
     def engine(self, index: int) -> Engine:
         """Return the engine of a device, which is opened at the first use."""

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, ClassVar, Protocol
 
 from candelabra.backend import contiguous_strides
-from candelabra.dtypes import dtype
+from candelabra.dtypes import complex128, dtype, float64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import DeviceErrors
@@ -95,6 +95,10 @@ class Engine(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for all work of the device. Raises an error of the device or driver."""
+
+    def lacks(self, d: dtype) -> bool:
+        """Return whether the device cannot compute in a dtype. Kernels that are given the dtype then decline."""
+        return not self.traits.float64 and d in (float64, complex128)
 
     # -- arrays -------------------------------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: dtype) -> StridedArray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, contiguous_strides, declared
+from candelabra.backend import Backend, Capabilities, DeviceInfo, Fact, Kernel, contiguous_strides, declared
 from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.errors import OutOfMemoryError
 from numpy.lib.stride_tricks import as_strided
@@ -26,16 +26,17 @@ class CpuBackend(Backend):
     """The backend with one device, the host."""
 
     name = "cpu"
+    api = ((1, 1), (1, 1))
     capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), host=True, dlpack=1)
 
     def devices(self) -> Sequence[DeviceInfo]:
-        facts = {"cores": str(os.cpu_count()), "numpy": np.__version__}
+        facts: dict[str, Fact] = {"cores": os.cpu_count() or 1, "numpy": np.__version__}
         return [DeviceInfo(platform.processor() or platform.machine(), facts)]
 
     def kernels(self) -> Mapping[str, Kernel]:
         from candelabra_cpu.kernels import table
 
-        return declared(table())  # without the operators that are not installed
+        return declared(table())
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
         return allocate(shape, dtype)

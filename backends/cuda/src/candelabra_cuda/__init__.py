@@ -30,7 +30,7 @@ class _RocmPlugin:
     def candelabra_backend(self) -> object:
         """The backend."""
         from candelabra_cuda.exchange import install
-        from candelabra_cuda.rocm import RocmBackend
+        from candelabra_cuda.hip import RocmBackend
 
         install()
         return RocmBackend()

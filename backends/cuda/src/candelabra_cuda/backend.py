@@ -33,7 +33,7 @@ class CudaBackend(CLikeBackend):
     def cupy(self) -> Any:
         """CuPy, imported at the first use of a device."""
         if self._cupy is None:
-            self._cupy = load()
+            self._cupy = load(self.hip)
         return self._cupy
 
     def devices(self) -> Sequence[DeviceInfo]:
@@ -60,6 +60,7 @@ class CudaBackend(CLikeBackend):
     def kernels(self) -> Mapping[str, Kernel]:
         from candelabra_cuda.kernels import table
 
+        _ = self.cupy  # where it is missing, the reason is given here, and not by the first module that imports it
         return declared(table(super().kernels(), cublas=not self.hip))
 
     def transfer(self, payload: StridedArray, source: int, destination: int) -> StridedArray:

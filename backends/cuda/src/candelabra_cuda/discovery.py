@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from candelabra.backend import Fact
 from candelabra.errors import DeviceUnavailable
 
 INSTALL = "pip install 'candelabra[cuda]' for CUDA 13, 'candelabra[cuda12]' for CUDA 12"
-INSTALL_HIP = "install CuPy for your version of ROCm (https://docs.cupy.dev) in its place"
+INSTALL_HIP = "install CuPy for your version of ROCm (https://docs.cupy.dev)"
 
 
 class CudaDevice(NamedTuple):
@@ -16,15 +17,20 @@ class CudaDevice(NamedTuple):
 
     number: int
     name: str
-    facts: Mapping[str, str]
+    facts: Mapping[str, Fact]
 
 
-def load() -> Any:
-    """CuPy. Raises ``DeviceUnavailable`` where it is not installed or cannot be loaded."""
+def load(hip: bool = False) -> Any:
+    """Return CuPy. Raises ``DeviceUnavailable`` if it is not installed or cannot be loaded."""
+    advice = INSTALL_HIP if hip else INSTALL
     try:
         import cupy
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise DeviceUnavailable(f"CuPy cannot be imported ({error}): {advice}") from error
+        raise DeviceUnavailable(f"CuPy is not installed: {advice}") from None
     except ImportError as error:
-        raise DeviceUnavailable(f"CuPy cannot be imported ({error}): {INSTALL}") from error
+        raise DeviceUnavailable(f"CuPy cannot be imported ({error}): {advice}") from error
     return cupy
 
 
@@ -35,7 +41,7 @@ def find(cupy: Any, hip: bool = False) -> list[CudaDevice]:
     """
     runtime = cupy.cuda.runtime
     if hip and not runtime.is_hip:
-        raise DeviceUnavailable(f"the installed CuPy is for CUDA: {INSTALL_HIP}")
+        raise DeviceUnavailable(f"the installed CuPy is for CUDA: {INSTALL_HIP} in its place")
     if runtime.is_hip and not hip:
         raise DeviceUnavailable(f"the installed CuPy is for ROCm, whose device type is rocm. For CUDA: {INSTALL}")
     try:
@@ -56,15 +62,19 @@ def _reason(runtime: Any, error: Exception) -> str:
     built = runtime.runtimeGetVersion()
     if driver < built:
         return (
-            f"the NVIDIA driver is too old: it supports CUDA {version(driver)}, the installed CuPy needs "
-            f"{version(built)}. Update the driver, or {INSTALL}"
+            f"the NVIDIA driver is too old: it supports CUDA {_dotted(driver)}, the installed CuPy needs "
+            f"{_dotted(built)}. Update the driver, or {INSTALL}"
         )
-    return f"the NVIDIA driver (CUDA {version(driver)}) reports no device: {error}"
+    return f"the NVIDIA driver (CUDA {_dotted(driver)}) reports no device: {error}"
 
 
-def version(number: int) -> str:
-    """Return ``"13.2"`` for 13020."""
-    return f"{number // 1000}.{number % 1000 // 10}"
+def version(number: int) -> tuple[int, int]:
+    """Return ``(13, 2)`` for 13020."""
+    return number // 1000, number % 1000 // 10
+
+
+def _dotted(number: int) -> str:
+    return ".".join(map(str, version(number)))
 
 
 def _device(runtime: Any, index: int) -> CudaDevice:
@@ -74,9 +84,9 @@ def _device(runtime: Any, index: int) -> CudaDevice:
         index,
         name.decode() if isinstance(name, bytes) else name,
         {
-            "compute": f"{properties['major']}.{properties['minor']}",
-            "memory": f"{properties['totalGlobalMem'] / 2**30:.1f} GiB",
-            "multiprocessors": str(properties["multiProcessorCount"]),
+            "compute": (int(properties["major"]), int(properties["minor"])),
+            "memory": int(properties["totalGlobalMem"]),
+            "multiprocessors": int(properties["multiProcessorCount"]),
             "driver": version(runtime.driverGetVersion()),
             "runtime": version(runtime.runtimeGetVersion()),
         },

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from candelabra.backend import Capabilities, DeviceInfo
-from candelabra.dtypes import ALL
+from candelabra.dtypes import ALL, complex128, float64
 from candelabra_clike import CLikeBackend
 
 from candelabra_opencl.discovery import OpenCLDevice, find
@@ -51,6 +52,12 @@ class OpenCLBackend(CLikeBackend):
             if index not in self._engines:
                 self._engines[index] = OpenCLEngine(description.device, index, f"{self.name}:{index}", self._traits)
             return self._engines[index]
+
+    def capabilities_of(self, index: int) -> Capabilities:
+        """What the device can do. Without float64 it holds and moves such tensors, but does not compute in them."""
+        if self._traits.get("float64", self._devices()[index].facts["fp64"]):
+            return self.capabilities
+        return replace(self.capabilities, arithmetic=self.capabilities.arithmetic - {float64, complex128})
 
     # -- order and memory ---------------------------------------------------------------------------------------------
     def stream(self, index: int) -> OpenCLStream:

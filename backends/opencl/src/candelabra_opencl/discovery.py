@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 import pyopencl as cl
+from candelabra.backend import DeviceInfo, Fact
 from candelabra.errors import DeviceUnavailable
 
 from candelabra_opencl.icd import driver_search_path, searched_folders
@@ -30,12 +31,12 @@ class OpenCLDevice(NamedTuple):
 
     device: Any
     name: str
-    facts: Mapping[str, str]
+    facts: Mapping[str, Fact]
 
     @property
     def line(self) -> str:
-        """The text that patterns are matched against."""
-        return ", ".join([self.name, *(f"{key} {value}" for key, value in self.facts.items())])
+        """The device in ``candelabra devices``, without its number: the text that patterns are matched against."""
+        return DeviceInfo(self.name, self.facts).line
 
     @property
     def pattern(self) -> str:
@@ -91,9 +92,9 @@ def describe(platform: Any, device: Any) -> OpenCLDevice:
         "platform": platform.name.strip(),
         "driver": device.driver_version.strip(),
         "version": device.version.strip(),
-        "memory": f"{device.global_mem_size / 2**30:.1f} GiB",
-        "fp64": "yes" if device.double_fp_config else "no",
-        "fp16": "yes" if "cl_khr_fp16" in device.extensions else "no",
+        "memory": int(device.global_mem_size),
+        "fp64": bool(device.double_fp_config),
+        "fp16": "cl_khr_fp16" in device.extensions,
     }
     return OpenCLDevice(device, device.name.strip(), facts)
 
@@ -106,7 +107,7 @@ def sort_devices(devices: Iterable[OpenCLDevice]) -> list[OpenCLDevice]:
 
     def rank(one: OpenCLDevice) -> tuple[Any, ...]:
         kind = next((n for n, kind in enumerate(KINDS) if one.device.type & kind), len(KINDS))
-        return kind, [-n for n in version(one.facts["version"])], *newest_first(one.facts["driver"])
+        return kind, [-n for n in version(str(one.facts["version"]))], *newest_first(str(one.facts["driver"]))
 
     return sorted(devices, key=rank)
 

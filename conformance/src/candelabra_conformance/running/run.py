@@ -184,7 +184,7 @@ def subject(context: Context) -> Subject:
     return Subject(
         device=str(context.device),
         description=info.name,
-        facts=dict(info.facts),
+        facts=info.texts,
         backend=brought_by,
         backend_version=_version(brought_by),
         reference=str(context.reference.device),

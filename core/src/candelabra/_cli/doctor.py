@@ -44,6 +44,10 @@ def _examine(plugin: registry.Plugin) -> bool:
     print(f"\n{plugin.name} ({entry})")
     try:
         backend, _ = registry.load(plugin)
+    except DeviceUnavailable as reason:
+        print(f"  {', '.join(plugin.steps)}")
+        print(f"  no devices: {reason}")
+        return True
     except BackendError:
         print(f"  {', '.join(plugin.steps)}, then failed: {type(plugin.error).__name__}: {plugin.error}")
         _indented(plugin.traceback)

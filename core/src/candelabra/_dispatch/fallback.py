@@ -77,10 +77,11 @@ def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) 
     kernel = host.kernels[op.name]
     several = op.schema.result is not None
     mark = (str(instance.device), op.name)
+    lacking = f"for {compute.name} " if compute not in instance.capabilities.arithmetic else ""
     parameters = op.schema.parameters
 
     def run(*args: Any) -> Any:
-        _notice(mark, str(host.device))
+        _notice(mark, lacking, str(host.device))
         result = kernel(
             *[
                 host.index if p.kind == DEVICE else _carry(a, instance, host)
@@ -117,15 +118,15 @@ def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
     return target.backend.from_host(target.index, source.backend.to_host(payload), tuple(payload.shape), d)
 
 
-def _notice(mark: tuple[str, str], host: str) -> None:
+def _notice(mark: tuple[str, str], lacking: str, host: str) -> None:
     with _lock:
         counts[mark] += 1
         if mark in _warned:
             return
         _warned.add(mark)
     warnings.warn(
-        f"operator {mark[1]!r} has no kernel on {mark[0]!r} and runs on {host!r}, with copies both ways. This is said "
-        "once; candelabra.fallback_counts() counts, candelabra.fallback('error') forbids it",
+        f"operator {mark[1]!r} has no kernel {lacking}on {mark[0]!r} and runs on {host!r}, with copies both ways. "
+        "This is said once; candelabra.fallback_counts() counts, candelabra.fallback('error') forbids it",
         FallbackWarning,
         stacklevel=4,
     )

@@ -17,7 +17,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import device, forget_instances
 from candelabra._invalidation import invalidate
 from candelabra._plugins import names
-from candelabra.errors import BackendError
+from candelabra.errors import BackendError, DeviceUnavailable
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -132,7 +132,11 @@ def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
 
 
 def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
-    """Load a plugin unless that was done; several threads load it once. BackendError when it fails or has failed."""
+    """Load a plugin unless that was done; several threads load it once. BackendError when it fails or has failed.
+
+    A plugin whose loading raises ``DeviceUnavailable`` lacks something of this machine, such as a library: it counts
+    as one without devices, and not as a broken one.
+    """
     if plugin.backend is None:
         with _loading:
             if plugin.loading:
@@ -144,6 +148,8 @@ def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
                 _load(plugin)
     if plugin.backend is None:
         assert plugin.error is not None
+        if isinstance(plugin.error, DeviceUnavailable):
+            raise DeviceUnavailable(str(plugin.error)) from plugin.error
         raise BackendError(
             f"backend {plugin.name!r} (distribution {plugin.distribution!r}) failed to load: "
             f"{type(plugin.error).__name__}: {plugin.error}. `candelabra doctor` shows the traceback"

@@ -68,6 +68,8 @@ def cast(array: StridedArray, dtype: dtype) -> StridedArray:
     """A copy in another dtype."""
     if dtype is array.dtype:
         return clone(array)
+    if array.engine.lacks(dtype):
+        return NotImplemented
     result: StridedArray = cast_kernel(array.dtype, dtype)(array)
     return result
 

@@ -85,7 +85,8 @@ def for_devices(make: Callable[..., StridedArray]) -> Callable[[Engines], Callab
 
     def factory(engines: Engines) -> Callable[..., StridedArray]:
         def kernel(*arguments: Any) -> StridedArray:
-            return make(engines(arguments[-1]), *arguments[:-1])
+            engine = engines(arguments[-1])
+            return NotImplemented if engine.lacks(arguments[-2]) else make(engine, *arguments[:-1])
 
         return kernel
 

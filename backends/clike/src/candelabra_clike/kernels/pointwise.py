@@ -167,7 +167,7 @@ def placeholder(name: str) -> str:
 def _table() -> dict[str, Pointwise]:
     kernels: dict[str, Pointwise] = {}
     for name, entry in EXPRESSIONS.items():
-        if name in OPERATORS:  # without the operators that are not installed
+        if name in OPERATORS:
             kernel_class = Power if name == "pow" else Pointwise
             kernels[name] = kernel_class(OPERATORS[name], entry, inplace=False)
             if OPERATORS[name].inplace:

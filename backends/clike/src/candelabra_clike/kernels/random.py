@@ -126,7 +126,8 @@ def words() -> RandomKernel:
 # -- kernels ----------------------------------------------------------------------------------------------------------
 def _random_uniform(engines: Engines) -> Callable[..., Any]:
     def random_uniform(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
-        return uniform(d)(engines(index), shape, d, seed, offset)
+        engine = engines(index)
+        return NotImplemented if engine.lacks(d) else uniform(d)(engine, shape, d, seed, offset)
 
     return random_uniform
 
@@ -134,6 +135,8 @@ def _random_uniform(engines: Engines) -> Callable[..., Any]:
 def _random_normal(engines: Engines) -> Callable[..., Any]:
     def random_normal(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
         engine = engines(index)
+        if engine.lacks(d):
+            return NotImplemented
         return normal(d, engine.traits.float64)(engine, shape, d, seed, offset)
 
     return random_normal
@@ -142,6 +145,8 @@ def _random_normal(engines: Engines) -> Callable[..., Any]:
 def _random_exponential(engines: Engines) -> Callable[..., Any]:
     def random_exponential(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
         engine = engines(index)
+        if engine.lacks(d):
+            return NotImplemented
         return exponential(d, engine.traits.float64)(engine, shape, d, seed, offset)
 
     return random_exponential
