@@ -12,6 +12,7 @@ from weakref import ref
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.node import Port, Spec
+from candelabra._codegen.entry import passed_on
 from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
 from candelabra._codegen.source import build, indent
 from candelabra._dispatch.failure import fail
@@ -49,7 +50,7 @@ class Call:
 
 def payload_argument(p: Parameter, call: Call) -> str:
     """The text that hands one argument to a kernel."""
-    if call.on_tensors or p.name == call.scalar:
+    if p.name == call.scalar:
         return p.name
     if p.kind in (TENSOR, OPERAND, INDEX, MASK):
         return f"{p.name}._payload"
@@ -95,7 +96,8 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
         lines += single_output_lines(call, dynamic)
         if call.recording:
             known = not dynamic and not call.on_tensors  # then the output's keys have the mark already
-            node = [*making, "_node.shape = _p.shape", f"_node.keys = {'_k | AUTOGRAD' if dynamic else 'KN'}"]
+            keys = "_k | AUTOGRAD" if dynamic else "_o0._keys | AUTOGRAD" if call.on_tensors else "KN"
+            node = [*making, "_node.shape = _p.shape", f"_node.keys = {keys}"]
             node += [*extra_lines(call, scope), "_o0._node = _node", *([] if known else ["_o0._keys |= AUTOGRAD"])]
             lines += [f"if _k & {FLOATING_BITS}:", *indent(node)] if dynamic else node
         lines.append("return _o0")
@@ -110,8 +112,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
 def kernel_lines(call: Call, passed: str) -> list[str]:
     """Run the kernel; when it raises, the operator's rule says what was wrong."""
     arguments = ", ".join(
-        (f"{p.name}=" if p.keyword_only and call.on_tensors else "") + payload_argument(p, call)
-        for p in call.operator.schema.parameters
+        passed_on(p) if call.on_tensors else payload_argument(p, call) for p in call.operator.schema.parameters
     )
     if not call.on_tensors:
         return ["try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))"]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._codegen.adapters import Call, compile_adapter
+from candelabra._codegen.entry import passed_on
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key, instances_of_key, kernel_for
 from candelabra._dispatch.crossing import cross_device
@@ -175,9 +176,9 @@ def _computes(instance: Instance, d: dtype) -> bool:
 
 
 def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:
-    """The body itself; keyword-only parameters are handed over by name."""
-    names = [p.name for p in op.schema.parameters]
-    passed = ", ".join(f"{p.name}={p.name}" if p.keyword_only else p.name for p in op.schema.parameters)
-    if not any(p.keyword_only for p in op.schema.parameters):
+    """The body itself; keyword-only and variadic parameters are passed on as it declares them."""
+    parameters = op.schema.parameters
+    if not any(p.keyword_only or p.variadic for p in parameters):
         return op.body  # type: ignore[return-value]
-    return build(op.name, ", ".join(names), [f"return body({passed})"], {"body": op.body}, f"{op.name} composite")
+    names, call = ", ".join(p.name for p in parameters), f"body({', '.join(passed_on(p) for p in parameters)})"
+    return build(op.name, names, [f"return {call}"], {"body": op.body}, f"{op.name} composite")

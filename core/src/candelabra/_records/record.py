@@ -58,6 +58,7 @@ class Operator(Generic[P, R]):
         function: Callable[..., Any],
         rule: ShapeRule,
         *,
+        name: str | None = None,
         check: Callable[..., None] | None = None,
         promote: Promotion = common,
         result: Callable[[dtype], dtype] | tuple[Callable[[dtype], dtype], ...] = same,
@@ -65,14 +66,16 @@ class Operator(Generic[P, R]):
         view: bool | Callable[..., Any] = False,
         inplace: bool | None = None,
         out: bool | str | None = None,
+        is_function: bool = True,
         method: bool | str = True,
+        is_property: bool = False,
         random: bool = False,
         data_dependent: bool = False,
         public: bool = True,
         namespace: str = "",
         aliases: tuple[str, ...] = (),
     ) -> None:
-        self.name: Final = function.__name__.rstrip("_")
+        self.name: Final = function.__name__.rstrip("_") if name is None else name
         self.doc: Final = function.__doc__ or ""
         self.schema: Final[Schema] = read_schema(function)
         self.declared: Final = function
@@ -87,13 +90,17 @@ class Operator(Generic[P, R]):
         self.results: Final = result if isinstance(result, tuple) else (result,) * len(self.schema.outputs)
         self.accepts: Final = accepts
         self.view: Final = bool(view)
+        """Whether the result always shows the memory of the first tensor. Its in-place form, if there is one, changes
+        the tensor's shape and strides over the same memory."""
         self.geometry: Final = view if callable(view) else None
         """Of a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
         pointwise = getattr(rule, "pointwise", False)
         self.inplace: Final = pointwise if inplace is None else inplace
         has_out = self.schema.named("out") is None and self.schema.result is None and not view
         self.out: Final = has_out if out is None else out
+        self.is_function = is_function
         self.method: Final = method if not namespace or isinstance(method, str) else False
+        self.is_property = is_property
         self.random: Final = random
         self.data_dependent: Final = data_dependent
         self.public: Final = public
@@ -142,9 +149,6 @@ class Operator(Generic[P, R]):
         self.scatter = scatter
         return self
 
-    is_function = True
-    is_property = False
-
     def methods(self) -> dict[str, str]:
         """``{method of Tensor: form}``."""
         if not self.public:
@@ -176,6 +180,11 @@ class Operator(Generic[P, R]):
     def function(self) -> Callable[..., R]:
         """What users call."""
         return self.form("function")
+
+    @cached_property
+    def canonical(self) -> Callable[..., R]:
+        """The same for arguments by position that are canonical already, as other operators' bodies have them."""
+        return self.form("canonical")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)

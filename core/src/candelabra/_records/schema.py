@@ -13,7 +13,7 @@ from candelabra._annotations import Any, Final, NamedTuple
 TENSOR, OPTIONAL, OPERAND, BOUND, LIST, INDEX, MASK, INDICES = (
     "tensor", "optional", "operand", "bound", "list", "index", "mask", "indices",
 )  # fmt: skip
-DIM, DIMS, SHAPE, DTYPE, DEVICE, PLAIN = "dim", "dims", "shape", "dtype", "device", "plain"
+DIM, DIMS, INT, SHAPE, DTYPE, DEVICE, PLAIN = "dim", "dims", "int", "shape", "dtype", "device", "plain"
 
 KINDS: Final[dict[str, str]] = {
     "Tensor": TENSOR,
@@ -21,12 +21,14 @@ KINDS: Final[dict[str, str]] = {
     "Tensor | Number": OPERAND,
     "Tensor | Number | None": BOUND,
     "Sequence[Tensor]": LIST,
+    "JoinedTensors": LIST,
     "Index": INDEX,
     "Mask": MASK,
     "Sequence[Index | None]": INDICES,
     "Dim": DIM,
     "Dim | None": DIM,
     "Dims": DIMS,
+    "Integer": INT,
     "Shape": SHAPE,
     "DType": DTYPE,
     "DType | None": DTYPE,
@@ -46,6 +48,8 @@ CONVERTERS: Final[dict[str, str]] = {
     "UnitDims": "as_unit_dims",
     "ExpandedShape": "as_expanded_shape",
     "InferredShape": "as_inferred_shape",
+    "StorageOffset": "as_storage_offset",
+    "Origin": "as_origin",
 }
 """Annotations whose values are made canonical with a look at the first tensor, and the function of
 ``candelabra._codegen.arguments`` that does it. ``candelabra.typing`` says what each one accepts."""
