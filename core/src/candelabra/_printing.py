@@ -180,7 +180,7 @@ def _shown(tensor: Tensor, ends: Sequence[int | None], dim: int) -> Any:
 
 def _slice(tensor: Tensor, dim: int, start: int, stop: int) -> Tensor:
     from candelabra._geometry import one_slice
-    from candelabra._operators.primitives.views import basic_index
+    from candelabra._operators.indexing.basic import basic_index
 
     out: Tensor = basic_index.function(tensor, one_slice(tuple(tensor._payload.shape), dim, start, stop))
     return out

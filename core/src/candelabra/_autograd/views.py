@@ -204,9 +204,7 @@ class Overwrite(Node):
     def backward(self, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         parts = [g]
         for op, arguments in self.chain:
-            # The gradient need not lie in memory as the base did, and these two look at that.
-            part = parts[-1].contiguous() if op.name in ("view", "view_as_complex") else parts[-1]
-            parts.append(op(part, *arguments))
+            parts.append(shown_alike(op, parts[-1], arguments))
         to_base = None
         if self.e0 is not None:
             to_base = zeros_like(parts[-1])
@@ -216,6 +214,18 @@ class Overwrite(Node):
 
     def name(self) -> str:
         return "CopySlices"
+
+
+def shown_alike(op: Operator[..., Any], g: Tensor, arguments: tuple[Any, ...]) -> Tensor:
+    """What a view operator shows of a gradient, which need not lie in memory as the viewed tensor did."""
+    if op.name == "as_strided":
+        from candelabra._operators.shapes.strided import strided_gather
+
+        return strided_gather(g, *arguments)
+    if op.name in ("view", "view_as_complex"):
+        g = g.contiguous()
+    shown: Tensor = op.canonical(g, *arguments)
+    return shown
 
 
 def zeros_like(g: Tensor) -> Tensor:
@@ -229,7 +239,7 @@ def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:
     """``base`` with the part that a chain of views shows replaced by ``source``: a new tensor."""
     wholes = [base]
     for op, arguments in chain[:-1]:
-        wholes.append(op(wholes[-1], *arguments))
+        wholes.append(op.canonical(wholes[-1], *arguments))
     for (op, arguments), whole in zip(reversed(chain), reversed(wholes), strict=True):
         if op.scatter is None:
             raise RuntimeError(f"a view made by {op.name!r} cannot be written to: it shows elements more than once")
@@ -252,7 +262,7 @@ def _wrapped(payload: Any, like: Tensor) -> Tensor:
 # -- what changes a tensor's identity ------------------------------------------------------------------------------
 def detached(tensor: Tensor) -> Tensor:
     """See ``Tensor.detach``. Where arrays are immutable the result must follow its base: a tracked view."""
-    from candelabra._operators.primitives.views import detach
+    from candelabra._operators.shapes.views import detach
     from candelabra._tensor import wrap
 
     if instance_of_key(tensor._keys).immutable or state.bits & LAYER_MASK:

@@ -6,7 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.primitives.creation import full
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import BOOL

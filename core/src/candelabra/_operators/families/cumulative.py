@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.families.order_statistics import Chosen, picked_back
-from candelabra._operators.primitives import arithmetic, creation, joining
+from candelabra._operators.primitives import arithmetic, creation
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import index, same, to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of
@@ -25,7 +26,7 @@ def scanned(x: Tensor, dim: int, combine: Callable[[Tensor, Tensor], Tensor]) ->
     size, reach = x.shape[dim] if x.ndim else 1, 1
     while reach < size:
         head, tail = x.narrow(dim, 0, reach), x.narrow(dim, reach, size - reach)
-        x = joining.cat([head, combine(x.narrow(dim, 0, size - reach), tail)], dim)
+        x = cat([head, combine(x.narrow(dim, 0, size - reach), tail)], dim)
         reach *= 2
     return x
 

@@ -118,7 +118,7 @@ def _folded(bits: Tensor, dim: int) -> Tensor:
 
 
 def _joined(a: Tensor, b: Tensor, dim: int) -> Tensor:
-    from candelabra._operators.primitives.joining import cat
+    from candelabra._operators.shapes.joining import cat
 
     out: Tensor = cat([a, b], dim)
     return out

@@ -6,7 +6,8 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.primitives.arithmetic import maximum, minimum
 from candelabra._operators.primitives.creation import uncast
-from candelabra._operators.primitives.views import expand, inverse
+from candelabra._operators.shapes.expanding import expand
+from candelabra._operators.shapes.permuting import inverse_permutation
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import accumulated, boolean, index, same, to_float
 from candelabra._records.record import operator
@@ -92,7 +93,7 @@ def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
 
 
 def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
-    from candelabra._operators.primitives.joining import cat
+    from candelabra._operators.shapes.joining import cat
 
     # The product of all the others, without dividing (zeros): products from the left times products from the right.
     x = input if dtype is None else input.to(dtype)
@@ -107,7 +108,7 @@ def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: b
         left = cat([ones, flat.narrow(-1, 0, n - 1)], -1).cumprod(-1)
         right = cat([ones, flat.flip(-1).narrow(-1, 0, n - 1)], -1).cumprod(-1).flip(-1)
         flat = (left * right).conj()
-    slope = flat.reshape([x.shape[i] for i in order]).permute(inverse(order))
+    slope = flat.reshape([x.shape[i] for i in order]).permute(inverse_permutation(order))
     back = spread(g, dim, keepdim, tuple(x.shape)) * slope
     return back if back.dtype is input.dtype else back.to(input.dtype)
 

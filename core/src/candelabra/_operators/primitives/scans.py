@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._keys import NO_GRAD, state
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import accumulated
 from candelabra._records.record import operator
 from candelabra._records.rules import like_input
