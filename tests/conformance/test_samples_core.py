@@ -24,7 +24,12 @@ from candelabra_conformance.transport import to_device
 references.load()
 registry.load()
 INSTANCE = open_device(reference_device())
-PARTS = ("candelabra._operators.primitives", "candelabra.nn")
+PARTS = (
+    "candelabra._operators.primitives",
+    "candelabra._operators.shapes",
+    "candelabra._operators.indexing",
+    "candelabra.nn",
+)
 
 
 def ours(name: str) -> bool:

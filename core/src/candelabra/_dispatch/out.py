@@ -23,9 +23,14 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
     """
     if not state.bits & NO_GRAD and any(getattr(a, "_keys", 0) & AUTOGRAD for a in args):
         raise _undifferentiable(op.name)
-    given = list(zip(op.schema.parameters, args, strict=True))
-    positional = [value for p, value in given if not p.keyword_only]
-    value = op.function(*positional, **{p.name: value for p, value in given if p.keyword_only})
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for p, given in zip(op.schema.parameters, args, strict=True):
+        if p.keyword_only:
+            named[p.name] = given
+        else:
+            positional += given if p.variadic else (given,)
+    value = op.function(*positional, **named)
     return store(op.name, value, out, op.out == "exact", args if isinstance(op.out, str) else ())
 
 
