@@ -132,12 +132,17 @@ references(
         "tile": np.tile,
         "repeat_interleave": lambda x, repeats, dim, output_size: np.repeat(x, repeats, dim),
         "repeat_interleave_tensor": lambda x, repeats, dim, output_size: np.repeat(x, repeats.reshape(-1), dim),
-        "repeat_interleave_indices": lambda repeats, output_size: np.repeat(np.arange(repeats.size), repeats),
         "diag": np.diag,
         "diagflat": np.diagflat,
         "trace": np.trace,
     }
 )
+
+
+@reference("repeat_interleave_indices", as_given=True)
+def repeat_interleave_indices(repeats: Array, output_size: int | None) -> Array:
+    """Each index as often as its count."""
+    return np.repeat(np.arange(repeats.size), repeats)
 
 
 @reference("_chunk_cat")
@@ -161,7 +166,8 @@ def constant_pad_nd(x: Array, pad: Sequence[int], value: Any) -> Array:
     """NumPy's, after what is cut off."""
     amounts = [(0, 0)] * (x.ndim - len(pad) // 2) + [tuple(pad[i : i + 2]) for i in range(len(pad) - 2, -1, -2)]
     kept = x[tuple(slice(max(0, -b), n - max(0, -a)) for n, (b, a) in zip(x.shape, amounts, strict=True))]
-    return np.pad(kept, [(max(0, b), max(0, a)) for b, a in amounts], constant_values=value)
+    width = [(max(0, b), max(0, a)) for b, a in amounts]
+    return np.pad(kept, width, constant_values=value) if width else kept
 
 
 @reference("diag_embed")
