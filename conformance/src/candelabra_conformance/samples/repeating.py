@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from candelabra_conformance.samples.maker import Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, only
+from candelabra_conformance.samples.registry import inputs, mistakes
 from candelabra_conformance.samples.sample import Sample, sample
 
 
@@ -79,9 +79,6 @@ def counts_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     yield sample(t(2), t.index(1, -1), 0, note="negative")
     yield sample(t(2), t.index(1, 1), 0, output_size=3, note="another sum")
     yield sample(t(2), t.index([1, 1]), 0, note="a matrix")
-
-
-only(lambda d: d.name in ("int32", "int64"), "repeat_interleave_indices")
 
 
 @inputs("repeat_interleave_indices")

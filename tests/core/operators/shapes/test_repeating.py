@@ -47,7 +47,7 @@ def test_repeats_alone_give_the_indices() -> None:
     ("arguments", "error", "match"),
     [
         ((cd.ones(1, 1).long(),), RuntimeError, "repeat_interleave only accept 1D vector as repeat"),
-        ((cd.ones(2),), NotImplementedError, "\"repeat_interleave\" not implemented for 'Float'"),
+        ((cd.ones(2),), NotImplementedError, "\"repeat_interleave_indices\" not implemented for 'Float'"),
         ((cd.tensor([2, -1]),), RuntimeError, "repeats can not be negative"),
         ((cd.ones(2), -1), RuntimeError, "Repeats must be non-negative"),
         ((cd.ones(2), cd.tensor([1, 2, 3])), RuntimeError, r"repeats\.size\(0\) = 3 and input\.size\(0\) = 2"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._codegen.arguments import as_size, wrap_dim
-from candelabra._dispatch.promote import title
 from candelabra._geometry import Ints
 from candelabra._operators.primitives.creation import clone, new_full
 from candelabra._operators.primitives.indexing import index_add, index_select
@@ -135,12 +134,10 @@ def repeat_interleave_tensor(
 def _indices_shape(repeats: Tensor, output_size: int | None) -> Ints | None:
     if len(shape_of(repeats)) != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if repeats.dtype.name not in ("int32", "int64"):
-        raise NotImplementedError(f"\"repeat_interleave\" not implemented for '{title(repeats.dtype)}'")
     return None if output_size is None else (output_size,)
 
 
-@operator(_indices_shape, data_dependent=True, public=False)
+@operator(_indices_shape, accepts="integer", data_dependent=True, public=False)
 def repeat_interleave_indices(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
     """0 as often as the first count says, 1 as often as the second, …, in the dtype of the counts.
 
