@@ -21,8 +21,12 @@ def _same(x: Array, *_: Any, **__: Any) -> Array:
     return x
 
 
+def _conjugate(x: Array) -> Array:
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
 def _conjugate_transpose(x: Array) -> Array:
-    return np.conj(np.swapaxes(x, -1, -2)) if x.ndim else np.conj(x)
+    return _conjugate(np.swapaxes(x, -1, -2) if x.ndim else x)
 
 
 def _flattened(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
@@ -39,7 +43,7 @@ references(
         "Tensor.mH": _conjugate_transpose,
         "adjoint": _conjugate_transpose,
         "Tensor.H": _conjugate_transpose,
-        "conj": np.conj,
+        "conj": _conjugate,
         "real": np.real,
         "imag": np.imag,
         "movedim": lambda x, source, destination: np.moveaxis(x, source, destination) if x.ndim else x,

@@ -78,5 +78,5 @@ def memory_of_nothing(t: Maker) -> Iterator[Sample]:
 @inputs("Tensor.is_set_to")
 def whose_memory(t: Maker) -> Iterator[Sample]:
     """That of another."""
-    yield sample(t(2, 3), t(2, 3), gradient=False)
-    yield sample(t(2), t(3), gradient=False)
+    yield sample(t(2, 3), t(2, 3), gradient=False, layouts=("contiguous",))
+    yield sample(t(2), t(3), gradient=False, layouts=("contiguous",))

@@ -38,8 +38,7 @@ def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[An
     """Write what was computed, a tensor or a NamedTuple of tensors, into ``out``, by :func:`write_out`'s rules.
 
     Without ``out`` the value is handed back. Of several tensors, or with ``exact``, the dtypes must agree. None of
-    ``inputs`` may share memory with ``out``. What was computed may also be a plain tuple of tensors, of any length:
-    then the tensors of ``out`` are filled and None is returned, as in PyTorch.
+    ``inputs`` may share memory with ``out``. What was computed may also be a plain tuple of tensors, of any length.
     """
     from candelabra._tensor import Tensor
 
@@ -63,7 +62,7 @@ def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[An
         if isinstance(o, Tensor) and o.dtype is not v.dtype:
             raise RuntimeError(f"{name}(): Expected out tensor to have dtype {v.dtype}, but got {o.dtype} instead")
     stored = [store(name, v, o) for v, o in zip(value, out, strict=True)]
-    return type(value)(*stored) if hasattr(value, "_fields") else None
+    return type(value)(*stored) if hasattr(value, "_fields") else tuple(stored)
 
 
 def check_disjoint(out: Tensor, given: Any) -> None:

@@ -67,13 +67,13 @@ def test_slices_complex_parts_and_dtypes_are_copied_too() -> None:
     [(cd.split_copy, (2,)), (cd.split_with_sizes_copy, ([2, 2, 1],)), (cd.unbind_copy, ())],
 )
 def test_lists_of_parts_are_copied(copy: Any, arguments: Any) -> None:
-    """A tuple of tensors, or, with a list of as many in ``out=``, nothing."""
+    """A tuple of tensors; those in ``out=`` where it has as many."""
     x = ramp(5, 2)
     parts = copy(x, *arguments)
     assert cd.cat([p.reshape(-1, 2) for p in parts]).tolist() == x.tolist()
     assert not any(p._is_view() for p in parts)
     out = [cd.empty(0) for _ in parts]
-    assert copy(x, *arguments, out=out) is None
+    assert all(made is given for made, given in zip(copy(x, *arguments, out=out), out, strict=True))
     assert [o.tolist() for o in out] == [p.tolist() for p in parts]
 
 

@@ -179,19 +179,17 @@ def narrow_copy(input: Tensor, dim: Dim, start: Integer, length: Integer) -> Ten
 # -- several tensors --------------------------------------------------------------------------------------------------
 @public(method=False, out=True)
 def split_copy(input: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """The tensors that ``split`` gives, as copies; ``out=`` takes as many tensors, and then None is returned."""
+    """The tensors that ``split`` gives, as copies; ``out=`` takes as many tensors."""
     return tuple([clone(part) for part in splitting.split(input, split_size, dim)])
 
 
 @public(method=False, out=True)
 def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """The tensors that ``split_with_sizes`` gives, as copies; ``out=`` takes as many tensors, and then None is
-    returned.
-    """
+    """The tensors that ``split_with_sizes`` gives, as copies; ``out=`` takes as many tensors."""
     return tuple([clone(part) for part in splitting.split_with_sizes(input, split_sizes, dim)])
 
 
 @public(method=False, out=True)
 def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The tensors that ``unbind`` gives, as copies; ``out=`` takes as many tensors, and then None is returned."""
+    """The tensors that ``unbind`` gives, as copies; ``out=`` takes as many tensors."""
     return tuple([clone(part) for part in splitting.unbind(input, dim)])
