@@ -107,7 +107,13 @@ def set_(
 
 @public(is_function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Whether both show the same memory in the same way: same start, sizes and steps."""
+    """Whether both show the same memory in the same way: same start, sizes and steps.
+
+    On devices whose memory has no address for the host, that can be told of tensors of one base only.
+    """
     if input._instance is not tensor._instance or input.dtype is not tensor.dtype or input.shape != tensor.shape:
         return False
-    return input.data_ptr() == tensor.data_ptr() and input.stride() == tensor.stride()
+    if input._instance.backend.capabilities.host:
+        return input.data_ptr() == tensor.data_ptr() and input.stride() == tensor.stride()
+    bases = [t._base if t._keys & VIEW else t for t in (input, tensor)]
+    return bases[0]._payload is bases[1]._payload and input._layout() == tensor._layout()
