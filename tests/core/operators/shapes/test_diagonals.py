@@ -57,3 +57,26 @@ def test_diagonals_of_cubes_and_gradients_beside_them() -> None:
         cd.ones(3).fill_diagonal_(1)
     with pytest.raises(RuntimeError, match="all dimensions of input must be of equal length"):
         cd.ones(2, 3, 2).fill_diagonal_(1)
+
+
+def test_values_are_put_on_a_diagonal() -> None:
+    """Cast to the tensor's dtype; as many as the diagonal has, on every device."""
+    x = ramp(2, 3)
+    made = cd.diagonal_scatter(x, cd.tensor([7, 8]), 1)
+    assert made.tolist() == [[0, 7, 2], [3, 4, 8]]
+    assert made.dtype is cd.float32
+    with pytest.raises(RuntimeError, match=r"src size = \[3\], slice size = \[2\]"):
+        cd.diagonal_scatter(x, cd.ones(3))
+
+
+@pytest.mark.usefixtures("lantern")
+def test_values_are_put_on_a_diagonal_of_what_never_changes() -> None:
+    """By a copy, with the same gradients."""
+    x, y = cd.ones(2, 3, device="ember", requires_grad=True), cd.zeros(2, device="ember", requires_grad=True)
+    made = cd.diagonal_scatter(x, y, 1)
+    assert made.tolist() == [[1, 0, 1], [1, 1, 0]]
+    made.sum().backward()
+    assert x.grad.tolist() == [[1, 0, 1], [1, 1, 0]]
+    assert y.grad.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match=r"src size = \[1\], slice size = \[2\]"):
+        cd.diagonal_scatter(x, cd.ones(1, device="ember"))

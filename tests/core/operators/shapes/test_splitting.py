@@ -45,3 +45,5 @@ def test_a_number_does_not_split() -> None:
     """There is no dim to split."""
     with pytest.raises(RuntimeError, match="split expects at least a 1-dimensional tensor"):
         cd.tensor(1.0).split(1)
+    with pytest.raises(RuntimeError, match="split expects at least a 1-dimensional tensor"):
+        cd.split_with_sizes(cd.tensor(1.0), [1])

@@ -75,6 +75,10 @@ def test_a_shape_is_given_by_sizes_by_a_sequence_or_by_name() -> None:
         (lambda: cd.zeros(2, 0).view(3), r"shape '\[3\]' is invalid for input of size 0"),
         (lambda: cd.zeros(3).view(0), r"shape '\[0\]' is invalid for input of size 3"),
         (lambda: ramp(2, 3).t().view(6), "at least one dimension spans across two contiguous subspaces"),
+        (
+            lambda: cd.view_as_complex(ramp(2, 2).half()),
+            "view_as_complex is only supported for float and double tensors",
+        ),
         (lambda: cd.view_as_complex(ramp(2, 3).t()), "Tensor must have a last dimension with stride 1"),
     ],
 )
