@@ -53,7 +53,7 @@ def cat(tensors: JoinedTensors, dim: Dim = 0) -> Tensor:
     ...
 
 
-def _split(g: Tensor, tensors_spec: list[Any], dim: int) -> list[Tensor]:
+def _cat_adjoint(g: Tensor, tensors_spec: list[Any], dim: int) -> list[Tensor]:
     parts, start = [], 0
     for spec in tensors_spec:
         stop = start + spec.shape[dim]
@@ -62,7 +62,7 @@ def _split(g: Tensor, tensors_spec: list[Any], dim: int) -> list[Tensor]:
     return parts
 
 
-cat.vjp(tensors=_split)
+cat.vjp(tensors=_cat_adjoint)
 
 
 # -- along a new dim --------------------------------------------------------------------------------------------------
