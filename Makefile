@@ -7,16 +7,21 @@ ARGS ?=
 # In the order of their requirements. A new distribution is added here, and its extra in core/pyproject.toml.
 DISTRIBUTIONS := core backends/arrayapi backends/cpu backends/clike backends/opencl backends/cuda nn conformance
 METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
+# Of the machine with the GPU, for cuda-wheels and cuda-kernels; and the distributions that its check installs.
+PYTHON_VERSION ?= 3.12
+PLATFORM ?= manylinux_2_28_x86_64
+CAPABILITY ?= 90
+CHECKED := $(filter-out backends/opencl,$(DISTRIBUTIONS))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help index demo test test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
+.PHONY: help index demo test test-opencl test-intel lint bench bench-opencl cuda-check cuda-wheels cuda-kernels oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 # Before anything that imports candelabra: a checkout's sources may have moved on since the index was written.
 index: ## the index of public names and the type stubs, from the sources
@@ -30,38 +35,47 @@ test: .venv/.test index ## all tests
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 # Each in a process of its own: the PoCL that .venv brings, drivers of the system, and Intel's if it was installed here.
-test-opencl: .venv/.test ## the tests of OpenCL, on every implementation that is present
+test-opencl: .venv/.test index ## the tests of OpenCL, on every implementation that is present
 	.venv/bin/python tools/opencl_drivers.py $(ARGS)
 	if [ -e .venv-intel/.packages ]; then .venv-intel/bin/python tools/opencl_drivers.py --only Intel $(ARGS); fi
 
-test-intel: .venv-intel/.packages ## the tests of OpenCL, on Intel's implementation (a large download, for any x86-64)
+test-intel: .venv-intel/.packages index ## the tests of OpenCL, on Intel's implementation (a large download, for any x86-64)
 	.venv-intel/bin/python tools/opencl_drivers.py --only Intel $(ARGS)
 
 lint: .venv/.lint index ## style, types, and whether what is generated is current
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
+	.venv/bin/python tools/prose.py
 	.venv/bin/mypy --strict
 	.venv/bin/python tools/operators.py --check
 	.venv/bin/python tools/fallbacks.py --check
 
-bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
+bench: .venv/.packages .venv-peer/.peer index ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)
 
 # tinygrad is an optional peer: make .venv-tinygrad/.tinygrad
-bench-opencl: .venv/.demo .venv-peer/.peer ## time every OpenCL driver against its peers; reports into docs/reports/
+bench-opencl: .venv/.demo .venv-peer/.peer index ## time every OpenCL driver against its peers; reports into docs/reports/
 	.venv/bin/python -m benchmarks.opencl $(ARGS)
 
 # It first looks whether there is a GPU (exit status 3 where there is none): the rest is a large download.
-# make cuda-check PEER=/usr/bin/python3 compares with the PyTorch that is there.
-cuda-check: .venv/.cuda ## all that can be checked of a GPU, into docs/reports/
+# make cuda-check PEER=/usr/bin/python3 compares with the PyTorch that is there. With WHEELS, the folder of cuda-wheels,
+# nothing is downloaded: .venv stands on what PYTHON has, PyTorch too.
+cuda-check: $(if $(WHEELS),.venv/.wheels,.venv/.cuda) index ## all that can be checked of a GPU, into docs/reports/
 	.venv/bin/python tools/cuda_check.py --look $(ARGS)
-	@$(MAKE) --no-print-directory .venv/.check $(if $(PEER),,.venv-peer/.peer)
-	.venv/bin/python tools/cuda_check.py --peer $(or $(PEER),.venv-peer/bin/python) $(ARGS)
+	@$(if $(WHEELS),:,$(MAKE) --no-print-directory .venv/.check $(if $(PEER),,.venv-peer/.peer))
+	.venv/bin/python tools/cuda_check.py --peer $(or $(PEER),$(if $(WHEELS),.venv,.venv-peer)/bin/python) $(ARGS)
 
-oracle: .venv-peer/.packages ## hold the operators against PyTorch, with the samples in its own wheel
+cuda-wheels: .venv/.packages ## what cuda-check installs, for a machine without a package index, into cuda-wheels/
+	.venv/bin/python tools/cuda_wheels.py --python-version $(PYTHON_VERSION) --platform $(PLATFORM) \
+		--to $(or $(WHEELS),cuda-wheels) $(CHECKED)
+
+cuda-kernels: .venv/.cuda index ## what cuda-check compiles, for GPUs of one CAPABILITY, into cuda-kernels-<capability>.tar.xz
+	.venv/bin/python tools/cuda_kernels.py --capability $(CAPABILITY) --archive cuda-kernels-$(CAPABILITY).tar.xz $(ARGS)
+
+oracle: .venv-peer/.packages index ## hold the operators against PyTorch, with the samples in its own wheel
 	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
 
-mutants: .venv/.packages ## broken backends that the conformance suite must catch; the kill matrix
+mutants: .venv/.packages index ## broken backends that the conformance suite must catch; the kill matrix
 	.venv/bin/python -m candelabra_conformance.mutants --thorough --systematic --report docs/reports $(ARGS)
 
 docs: .venv/.packages index ## the operators' documentation, from their records, into docs/operators/
@@ -89,6 +103,12 @@ clean: ## remove the environments and what was built
 	@.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1' # the first with --group
 	@.venv/bin/python -m pip install --quiet --editable './core[all,pocl]' \
 		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
+	@touch $@
+
+.venv/.wheels: pyproject.toml $(METADATA)
+	@echo "setup: .venv on what $(PYTHON) has, the rest from $(WHEELS)"
+	@$(PYTHON) tools/cuda_environment.py .venv
+	@.venv/bin/python tools/cuda_install.py --wheels $(WHEELS) $(CHECKED)
 	@touch $@
 
 .venv/.%: .venv/.packages pyproject.toml

@@ -52,6 +52,11 @@ class Side:
         """Whether the library takes the call, and is done with it within ``patience`` seconds."""
         return "error" not in self._ask(case, 0.0, patience)
 
+    def restart(self) -> None:
+        """Go on in a new process: in the old one what failed may have made the device unusable."""
+        self.close()
+        self._start()
+
     def close(self) -> None:
         """End the process."""
         self.process.kill()

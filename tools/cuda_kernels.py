@@ -1,50 +1,109 @@
-"""Every kernel that candelabra-cuda can generate becomes machine code with NVRTC. It takes no GPU, and some minutes.
+"""The kernels of candelabra-cuda become machine code with NVRTC, which needs no GPU.
 
-Usage: ``python tools/cuda_kernels.py [--capability 90 ...] [--dtypes all]``. The tests do the quicker part of it.
+Usage: ``python tools/cuda_kernels.py [--capability 90 ...] [--all]`` only says whether they compile: those of a dtype
+of each kind, or all. With ``--archive FILE`` (``make cuda-kernels``) all that ``make cuda-check`` needs is packed for a
+machine with a GPU of that compute capability: some 10,000 kernels, ten minutes of a core.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from candelabra.library import OPERATORS, plugins
-from candelabra_clike import CUDA
+from candelabra.library import plugins
+from candelabra_clike import CUDA, Source
+from candelabra_clike.cache import ProgramCache
 from candelabra_clike.source import units
-from candelabra_cuda.compiling import CompilationError, compile_program, options
-from cuda_recording import ALL_NAMES, QUICK, RecordingBackend, record
+from candelabra_cuda import nvrtc
+from candelabra_cuda.compiling import Compiler, compile_program, options, prebuilt_key
+from candelabra_cuda.nvrtc import CompilationError
+from cuda_archive import pack
+from cuda_needed import everything, needed, quick
+from cuda_recording import RecordingBackend
+from rich.console import Console
+from rich.progress import track
 
 GENERATIONS = ("80", "90", "100")
+LARGEST = 20 * 2**20
+"""Bytes of an archive, at most."""
+FOLDER = Path(__file__).resolve().parents[1] / ".venv" / "kernels"
+"""Machine code stays here, so that making an archive again compiles only what is new."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Compile; 1 if a unit does not."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Compile; 1 if a kernel does not, or the archive is too large."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--capability", nargs="+", default=GENERATIONS, help="compute capabilities, without the point")
-    parser.add_argument("--dtypes", choices=("all", "quick"), default="quick", help="quick: one of each kind")
-    parser.add_argument("--operator", nargs="+", default=sorted(OPERATORS), help="only these")
+    parser.add_argument("--all", action="store_true", help="all that the check needs, not a dtype of each kind")
+    parser.add_argument("--operator", nargs="+", default=[], help="only these")
+    parser.add_argument("--archive", type=Path, help="write the machine code for one capability into this .tar.xz")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="keep the machine code of an archive here")
     given = parser.parse_args(words)
+    if given.archive and len(given.capability) != 1:
+        parser.error("an archive is of one --capability")
     backend = RecordingBackend()
     remove = plugins.add_backend(backend)
     try:
-        record(backend, given.operator, QUICK if given.dtypes == "quick" else ALL_NAMES)
+        sources = needed(backend, given.operator, everything if given.all or given.archive else quick)
     finally:
         remove()
-    programs = list(units(backend.recorder.sources, CUDA))
+    if given.archive:
+        return archived(sources, given.capability[0], given.folder, given.archive)
+    return max([compiled(sources, capability) for capability in given.capability])
+
+
+def compiled(sources: Sequence[Source], capability: str) -> int:
+    """Say whether kernels compile, many to a program; 1 if not all do."""
+    programs, failed, start = list(units(sources, CUDA)), 0, time.monotonic()
+    for first, program in programs:
+        try:
+            compile_program(first.name, program, options(first, capability))
+        except CompilationError as error:
+            failed += 1
+            print(f"sm_{capability}: {error}", file=sys.stderr)
+    seconds = time.monotonic() - start
+    print(f"sm_{capability}: {len(sources)} kernels in {len(programs)} programs, {seconds:.0f} s, {failed} failed")
+    return min(failed, 1)
+
+
+def archived(sources: Sequence[Source], capability: str, folder: Path, file: Path) -> int:
+    """Pack the machine code of each kernel; 1 if one does not compile or the file is too large."""
+    major, minor = nvrtc.load().version()
+    cache = ProgramCache(folder / f"nvrtc-{major}.{minor}")
+    keys: dict[str, Source] = {}
+    for source in sources:
+        keys[prebuilt_key(source.program(CUDA), options(source, capability))] = source
+    new = [key for key in keys if not cache.path(key).exists()]
+    compiler = Compiler(capability, None)
     failed = 0
-    for capability in given.capability:
-        start = time.monotonic()
-        for first, program in programs:
-            try:
-                compile_program(first.name, program, options(first, capability))
-            except CompilationError as error:
+
+    def made(key: str) -> str:
+        try:
+            cache.write(key, compiler.machine_code(keys[key]))
+        except CompilationError as error:
+            return str(error)
+        return ""
+
+    start = time.monotonic()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        for problem in track(threads.map(made, new), f"sm_{capability}", len(new), console=Console(stderr=True)):
+            if problem:
                 failed += 1
-                print(f"sm_{capability}: {error}", file=sys.stderr)
-        count, seconds = len(backend.recorder.sources), time.monotonic() - start
-        print(f"sm_{capability}: {count} kernels in {len(programs)} programs, {seconds:.0f} s, {failed} failed")
-    return 1 if failed else 0
+                print(f"sm_{capability}: {problem}", file=sys.stderr)
+    if failed:
+        return 1
+    size = pack(cache, keys, file)
+    seconds = time.monotonic() - start
+    print(f"{file}: {len(keys)} kernels for sm_{capability} by NVRTC {major}.{minor}, {size / 2**20:.1f} MiB, ", end="")
+    print(f"{len(new)} of them compiled in {seconds:.0f} s")
+    if size > LARGEST:
+        print(f"{file} has more than {LARGEST >> 20} MiB", file=sys.stderr)
+    return int(size > LARGEST)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +22,18 @@ from benchmarks.sides import Side
 WORKER = ("-m", "benchmarks.accelerator.worker")
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
+PATIENCE, GRACE = 600.0, 15.0
+"""Seconds that one measurement may take at most, and after the time is up."""
 
 
 class Comparison:
-    """Two workers on one device, theirs a library's of another process."""
+    """Two workers on one device, theirs a library's of another process.
 
-    def __init__(self, device: str, size: str, rounds: int) -> None:
+    No measurement begins after ``until`` (of ``time.monotonic``).
+    """
+
+    def __init__(self, device: str, size: str, rounds: int, until: float = math.inf) -> None:
+        self.until = until
         self.device = device
         self.size = size
         self.rounds = rounds
@@ -55,18 +64,47 @@ class Comparison:
             side.close()
 
     def _asked(self, side: Side, **wanted: Any) -> dict[str, Any]:
-        return side.ask({"library": side.library, "device": self.device, "size": self.size, **wanted}, 600.0)
+        patience = min(PATIENCE, max(self.until - time.monotonic(), 0.0) + GRACE)
+        answer = side.ask({"library": side.library, "device": self.device, "size": self.size, **wanted}, patience)
+        if "error" in answer:
+            side.restart()
+        return answer
 
-    def measured(self, only: str = "") -> list[Row]:
-        """A row for each mark whose name has ``only`` in it, and for each model's waits."""
-        names = [name for name in MARKS if only in name or (only and MARKS[name].group == "bandwidth" and name == COPY)]
-        rows = [self._row(MARKS[name]) for name in track(names, "measuring", console=Console(stderr=True))]
+    def measured(
+        self, only: str = "", known: Sequence[Row] = (), told: Callable[[list[Row]], object] = lambda rows: None
+    ) -> list[Row]:
+        """A row for each mark whose name has ``only`` in it, and for each model's waits.
+
+        ``known`` rows are not measured again. ``told`` is given all rows after each measurement.
+        """
+        rows = {row["name"]: row for row in known}
+        wanted = self.wanted(only)
+        for name in track([name for name in wanted if name not in rows], "measuring", console=Console(stderr=True)):
+            if time.monotonic() >= self.until:
+                break
+            row = wanted[name]()
+            if "error" in row and time.monotonic() >= self.until:
+                break  # it may have lacked nothing but time
+            rows[name] = row
+            told(self._judged([rows[each] for each in wanted if each in rows]))
+        return self._judged([rows[each] for each in wanted if each in rows])
+
+    def wanted(self, only: str) -> dict[str, Callable[[], Row]]:
+        """What makes the row of each name."""
+        marks = [m for m in MARKS.values() if only in m.name or (only and m.group == "bandwidth" and m.name == COPY)]
+        models = [model for model in MODELS if only in f"{model} waits"]
+        found: dict[str, Callable[[], Row]] = {mark.name: partial(self._row, mark) for mark in marks}
+        return found | {f"{model} waits": partial(self._waits, model) for model in models}
+
+    @staticmethod
+    def _judged(rows: list[Row]) -> list[Row]:
+        """The rows, with those that are bound by bandwidth held against the copy's."""
         best = max((row.get("gigabytes_per_second", 0) for row in rows if row["name"] == COPY), default=0)
         for row in rows:
             if "gigabytes_per_second" in row and row["name"] != COPY and best:
                 row["of_copy"] = row["ours_gigabytes_per_second"] / best
                 row["kept"] = row["of_copy"] >= BANDWIDTH
-        return rows + [self._waits(model) for model in MODELS if only in f"{model} waits"]
+        return rows
 
     def _row(self, mark: Mark) -> Row:
         row: Row = {"name": mark.name, "group": mark.group, "most": mark.most, "goal": mark.goal, "kept": False}

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyopencl
-from candelabra_opencl.discovery import VARIABLE, Found, find
-from candelabra_opencl.icd import drivers_shown
+from candelabra_opencl.discovery import VARIABLE, OpenCLDevice, find
+from candelabra_opencl.icd import driver_search_path
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -41,19 +41,19 @@ SLACK = {"3.0-rc2": 3.0}
 """How far an implementation may be from the marks, by its driver's version: PoCL's wheel of 2022 is for tests."""
 
 
-def devices(words: str) -> list[Found]:
+def devices(words: str) -> list[OpenCLDevice]:
     """The first device of each driver whose line in ``candelabra devices`` has the words."""
-    found: dict[str, Found] = {}
+    found: dict[str, OpenCLDevice] = {}
     for one in find():
         if words.lower() in one.line.lower():
             found.setdefault(one.pattern, one)
     return list(found.values())
 
 
-def environment(one: Found) -> dict[str, str]:
+def environment(one: OpenCLDevice) -> dict[str, str]:
     """The variables of a worker: it sees one driver, and tinygrad takes that one too."""
     shown: dict[str, str] = {}
-    with drivers_shown():
+    with driver_search_path():
         shown.update(os.environ)
     loader = next(Path(pyopencl.__file__).parent.glob(".libs/libOpenCL*"), None)
     if loader is not None:
@@ -147,7 +147,7 @@ def show(title: str, measured: Sequence[Measured], slack: float) -> None:
     Console(width=120).print(table)
 
 
-def run(one: Found, arguments: argparse.Namespace) -> Path:
+def run(one: OpenCLDevice, arguments: argparse.Namespace) -> Path:
     """Measure one driver's first device, print it and write it down; the report's path."""
     pythons = {"torch": arguments.peer, "pyopencl": sys.executable, "tinygrad": arguments.tinygrad}
     versions = {peer: version_of(peer, python) for peer, python in pythons.items()}
@@ -184,12 +184,12 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", choices=SIZES, default="full")
     parser.add_argument("--report", default="docs/reports", help="the folder to write to")
     arguments = parser.parse_args(given)
-    chosen = devices(arguments.driver)
-    for one in chosen:
+    selected = devices(arguments.driver)
+    for one in selected:
         print(f"written: {run(one, arguments)}")
-    if not chosen:
+    if not selected:
         print(f"no OpenCL driver has {arguments.driver!r} in its description")
-    return 0 if chosen else 1
+    return 0 if selected else 1
 
 
 if __name__ == "__main__":

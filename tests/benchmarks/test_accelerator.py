@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,12 +183,54 @@ def test_a_peer_that_is_missing_says_what_to_install() -> None:
     made.close()
 
 
-def test_two_processes_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command measures both sides in processes of their own and writes the figures down."""
+def test_two_processes_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command measures both sides in processes of their own and writes the figures down, as far as time allows."""
     from benchmarks.accelerator.__main__ import main
 
     file = tmp_path / "figures.json"
     words = ["--device", HOST, "--peer", sys.executable, "--library", "candelabra", "--size", "tiny", "--rounds", "1"]
-    monkeypatch.setattr(sys, "argv", ["accelerator", *words, "--only", "a[2]", "--json", str(file)])
+    words += ["--only", "a[2]", "--json", str(file)]
+    monkeypatch.setattr(sys, "argv", ["accelerator", *words, "--minutes", "0"])
+    assert main() == 3
+    found = json.loads(file.read_text())
+    assert found["rows"] == []
+    assert found["remaining"] == ["a[2]", "a[2], with grad", COPY]
+    monkeypatch.setattr(sys, "argv", ["accelerator", *words])
     assert main() in (0, 1)
-    assert '"peer": "candelabra' in file.read_text()
+    found = json.loads(file.read_text())
+    assert found["peer"].startswith("candelabra ")
+    assert found["remaining"] == []
+    file.write_text(json.dumps(found | {"rows": [row | {"ratio": 0.5, "kept": True} for row in found["rows"]]}))
+    monkeypatch.setattr(sys, "argv", ["accelerator", *words, "--resume", str(file)])
+    assert main() == 0
+    assert [row["ratio"] for row in json.loads(file.read_text())["rows"]] == [0.5, 0.5, 0.5]
+    file.write_text(json.dumps(found | {"peer": "candelabra 0"}))
+    assert main() == 1
+    assert "figures.json compares with candelabra 0, and this is candelabra" in capsys.readouterr().err
+
+
+def test_a_failure_does_not_spoil_the_next_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that failed is replaced, and what remained when the time was up is measured another time."""
+    clock = count()
+    monkeypatch.setattr(comparing, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    log: list[str] = []
+
+    class Failing:
+        library = "candelabra"
+
+        def ask(self, request: dict[str, Any], patience: float) -> dict[str, Any]:
+            log.append(request.get("mark", "waits"))
+            return {"error": "an illegal memory access was encountered"}
+
+        def restart(self) -> None:
+            log.append("restart")
+
+    made = comparing.Comparison(HOST, "tiny", 1, until=7.0)
+    made.ours = made.peer = Failing()  # type: ignore[assignment]
+    told: list[int] = []
+    rows = made.measured("a + b", told=lambda rows: told.append(len(rows)))
+    assert log == ["a + b", "restart", "a + b, with grad", "restart", COPY, "restart"]
+    assert [row["name"] for row in rows] == ["a + b", "a + b, with grad"]
+    assert told == [1, 2]

@@ -97,7 +97,7 @@ def test_words_mean_what_their_page_says(engine: OpenCLEngine, type: str, expres
 
 def test_claims_are_won_once(engine: OpenCLEngine) -> None:
     """Of many work-items that claim one place exactly one gets it; additions of all of them count."""
-    body = "if (CLAIM(out, 0u, 7u) == 0u) ATOMIC_ADD_U32(out + 1, 1u);\nATOMIC_ADD_U32(out + 2, 2u);"
+    body = "if (COMPARE_AND_SWAP(out, 0u, 7u) == 0u) ATOMIC_ADD_U32(out + 1, 1u);\nATOMIC_ADD_U32(out + 2, 2u);"
     launch = engine.compile(Source("claims", (writes("out", "u32"),), body))
     out = engine.allocate(12)
     engine.write(out, 0, memoryview(bytes(12)))

@@ -7,7 +7,7 @@ import candelabra.nn.functional  # noqa: F401 - its operators are in the table, 
 import pytest
 from candelabra.dtypes import ALL, bool_, complex64, dtype, float16, float32, float64, int32, uint8
 from candelabra.library import OPERATORS
-from candelabra_clike.expressions import EXPRESSIONS, Expression, expression_for, kinds, typed
+from candelabra_clike.expressions import EXPRESSIONS, Expression, expression_for, fill_types, kinds
 from candelabra_clike.library import definitions
 
 CALL = re.compile(r"\b(\w+_(?:f32|f64|c64|c128|[iu](?:32|64)|f16|bf16))\(")
@@ -22,7 +22,7 @@ def texts() -> Iterator[tuple[str, dtype, Expression, str]]:
             if expression is None:
                 continue
             if isinstance(expression, str):
-                yield name, d, expression, typed(expression, d)
+                yield name, d, expression, fill_types(expression, d)
                 continue
             wanted = expression.__code__.co_varnames[: expression.__code__.co_argcount]
             for value in (None, 0, 3, "tanh"):
@@ -30,7 +30,7 @@ def texts() -> Iterator[tuple[str, dtype, Expression, str]]:
                     text = expression(**dict.fromkeys(wanted, value))
                 except TypeError:  # this parameter is never of that type
                     continue
-                yield name, d, expression, typed(text, d)
+                yield name, d, expression, fill_types(text, d)
 
 
 def test_every_entry_is_an_operator() -> None:
@@ -62,10 +62,10 @@ def test_the_most_special_kind_comes_first(d: dtype, first: str, last: str) -> N
 
 def test_types_are_those_of_the_value() -> None:
     """Half types compute in float32; narrow integers are promoted to 32 bits; parts of complex numbers are real."""
-    assert typed("{T} {U} {W}", float16) == "f32 u32 F32"
-    assert typed("{T} {L}", uint8) == "u8 u32"
-    assert typed("{T} {R} {P}", complex64) == "c64 f32 F32"
-    assert typed("{T} {L}", int32) == "i32 i32"
+    assert fill_types("{T} {U} {W}", float16) == "f32 u32 F32"
+    assert fill_types("{T} {L}", uint8) == "u8 u32"
+    assert fill_types("{T} {R} {P}", complex64) == "c64 f32 F32"
+    assert fill_types("{T} {L}", int32) == "i32 i32"
 
 
 def test_derivatives_of_digamma_beyond_the_range_of_a_dtype() -> None:

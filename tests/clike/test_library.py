@@ -85,8 +85,8 @@ def test_a_text_for_both_widths_is_defined_twice(folder: Path) -> None:
 
 def test_a_text_of_complex_numbers_is_defined_twice(folder: Path) -> None:
     """A name that ends in `_Z` is one for each width of complex numbers, with the parts' functions beside it."""
-    (folder / "a.c").write_text("FUNCTION Z turned_Z(Z a) {\n    return PAIR_Z(-a.y, size_T(a.x) * 2.0);\n}\n")
+    (folder / "a.c").write_text("FUNCTION Z turned_Z(Z a) {\n    return PAIR_Z(-a.y, abs_T(a.x) * 2.0);\n}\n")
     assert library.definitions() == {
-        "turned_c64": "FUNCTION c64 turned_c64(c64 a) {\n    return C64(-a.y, size_f32(a.x) * 2.0f);\n}",
-        "turned_c128": "FUNCTION c128 turned_c128(c128 a) {\n    return C128(-a.y, size_f64(a.x) * 2.0);\n}",
+        "turned_c64": "FUNCTION c64 turned_c64(c64 a) {\n    return C64(-a.y, abs_f32(a.x) * 2.0f);\n}",
+        "turned_c128": "FUNCTION c128 turned_c128(c128 a) {\n    return C128(-a.y, abs_f64(a.x) * 2.0);\n}",
     }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from candelabra_clike import CUDA, OPENCL, Engine
 from candelabra_clike.kernels import random
-from candelabra_clike.templates.drawing import CHUNK, Draw
+from candelabra_clike.templates.random_numbers import COUNTERS_PER_ITEM, RandomKernel
 from candelabra_opencl.backend import OpenCLBackend
 
 SEED, OFFSET = 20240229, 41
@@ -21,7 +21,7 @@ def engine() -> Engine:
     return OpenCLBackend().engine(0)
 
 
-def drawn(draw: Draw, n: int, d: Any, *numbers: int, seed: int = SEED, offset: int = OFFSET) -> Any:
+def drawn(draw: RandomKernel, n: int, d: Any, *numbers: int, seed: int = SEED, offset: int = OFFSET) -> Any:
     """``n`` values of a draw, as a NumPy array."""
     made = draw(engine(), (n,), d, seed, offset, *numbers)
     return np.frombuffer(engine().read(made.buffer, 0, n * d.itemsize), NUMPY[d])
@@ -30,7 +30,7 @@ def drawn(draw: Draw, n: int, d: Any, *numbers: int, seed: int = SEED, offset: i
 def test_words_are_numpys() -> None:
     """For seeds and offsets of all 64 bits, and as many counters as two work-items take."""
     for seed, offset in ((0, 0), (2**64 - 1, 2**64 - 10_000), (7, 2**32 - 3)):
-        n = 4 * CHUNK + 3
+        n = 4 * COUNTERS_PER_ITEM + 3
         numpys = np.random.Philox(key=seed, counter=offset).random_raw(n)
         assert (drawn(random.words(), n, cd.uint64, seed=seed, offset=offset) == numpys).all()
 
@@ -46,7 +46,7 @@ def test_words_are_numpys() -> None:
         (random.exponential(cd.float32, True), cd.float32, "0x1.d284e8p-1 0x1.0a942ep-2"),
     ],
 )
-def test_continuous_draws_give_the_specifications_answers(draw: Draw, d: Any, answers: str) -> None:
+def test_continuous_draws_give_the_specifications_answers(draw: RandomKernel, d: Any, answers: str) -> None:
     """The table of section 12."""
     assert [float(value).hex() for value in drawn(draw, 2, d)] == [
         float.fromhex(answer).hex() for answer in answers.split()
@@ -58,7 +58,7 @@ def test_discrete_draws_give_the_specifications_answers() -> None:
     assert drawn(random.integers(cd.int64, False), 4, cd.int64, 0, 10).tolist() == [7, 9, 9, 8]
     large = drawn(random.integers(cd.int64, True), 2, cd.int64, 0, 10**12)
     assert large.tolist() == [770796498144, 971182606036]
-    assert drawn(random.decided(), 8, cd.bool, 1 << 31).tolist() == [1, 0, 1, 0, 1, 0, 0, 0]
+    assert drawn(random.bernoulli(), 8, cd.bool, 1 << 31).tolist() == [1, 0, 1, 0, 1, 0, 0, 0]
 
 
 def test_devices_without_float64_get_programs_without_it() -> None:
@@ -69,7 +69,7 @@ def test_devices_without_float64_get_programs_without_it() -> None:
         random.normal(cd.float32, False),
         random.normal(cd.complex64, False),
         random.exponential(cd.bfloat16, False),
-        random.decided_each(cd.float16),
+        random.bernoulli_each(cd.float16),
     ):
         assert not draw.source(serial=True, wide=False).float64, draw.name
 

@@ -12,6 +12,7 @@ import pytest
 from candelabra.library import open_device
 from candelabra_clike import StridedArray, expressions, kernels
 from candelabra_clike.layouts import broadcast
+from candelabra_clike.refusals import REASONS
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_opencl.backend import OpenCLBackend
 
@@ -35,93 +36,111 @@ def table(array: Array) -> Table:
 
 
 REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]] = {
-    "cat": (lambda t, a: t["cat"]([a(2, 3), a(2, 4)], 0), ValueError, "the tensors do not fit together"),
-    "mean": (lambda t, a: t["mean"](a(3), None, False, cd.int64), ValueError, "means have floating dtypes"),
-    "nansum": (lambda t, a: t["nansum"](a(3), None, False, cd.complex64), TypeError, "nansum: no sums in"),
-    "nanmean": (lambda t, a: t["nanmean"](a(3), None, False, cd.int64), TypeError, "nanmean: no means in"),
-    "softmax": (lambda t, a: t["softmax"](a(3, d=cd.int64), 0), TypeError, r"no kernel for candelabra\.int64"),
-    "topk": (lambda t, a: t["topk"](a(3), 4, 0, True, True), ValueError, "there are not so many elements"),
+    "cat": (lambda t, a: t["cat"]([a(2, 3), a(2, 4)], 0), ValueError, r"cat\(\) expects equal sizes except along dim"),
+    "mean": (
+        lambda t, a: t["mean"](a(3), None, False, cd.int64), ValueError,
+        r"mean\(\) expects a floating or complex dtype",
+    ),
+    "nansum": (
+        lambda t, a: t["nansum"](a(3), None, False, cd.complex64), TypeError,
+        r"nansum\(\) expects a real dtype, got",
+    ),
+    "nanmean": (
+        lambda t, a: t["nanmean"](a(3), None, False, cd.int64), TypeError,
+        r"nanmean\(\) expects a floating dtype, got",
+    ),
+    "softmax": (lambda t, a: t["softmax"](a(3, d=cd.int64), 0), TypeError, r"not implemented for candelabra\.int64"),
+    "topk": (lambda t, a: t["topk"](a(3), 4, 0, True, True), ValueError, r"topk\(\) expects k in 0 to"),
     "searchsorted": (
-        lambda t, a: t["sorted_place"](a(2, 3), a(3, 3), False), ValueError, "the rows do not fit",
+        lambda t, a: t["sorted_place"](a(2, 3), a(3, 3), False), ValueError, "batches of shapes .* do not match",
     ),
     "gather": (
-        lambda t, a: t["gather"](a(2, 3), 0, a(2, 4, d=cd.int64)), ValueError, "the index is larger than the array, or",
+        lambda t, a: t["gather"](a(2, 3), 0, a(2, 4, d=cd.int64)), ValueError, "does not fit an input of shape",
     ),
     "index_select": (
-        lambda t, a: t["index_select"](a(2), 0, a(2, 2, d=cd.int64)), ValueError, "the index must be a vector, of one",
+        lambda t, a: t["index_select"](a(2), 0, a(2, 2, d=cd.int64)), ValueError,
+        r"the index must be a vector \(of one element for a 0-d input\)",
     ),
     "embedding": (
-        lambda t, a: t["embedding"](a(2), a(2, d=cd.int64), -1, False), ValueError, "the weight must be a matrix",
+        lambda t, a: t["embedding"](a(2), a(2, d=cd.int64), -1, False), ValueError,
+        r"embedding\(\) expects a weight with 2 dims, got 1",
     ),
     "gather from nothing": (
-        lambda t, a: t["gather"](a(0), 0, a(2, d=cd.int64)), IndexError, "a dim has no elements to be picked",
+        lambda t, a: t["gather"](a(0), 0, a(2, d=cd.int64)), IndexError, "index out of bounds: an indexed dim is empty",
     ),
     "scatter": (
         lambda t, a: t["scatter_src"](a(4), 0, a(3, d=cd.int64), a(2)), ValueError, "is larger than the source",
     ),
     "scatter to nothing": (
-        lambda t, a: t["scatter_src"](a(0), 0, a(2, d=cd.int64), a(2)), IndexError, "no elements to be written to",
+        lambda t, a: t["scatter_src"](a(0), 0, a(2, d=cd.int64), a(2)), IndexError,
+        "index out of bounds: an indexed dim is empty",
     ),
     "index_add": (
-        lambda t, a: t["index_add"](a(4), 0, a(3, d=cd.int64), a(2)), ValueError, "the source does not fit",
+        lambda t, a: t["index_add"](a(4), 0, a(3, d=cd.int64), a(2)), ValueError,
+        r"a source of shape \(2,\) does not fit an",
     ),
     "index_put": (
-        lambda t, a: t["index_put"](a(4), [a(3, d=cd.int64)], a(2, 3), False), ValueError, "the values do not fit",
+        lambda t, a: t["index_put"](a(4), [a(3, d=cd.int64)], a(2, 3), False), ValueError,
+        "values of shape .* do not broadcast to the indexed shape",
     ),
-    "matmul": (lambda t, a: t["matmul"](a(2, 3), a(2, 3)), RuntimeError, r"shapes \(2, 3\) and \(2, 3\) do not fit"),
+    "matmul": (lambda t, a: t["matmul"](a(2, 3), a(2, 3)), RuntimeError, r"shapes \(2, 3\) and \(2, 3\) do not match"),
     "convolution": (
         lambda t, a: t["conv"](a(1, 2, 5), a(1, 3, 3), None, (1,), (0,), (1,), 1), RuntimeError,
-        r"shapes \(1, 2, 5\) and \(1, 3, 3\) do not fit",
+        r"shapes \(1, 2, 5\) and \(1, 3, 3\) do not match",
     ),
     "convolution with a large kernel": (
         lambda t, a: t["conv"](a(1, 2, 5), a(1, 2, 6), None, (1,), (0,), (1,), 1), RuntimeError,
-        r"the kernel \(1, 2, 6\) is larger than \(1, 2, 5\)",
+        r"the kernel \(1, 2, 6\) is larger than the padded input \(1, 2, 5\)",
     ),
     "gradient of a convolution's input": (
         lambda t, a: t["conv_input"](a(1, 2, 3), a(1, 2, 3), (1, 2, 5), (1,), (0,), (1,), 1), RuntimeError,
-        r"shapes \(1, 2, 3\), \(1, 2, 3\) and \(1, 2, 5\) do not fit",
+        r"shapes \(1, 2, 3\), \(1, 2, 3\) and \(1, 2, 5\) do not match",
     ),
     "gradient of a convolution's weight": (
         lambda t, a: t["conv_weight"](a(1, 2, 5), a(1, 2, 3), (1, 2, 3), (1,), (0,), (1,), 1), RuntimeError,
-        r"shapes \(1, 2, 5\), \(1, 2, 3\) and \(1, 2, 3\) do not fit",
+        r"shapes \(1, 2, 5\), \(1, 2, 3\) and \(1, 2, 3\) do not match",
     ),
     "normalize": (
         lambda t, a: t["normalize"](a(3), a(2, 3), None, (0,), 1e-5), RuntimeError,
         r"normalize: weight and bias are larger than \(3,\)",
     ),
-    "tril": (lambda t, a: t["tril"](a(3), 0), ValueError, "a triangle takes two dims"),
+    "tril": (lambda t, a: t["tril"](a(3), 0), ValueError, "a triangle needs at least 2 dims, got shape"),
     "argmax": (
-        lambda t, a: t["argmax"](a(0), None, False), IndexError, "argmax_float32: of no elements there is no extreme",
+        lambda t, a: t["argmax"](a(0), None, False), IndexError,
+        "argmax_float32: expected at least one element along the reduced dims",
     ),
     "amax": (
-        lambda t, a: t["amax"](a(3, 0), (1,), False), IndexError, "amax_float32: of no elements there is no extreme",
+        lambda t, a: t["amax"](a(3, 0), (1,), False), IndexError,
+        "amax_float32: expected at least one element along the reduced dims",
     ),
     "amin of nothing for no result": (
-        lambda t, a: t["amin"](a(0, 0), (1,), False), IndexError, "amin_float32: of no elements there is no extreme",
+        lambda t, a: t["amin"](a(0, 0), (1,), False), IndexError,
+        "amin_float32: expected at least one element along the reduced dims",
     ),
     "view_as_complex": (
         lambda t, a: t["view_as_complex"](a(3)), ValueError, "view_as_complex: expected pairs of float32",
     ),
     "view_as_complex of a part": (
         lambda t, a: t["view_as_complex"](a(9).restrided((2, 2), (3, 1), 0)), ValueError,
-        r"view_as_complex: pairs have to begin at even places, got strides \(3, 1\)",
+        r"view_as_complex: expected even strides, so that pairs are aligned, got \(3, 1\)",
     ),
     "an expression": (
-        lambda t, a: t["bitwise_and"](a(3), a(3)), TypeError, "bitwise_and: there is no expression for",
+        lambda t, a: t["bitwise_and"](a(3), a(3)), TypeError, "bitwise_and: not implemented for",
     ),
     "power": (
         lambda t, a: t["pow"](a(3, d=cd.int64), -1), RuntimeError, "Integers to negative integer powers",
     ),
     "a step in integers": (
         lambda t, a: t["sgd_step_"]([a(3, d=cd.int64)], [a(3, d=cd.int64)], 0.1, 0.0, False), TypeError,
-        "there is no fused step for",
+        "fused optimizer steps support float32 and float64, got",
     ),
     "a step with another's gradient": (
-        lambda t, a: t["sgd_step_"]([a(3), a(3)], [a(3), a(4)], 0.1, 0.0, False), RuntimeError, "shapes differ",
+        lambda t, a: t["sgd_step_"]([a(3), a(3)], [a(3), a(4)], 0.1, 0.0, False), RuntimeError,
+        "expected arrays of one shape per parameter, got",
     ),
     "losses": (
         lambda t, a: t["class_losses"](a(2, 3), a(3, d=cd.int64), -100), RuntimeError,
-        r"targets of shape \(3,\) where \(2,\) is expected",
+        r"class_losses: expected targets of shape \(2,\), got \(3,\)",
     ),
     "shapes": (lambda t, a: broadcast([(2,), (3,)]), RuntimeError, r"shapes \(2,\), \(3,\) do not broadcast"),
     "a result": (
@@ -153,7 +172,53 @@ def second_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("second_of_all")
 def test_what_is_there_twice_is_refused() -> None:
     """A kernel or an expression in two modules would hide one of them."""
-    with pytest.raises(TypeError, match="kernel 'twin' is in first and in second: one of them has to go"):
+    with pytest.raises(TypeError, match="kernel 'twin' is defined in both first and second: remove one"):
         kernels.table(lambda index: None)  # type: ignore[arg-type, return-value]
-    with pytest.raises(TypeError, match="expressions: 'twin' is there twice, the second time in second"):
-        expressions._joined()
+    with pytest.raises(TypeError, match="expressions: 'twin' is defined twice, the second time in second"):
+        expressions._merge_entries()
+
+
+# -- values that kernels refuse ---------------------------------------------------------------------------------------
+@pytest.fixture
+def two_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second reason for a refusal, beside division by zero."""
+    monkeypatch.setitem(REASONS, "NEGATIVE_SHIFT", (RuntimeError, "expected a shift count >= 0"))
+
+
+@pytest.mark.usefixtures("two_reasons")
+@pytest.mark.parametrize(
+    ("operands", "error", "text"),
+    [
+        ((1, 0), ZeroDivisionError, r"^opencl:0: 'shifted' failed: ZeroDivisionError: integer division or modulo by"),
+        ((1, -3), RuntimeError, r"^opencl:0: 'shifted' failed: expected a shift count >= 0$"),
+    ],
+)
+def test_an_expression_names_the_reason_of_a_refusal(
+    operands: tuple[int, int], error: type[Exception], text: str
+) -> None:
+    """The next synchronisation raises the error of the reason, with the device and the operator."""
+    expression = "(REFUSE({b} == 0, DIVISION_BY_ZERO), REFUSE({b} < 0, NEGATIVE_SHIFT), {a} << ({b} & 7))"
+    kernel = Elementwise("shifted_int32", expression, (cd.int32, cd.int32), cd.int32, operator="shifted")
+    a, b = (cd.tensor([n], dtype=cd.int32, device="opencl") for n in operands)
+    kernel(a._payload, b._payload)
+    with pytest.raises(error, match=text):
+        cd.accelerator.synchronize("opencl")
+    kernel(a._payload, a._payload)
+    cd.accelerator.synchronize("opencl")
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_an_integer_division_by_zero_names_device_and_operator(name: str) -> None:
+    """The error arrives after the call, so its text says where it comes from."""
+    x, zero = (cd.tensor(values, device="opencl") for values in ([1, 2], [1, 0]))
+    with pytest.raises(ZeroDivisionError, match=f"^opencl:0: '{name}' failed: ZeroDivisionError: integer division or"):
+        getattr(cd, name)(x, zero).tolist()
+
+
+@pytest.mark.parametrize(
+    "expression", ["(REFUSE({a} < 0, NO_SUCH_REASON), {a})", "(REFUSE({a} < 0), {a})"], ids=["unknown", "missing"]
+)
+def test_a_refusal_needs_a_known_reason(expression: str) -> None:
+    """The mistake is an error where the kernel is declared, not a message of the compiler."""
+    with pytest.raises(ValueError, match=r"expected REFUSE\(condition, REASON\) with a reason of DIVISION_BY_ZERO"):
+        Elementwise("wrong", expression, (cd.int32,), cd.int32)

@@ -32,11 +32,13 @@ def test_bytes_are_seen_as_on_the_host(given: cd.dtype, wanted: cd.dtype) -> Non
 def test_bytes_that_do_not_stand_in_a_row_are_refused() -> None:
     """Another width takes neighbours."""
     with pytest.raises(
-        ValueError, match=re.escape("view_dtype: the bytes of <int16 [] on opencl:0> do not stand in a")
+        ValueError, match=re.escape("view_dtype: expected a last dim with stride 1, got <int16 [] on opencl:0>")
     ):
         view_dtype(array(), cd.int32)
     turned = array(2, 4).restrided((4, 2), (1, 4), 0)
-    with pytest.raises(ValueError, match=re.escape("view_dtype: the bytes of <int16 [4, 2] on opencl:0> do not stand")):
+    with pytest.raises(
+        ValueError, match=re.escape("view_dtype: expected a last dim with stride 1, got <int16 [4, 2] on")
+    ):
         view_dtype(turned, cd.int32)
 
 
@@ -46,5 +48,5 @@ def test_bytes_that_do_not_stand_in_a_row_are_refused() -> None:
 def test_bytes_that_do_not_divide_are_refused(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
     """The row, its beginning and the steps between rows are whole numbers of the wider dtype."""
     part = array(2, 4).restrided(shape, strides, offset)
-    with pytest.raises(ValueError, match=r"on opencl:0> are no whole number of int32"):
+    with pytest.raises(ValueError, match=r"on opencl:0> are not divisible by 2 for int32"):
         view_dtype(part, cd.int32)

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from candelabra.dtypes import float64
 from candelabra_clike.kernels import optimizers
-from candelabra_clike.templates.steps import Step
+from candelabra_clike.templates.optimizer_steps import OptimizerStep
 
 STEPS = [
     *[optimizers.sgd(decayed) for decayed in (False, True)],
@@ -20,7 +20,7 @@ SIZES = {"i32": 4, "u32": 4, "i64": 8, "u64": 8, "f32": 4, "f64": 8, "": 8}
 
 
 @pytest.mark.parametrize("step", STEPS, ids=[step.name for step in STEPS])
-def test_arguments_are_no_more_than_any_device_takes(step: Step) -> None:
+def test_arguments_are_no_more_than_any_device_takes(step: OptimizerStep) -> None:
     """OpenCL's full profile promises 1024 bytes and so 128 arguments, the count that engines add among them."""
     for serial in (True, False):
         types = step.several(float64, serial, step.widths[-1]).types()

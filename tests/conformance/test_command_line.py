@@ -1,6 +1,7 @@
 """``candelabra conformance``: exit statuses, reports, two runs compared, and the pytest plugin that does the same."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,31 @@ def test_no_matching_case_ends_with_2(capsys: pytest.CaptureFixture[str]) -> Non
     """A pattern that matches nothing tests nothing, and is not green."""
     assert main(["conformance", "--device", "fake", "--case", "sofmax/*", "--jobs", "1"]) == 2
     assert "no case matches" in capsys.readouterr().err
+
+
+def test_a_run_without_the_time_for_all_ends_with_3_and_is_gone_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What remains is said and counted in the report; the next run takes over what there is, and is whole."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    run = ["conformance", "--device", "fake", *SOFTMAX]
+    assert main([*run, "--minutes", "0", "--json", str(first)]) == 3
+    assert re.search(r"\d+ cases remain, of level 0, 1", capsys.readouterr().out)
+    remaining = json.loads(first.read_text())["remaining"]
+    assert main([*run, "--resume", str(first), "--json", str(second)]) == 0
+    report = json.loads(second.read_text())
+    assert report["remaining"] == {}
+    assert len(report["results"]) == sum(remaining.values())
+
+
+def test_what_is_no_report_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence on the error stream, and status 2; so does a file that is not there."""
+    (tmp_path / "a.json").write_text("{}")
+    run = ["conformance", "--device", "fake", *SOFTMAX]
+    assert main([*run, "--resume", str(tmp_path / "a.json")]) == 2
+    assert "a.json: not a report" in capsys.readouterr().err
+    assert main([*run, "--resume", str(tmp_path / "b.json")]) == 2
+    assert "No such file" in capsys.readouterr().err
 
 
 def test_a_forbidden_fallback_is_a_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,10 @@ def _without_nan(made: Run) -> Run:
     return replace(made, results=tuple(sorted(sized, key=lambda r: r.case)))
 
 
-@pytest.mark.parametrize("made", [green_run(), nasty_run(), run()], ids=["green", "nasty", "empty"])
+UNFINISHED = replace(green_run(), remaining={2: 7, 3: 100})
+
+
+@pytest.mark.parametrize("made", [green_run(), nasty_run(), UNFINISHED, run()], ids=["green", "nasty", "part", "empty"])
 def test_a_run_survives_being_written_and_read(made: Run) -> None:
     """Every field of every result comes back, also half a surrogate pair and not-a-number; rows come sorted by case."""
     back = from_json(to_json(made))
@@ -58,7 +61,7 @@ def test_the_form_is_what_the_published_schema_says() -> None:
     """An independent validator accepts what is written, for every kind of run."""
     validator = jsonschema.Draft202012Validator(schema())
     validator.check_schema(schema())
-    for made in (green_run(), nasty_run(), run(), large_run(3)):
+    for made in (green_run(), nasty_run(), run(), large_run(3), UNFINISHED):
         validator.validate(json.loads(to_json(made)))
     assert schema()["properties"]["schema"]["const"] == SCHEMA
     assert tuple(schema()["properties"]["columns"]["const"]) == COLUMNS
@@ -67,8 +70,11 @@ def test_the_form_is_what_the_published_schema_says() -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("schema", 2), ("kind", "other"), ("level", 9), ("results", [["a", "b", "", "", 1, "passd"]]), ("stale", [1])],
-)
+    [
+        ("schema", 2), ("kind", "other"), ("level", 9), ("results", [["a", "b", "", "", 1, "passd"]]), ("stale", [1]),
+        ("remaining", {"4": 1}),
+    ],
+)  # fmt: skip
 def test_the_schema_refuses_what_is_no_report(key: str, value: Any) -> None:
     """The published schema is not so wide that it would take anything."""
     data = json.loads(to_json(nasty_run())) | {key: value}
@@ -162,6 +168,9 @@ def _row(**changes: Any) -> str:
         (_changed(next_kernels=["exp"]), r"^next_kernels\[0\]: expected \[operator, .*\], got 'exp'$"),
         (_changed(next_kernels=[["exp", [1]]]), r"^next_kernels\[0\]\[1\]\[0\]: expected a text, got 1$"),
         (_changed(options=[]), r"^options: expected an object, got \[\]$"),
+        (_changed(remaining=[]), r"^remaining: expected an object, got \[\]$"),
+        (_changed(remaining={"4": 1}), r"^remaining: expected one of 0, 1, 2, 3, got '4'$"),
+        (_changed(remaining={"3": "x"}), r"^remaining\.3: expected an integer, got 'x'$"),
     ],
 )
 def test_a_malformed_report_is_refused_by_naming_the_place(text: str, message: str) -> None:

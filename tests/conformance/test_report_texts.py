@@ -44,6 +44,16 @@ def test_the_markdown_begins_with_the_outcome() -> None:
     assert to_markdown(nasty_run()).startswith("## ❌ acme:0 does not conform: level none\n")
 
 
+def test_every_summary_says_what_remains_to_be_run() -> None:
+    """A level of which cases remain is not reached, and nobody takes the run for a whole one."""
+    made = replace(green_run(), remaining={2: 1, 3: 1200})
+    assert made.level == 1
+    for text in (to_markdown(made), _printed(made), report.to_html(made)):
+        assert "1,201 cases remain, of level 2, 3" in text
+    assert tally.remaining_text(replace(made, remaining={3: 1})) == "1 case remains, of level 3"
+    assert "remain" not in to_markdown(green_run())
+
+
 def test_the_markdown_counts_verdicts_by_level_and_by_property() -> None:
     """Only verdicts that occur have a column; a level without a case has a row all the same."""
     made = run(result("add/value"), result("add/out", model.FAILED), result("mul/value", model.SKIPPED, level=3))

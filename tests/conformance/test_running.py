@@ -1,9 +1,12 @@
 """Runs: what blocks what, which kernel comes next, quick runs, workers that crash or hang, a vendor's own operators."""
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import candelabra as cd
@@ -25,7 +28,7 @@ from candelabra_conformance.model import (
     Result,
 )
 from candelabra_conformance.mutants.mirror import Mirror
-from candelabra_conformance.running import Options, run
+from candelabra_conformance.running import Options, ResumeError, run, workers
 from candelabra_conformance.running.blocking import settled, unlocked
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.samples import gather, sample
@@ -158,7 +161,7 @@ def odd_is_gone() -> Iterator[None]:
     yield
     table = plugins._table()
     table.pop("odd", None)
-    from candelabra._device import forget_instances
+    from candelabra.library import forget_instances
 
     forget_instances("odd")
 
@@ -179,6 +182,99 @@ def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_gone: None) -> None:
     """What does not answer is stopped."""
     done = run("odd", Options(patterns=CHOSEN[:1], isolate=True, timeout=1.0), setup=hanging)
     assert [(r.verdict, r.message) for r in done.results] == [(TIMED_OUT, "no answer within 1 s")]
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock that ends a run finds it one second later."""
+    seconds = count()
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)), perf_counter=time.perf_counter)
+    monkeypatch.setattr(sys.modules["candelabra_conformance.running.run"], "time", clock)
+    monkeypatch.setattr(workers, "time", clock)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_run_ends_when_its_time_is_up_and_says_what_remains(ticking: None, isolate: bool) -> None:
+    """No case begins later, no level counts that was not run in full, and the next run does the rest."""
+    whole = Options(level=1, patterns=("tanh/value/*", "device/copy/float32"), isolate=isolate)
+    first = run("fake", replace(whole, seconds=9.0))
+    assert len(first.results) > 1
+    assert first.remaining[1] > 1
+    assert first.green
+    assert first.level == 0
+    second = run("fake", whole, earlier=[first])
+    assert second.remaining == {}
+    assert second.level == 1
+    assert len(second.results) == len(first.results) + first.remaining[1]
+    assert set(first.results) <= set(second.results)
+
+
+def test_what_goes_on_when_the_time_is_up_is_stopped(
+    odd_is_gone: None, ticking: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that does not end keeps no run from ending; it remains to be run."""
+    monkeypatch.setattr(workers, "GRACE", 0.2)
+    done = run("odd", Options(patterns=CHOSEN[:1], isolate=True, seconds=4.0, timeout=600.0), setup=hanging)
+    assert done.results == ()
+    assert done.remaining == {1: 1}
+
+
+def test_only_what_earlier_runs_lack_is_run(added: Callable[..., None]) -> None:
+    """What they found is taken over as it is, failures too; what was blocked is run again."""
+    added(Odd("tanh", lambda right, *args: -right(*args)))
+    chosen = Options(patterns=("tanh/value/float32/contiguous", "cos/value/float32/contiguous"))
+    first = run("odd", chosen)
+    cos, tanh = first.results
+    assert (cos.verdict, tanh.verdict) == (PASSED, FAILED)
+    ran: list[str] = []
+    blocked = replace(first, results=(replace(cos, verdict=BLOCKED), tanh))
+    again = run("odd", chosen, earlier=[blocked], told=lambda result: ran.append(result.case.operator))
+    assert ran == ["cos"]
+    assert [r.verdict for r in again.results] == [PASSED, FAILED]
+    assert again.results[1] == tanh
+
+
+def test_a_run_of_another_device_is_not_gone_on_with(added: Callable[..., None]) -> None:
+    """The error says what differs."""
+    chosen = Options(patterns=("device/copy/float32",))
+    other = run("fake", chosen)
+    other = replace(other, subject=replace(other.subject, python="2.7"))
+    with pytest.raises(ResumeError, match=r"the run of 20.* cannot be gone on with: its python is not that of this"):
+        run("fake", chosen, earlier=[other])
+
+
+class Fatal(Odd):
+    """After a failure of its kernel it refuses all work of the process, as a driver does after an illegal access."""
+
+    def __init__(self) -> None:
+        super().__init__("tanh", self.fails)
+        self.gone = False
+
+    def fails(self, right: Any, *args: Any) -> Any:
+        self.gone = True
+        raise RuntimeError("an illegal memory access was encountered")
+
+    def synchronize(self, index: int) -> None:
+        if self.gone:
+            raise RuntimeError("an illegal memory access was encountered")
+
+    def to_host(self, payload: Any) -> memoryview:
+        self.synchronize(0)
+        return super().to_host(payload)
+
+
+def fatal() -> None:
+    """Add a backend that an operator breaks for good."""
+    plugins.add_backend(Fatal())
+
+
+def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_gone: None) -> None:
+    """The cases after it run in a new process, and the failure says so."""
+    patterns = ("tanh/value/float32/contiguous", "trunc/value/float32/contiguous")
+    broken, other = run("odd", Options(patterns=patterns, isolate=True), setup=fatal).results
+    assert broken.verdict == FAILED
+    assert broken.message.endswith(workers.UNUSABLE)
+    assert other.verdict == PASSED
 
 
 def nowhere() -> None:

@@ -1,11 +1,15 @@
 """The command `candelabra`."""
 
+import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
+import candelabra as cd
 import pytest
 from candelabra._cli.main import main
 from candelabra._plugins import contributions, registry
-from candelabra.backend import Backend, hookimpl
+from candelabra.backend import Backend, DeviceInfo, hookimpl
 
 from tests.lantern import LanternBackend
 
@@ -183,3 +187,39 @@ def test_explain_knows_public_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("acos on ")
     assert main(["explain", "linalg.inv"]) == 0
     assert "linalg.inv is a function over several operators" in capsys.readouterr().out
+
+
+def test_help_lists_the_commands_of_plugins(capsys: Output) -> None:
+    """``candelabra --help`` names what plugins bring beside its own commands, with the first line of their text."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert re.search(r"conformance\s+run the conformance suite against a device", out)
+    assert re.search(r"new-backend\s+write the package of a new backend", out)
+    assert re.search(r"doctor\s+check every plugin", out)
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["ops"], ["explain", "add"]], ids=lambda c: c[0])
+def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
+    """``candelabra ops | head -1``: no traceback, and the exit status that shells give a broken pipe."""
+    program = [sys.executable, "-m", "candelabra", *command]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        said = started.stderr.read()
+    assert said == ""
+    assert started.returncode == 141
+
+
+def test_facts_of_devices_are_typed(lantern: LanternBackend, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    """Sizes of memory are ints in bytes, shown in GiB; versions are tuples; flags are named when they hold."""
+    facts = {"total_memory": 3 << 30, "driver_version": (580, 159), "unified": True, "units": 4, "clock": 1.5}
+    monkeypatch.setattr(LanternBackend, "devices", lambda self: [DeviceInfo("typed", facts)])
+    assert main(["devices"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lantern:0")]
+    assert line == "lantern:0  typed, total memory 3.0 GiB, driver version 580.159, unified, units 4, clock 1.5"
+    properties = cd.lantern.get_device_properties(0)
+    assert properties.total_memory == 3 << 30
+    assert properties.driver_version == (580, 159)

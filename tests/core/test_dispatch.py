@@ -27,9 +27,25 @@ def test_routes_of_concrete_calls() -> None:
     assert " => 4. native: kernel 'mul'" in str(cd.explain("mul", x, x))
 
 
-def test_explain_of_an_overloaded_function_tells_its_operators() -> None:
-    """A front is run, and every operator that it called is explained."""
-    told = cd.explain(cd.max, cd.ones(2, 2), 0)
+def test_explain_of_an_overload_set_explains_the_member_that_serves() -> None:
+    """The arguments pick the operator, which is not run."""
+    x = cd.ones(2, 2)
+    assert cd.explain(cd.max, x, 0).operator == "max_dim"
+    assert cd.explain("max", x).operator == "amax"
+    assert cd.explain("max", x, x).operator == "maximum"
+
+
+def test_explain_of_a_public_callable_explains_its_operators() -> None:
+    """It is run, and every operator that it calls is explained."""
+    found = cd.explain(cd.split, cd.ones(4, 2), 2)
+    assert found.route == "callable"
+    assert found.calls
+    assert all(call.route in ("native", "composite", "strided") for call in found.calls)
+
+
+def test_explain_of_a_public_callable_tells_its_operators() -> None:
+    """It is run, and every operator that it called is explained."""
+    told = cd.explain(cd.gradient, cd.ones(2, 2))
     assert told.route == "callable"
     assert told.calls
     assert all(call.route in ("native", "composite", "strided") for call in told.calls)

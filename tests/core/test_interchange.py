@@ -280,7 +280,7 @@ def test_read_only_memory_is_copied() -> None:
     x = cd.from_dlpack(Constant())
     x[0] = 9
     assert x.tolist() == [9, 1, 2]
-    with pytest.raises(BufferError, match="the memory is read-only, and copy=False forbids to copy it"):
+    with pytest.raises(BufferError, match="the source is read-only and copy=False does not allow a copy"):
         cd.from_dlpack(Constant(), copy=False)
 
 

@@ -106,7 +106,7 @@ def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
         ("plugin = object()", "implements no hook candelabra_backend"),
         (GOOD.replace("return Made()", "return 7"), "returned 7, not a candelabra.backend.Backend"),
         (GOOD.replace("name = NAME", "name = 'other'"), "its backend calls itself 'other'; the two names must be"),
-        (named("; api = ((2, 0), (2, 3))"), "built for core API 2.0 to 2.3, this core has 1.0: update candelabra"),
+        (named("; api = ((2, 0), (2, 3))"), "built for core API 2.0 to 2.3, this core has 1.1: update candelabra"),
         (named("; api = ((0, 1), (0, 9))"), "update the package that brings 'acme'"),
         (named("; api = 1"), r"the first and the last, got 1"),
         (GOOD.replace("return Made()", "m = Made(); m.capabilities = None; return m"), "its capabilities are None"),

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra_cpu.blocks import BLOCK, blockwise, in_blocks, large_in_blocks, large_in_blocks_into
+from candelabra_cpu.blocks import BLOCK, apply_in_blocks, blockwise, large_in_blocks, large_in_blocks_inplace
 
 RNG = np.random.default_rng(51)
 SIZES = [0, 1, 100, BLOCK // 2, BLOCK, 2 * BLOCK + 1, 5 * BLOCK - 3]
@@ -23,15 +23,15 @@ def test_blocks_cover_everything_once(size: int) -> None:
     """Of arrays, and of an array with a number on either side."""
     x, y = RNG.random((2, size))
     for operands in ((x, y), (x, 3.0), (3.0, y), (x, np.asarray(3.0))):
-        np.testing.assert_array_equal(in_blocks(twice_and_more, operands), twice_and_more(*operands))
-        np.testing.assert_array_equal(in_blocks(np.arctan2, operands), np.arctan2(*operands))
+        np.testing.assert_array_equal(apply_in_blocks(twice_and_more, operands), twice_and_more(*operands))
+        np.testing.assert_array_equal(apply_in_blocks(np.arctan2, operands), np.arctan2(*operands))
 
 
 def test_arrays_that_are_not_alike_go_in_whole() -> None:
     """They broadcast, and need not be contiguous."""
     x, y = RNG.random((3, BLOCK)), RNG.random((BLOCK, 3))
-    np.testing.assert_array_equal(in_blocks(twice_and_more, (x, y.T)), twice_and_more(x, y.T))
-    np.testing.assert_array_equal(in_blocks(twice_and_more, (x, x[:1])), twice_and_more(x, x[:1]))
+    np.testing.assert_array_equal(apply_in_blocks(twice_and_more, (x, y.T)), twice_and_more(x, y.T))
+    np.testing.assert_array_equal(apply_in_blocks(twice_and_more, (x, x[:1])), twice_and_more(x, x[:1]))
 
 
 @pytest.mark.parametrize("size", [10, 3 * BLOCK])
@@ -40,9 +40,9 @@ def test_the_result_goes_into_an_array_that_is_given(size: int) -> None:
     x, y = RNG.random((2, size))
     want = twice_and_more(x, y)
     gaps = np.zeros((size, 2))[:, 0]
-    assert in_blocks(twice_and_more, (x, y), gaps) is gaps
+    assert apply_in_blocks(twice_and_more, (x, y), gaps) is gaps
     np.testing.assert_array_equal(gaps, want)
-    assert in_blocks(twice_and_more, (x, y), x) is x
+    assert apply_in_blocks(twice_and_more, (x, y), x) is x
     np.testing.assert_array_equal(x, want)
 
 
@@ -64,7 +64,7 @@ def test_small_arrays_and_other_dtypes_have_their_own_kernel() -> None:
         calls.append("small")
         return np.sin(x, *rest)
 
-    kernel, into = large_in_blocks(small, np.sin), large_in_blocks_into(small, np.sin)
+    kernel, into = large_in_blocks(small, np.sin), large_in_blocks_inplace(small, np.sin)
     large = RNG.random(3 * BLOCK)
     np.testing.assert_array_equal(kernel(large), np.sin(large))
     into(large)
@@ -86,6 +86,6 @@ def test_an_error_in_a_block_is_raised() -> None:
     x = np.zeros(6 * BLOCK)
     x[-1] = 1
     with pytest.raises(ValueError, match="the last block"):
-        in_blocks(fails, (x,))
-    assert np.isinf(in_blocks(np.log, (np.zeros(6 * BLOCK),))).all()
-    assert np.isinf(in_blocks(lambda v: np.log(v) + 1, (np.zeros(6 * BLOCK),))).all()
+        apply_in_blocks(fails, (x,))
+    assert np.isinf(apply_in_blocks(np.log, (np.zeros(6 * BLOCK),))).all()
+    assert np.isinf(apply_in_blocks(lambda v: np.log(v) + 1, (np.zeros(6 * BLOCK),))).all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from candelabra_cpu.float32 import FUNCTIONS
 from candelabra_cpu.kernels import table
-from candelabra_cpu.vectors import BLOCK, LARGE, vectored
+from candelabra_cpu.vectorized import BLOCK, LARGE, vectorized
 from scipy import special
 
 RNG = np.random.default_rng(73)
@@ -108,8 +108,8 @@ def test_small_and_large_arrays_agree(name: str) -> None:
 
 def test_layouts_and_memory() -> None:
     """Transposed, strided and in-place operands, and sizes that no block divides, give what one block gives."""
-    kernel = vectored(lambda x: x * 0, FUNCTIONS["atan"])
-    into = vectored(lambda x: x * 0, FUNCTIONS["atan"], True)
+    kernel = vectorized(lambda x: x * 0, FUNCTIONS["atan"])
+    into = vectorized(lambda x: x * 0, FUNCTIONS["atan"], True)
     x = RNG.standard_normal((3, BLOCK + 7)).astype(np.float32)
     want = kernel(x)
     assert want.flags.c_contiguous
@@ -131,8 +131,8 @@ def test_layouts_and_memory() -> None:
 def test_what_the_passes_do_not_take_goes_to_the_other_kernel() -> None:
     """Other dtypes, small arrays, numbers beside arrays, and operands of two shapes or dtypes."""
     other = object()
-    one = vectored(lambda x: other, FUNCTIONS["atan"])
-    two = vectored(lambda y, x: other, FUNCTIONS["atan2"])
+    one = vectorized(lambda x: other, FUNCTIONS["atan"])
+    two = vectorized(lambda y, x: other, FUNCTIONS["atan2"])
     x = np.ones((2, LARGE), np.float32)
     assert one(x.astype(np.float64)) is other
     assert one(x[0, :5]) is other

@@ -10,7 +10,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra.library import OPERATORS
-from candelabra_cpu import elementwise, kernels, linalg_each
+from candelabra_cpu import elementwise, kernels, lapack
 
 
 def module(name: str, **kernels: Any) -> ModuleType:
@@ -24,18 +24,18 @@ def test_every_module_with_kernels_is_joined() -> None:
     """The table holds what the modules' own tables hold, the very functions."""
     table = kernels.table()
     assert all(table[name] is kernel for name, kernel in elementwise.KERNELS.items())
-    assert all(table[name] is kernel for name, kernel in linalg_each.KERNELS.items())
+    assert all(table[name] is kernel for name, kernel in lapack.KERNELS.items())
 
 
 def test_modules_without_kernels_are_passed_over() -> None:
     """A module that has no KERNELS adds nothing."""
-    assert kernels.joined([ModuleType("plain"), module("some", add=min)]) == {"add": min}
+    assert kernels.merge_kernels([ModuleType("plain"), module("some", add=min)]) == {"add": min}
 
 
 def test_a_kernel_in_two_modules_is_an_error_that_names_both() -> None:
     """No module overrides another's kernel silently."""
-    with pytest.raises(TypeError, match="kernel 'add' is in first and in second: one of them has to go"):
-        kernels.joined([module("first", add=min), module("second", add=max)])
+    with pytest.raises(TypeError, match="kernel 'add' is defined in both first and second: remove one"):
+        kernels.merge_kernels([module("first", add=min), module("second", add=max)])
 
 
 def test_the_table_is_made_without_scipy() -> None:

@@ -7,24 +7,24 @@ import threading
 import numpy as np
 import pytest
 from candelabra_cpu import parallel
-from candelabra_cpu.quiet import quiet
+from candelabra_cpu.numpy_kernels import numpy_kernel
 
 
 @pytest.fixture(autouse=True)
 def _three_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "CORES", 3)
+    monkeypatch.setattr(parallel, "NUM_THREADS", 3)
 
 
 def test_parts_cover_the_range_in_order() -> None:
     """Every index is in one part, and the results come back in order."""
-    assert parallel.split(10, 1 << 30, lambda a, b: (a, b)) == [(0, 3), (3, 6), (6, 10)]
-    assert parallel.split(2, 1 << 30, lambda a, b: (a, b)) == [(0, 1), (1, 2)]
+    assert parallel.parallel_for(10, 1 << 30, lambda a, b: (a, b)) == [(0, 3), (3, 6), (6, 10)]
+    assert parallel.parallel_for(2, 1 << 30, lambda a, b: (a, b)) == [(0, 1), (1, 2)]
 
 
 def test_small_jobs_stay_in_the_callers_thread() -> None:
     """Below the threshold, and for nothing at all, there is one part and no other thread."""
-    assert parallel.split(10, 5, lambda a, b: (a, b, threading.get_ident())) == [(0, 10, threading.get_ident())]
-    assert parallel.split(0, 1 << 30, lambda a, b: (a, b)) == [(0, 0)]
+    assert parallel.parallel_for(10, 5, lambda a, b: (a, b, threading.get_ident())) == [(0, 10, threading.get_ident())]
+    assert parallel.parallel_for(0, 1 << 30, lambda a, b: (a, b)) == [(0, 0)]
 
 
 @pytest.mark.parametrize("bad", [0, 3, 6])
@@ -36,7 +36,7 @@ def test_an_error_in_any_part_reaches_the_caller(bad: int) -> None:
             raise ValueError(f"part from {start}")
 
     with pytest.raises(ValueError, match=f"part from {bad}"):
-        parallel.split(10, 1 << 30, part)
+        parallel.parallel_for(10, 1 << 30, part)
 
 
 def test_no_part_warns() -> None:
@@ -44,15 +44,15 @@ def test_no_part_warns() -> None:
     x, out = np.array([-1.0] * 9), np.empty(9)
 
     def kernel(x: np.ndarray) -> np.ndarray:
-        parallel.split(9, 1 << 30, lambda a, b: np.log(x[a:b], out=out[a:b]))
+        parallel.parallel_for(9, 1 << 30, lambda a, b: np.log(x[a:b], out=out[a:b]))
         return out
 
-    assert np.isnan(quiet(kernel)(x)).all()
+    assert np.isnan(numpy_kernel(kernel)(x)).all()
 
 
 def test_a_forked_process_starts_threads_of_its_own() -> None:
     """What a fork leaves behind is forgotten, and the next job starts anew."""
-    parallel.split(10, 1 << 30, lambda a, b: None)
-    parallel._pool.forget()
+    parallel.parallel_for(10, 1 << 30, lambda a, b: None)
+    parallel._pool.reset()
     assert parallel._pool.executor is None
-    assert parallel.split(4, 1 << 30, lambda a, b: b - a) == [1, 1, 2]
+    assert parallel.parallel_for(4, 1 << 30, lambda a, b: b - a) == [1, 1, 2]

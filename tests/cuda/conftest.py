@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,12 +31,6 @@ def doubles() -> ModuleType:
     return _loaded(Path(__file__).parent / "double.py")
 
 
-@pytest.fixture(scope="session")
-def recording() -> ModuleType:
-    """The device that takes kernels and runs none."""
-    return _loaded(Path(__file__).parents[2] / "tools" / "cuda_recording.py")
-
-
 @pytest.fixture
 def cupy(doubles: ModuleType) -> Any:
     """A module that can be taken for CuPy, with one device."""
@@ -51,8 +45,9 @@ def engine(cupy: Any) -> Any:
     return CudaEngine(cupy, 0, several=False)
 
 
-@pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+@pytest.fixture(scope="session")
+def tools() -> Iterator[Callable[[str], ModuleType]]:
     """Modules of ``tools``, by name."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
-    return importlib.import_module
+    with pytest.MonkeyPatch.context() as changed:
+        changed.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
+        yield importlib.import_module

@@ -9,7 +9,7 @@ import pytest
 from candelabra.dtypes import complex64, float16, float32, float64, int32
 from candelabra_cuda import blas
 from candelabra_cuda.arrays import TO_NUMPY
-from candelabra_cuda.blas import KINDS, Matmul, matmul
+from candelabra_cuda.blas import CUBLAS_TYPES, CublasMatmul, matmul
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_products_of_every_shape(engine: Any, cublas: Any, left: Any, right: Any
     """Vectors, matrices and broadcast stacks are multiplied as NumPy does."""
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-4, 4, shape).astype(d.name) for shape in (left, right))
-    got = matmul(given(engine, a, d), given(engine, b, d), KINDS[d.name])
+    got = matmul(given(engine, a, d), given(engine, b, d), CUBLAS_TYPES[d.name])
     assert got.shape == (a @ b).shape
     np.testing.assert_array_equal(taken(got), a @ b)
 
@@ -92,7 +92,7 @@ def test_transposed_operands_are_not_copied(engine: Any, cublas: Any, flips: Any
     left, right = (given(engine, x.T if flip else x, float32) for x, flip in zip((a, b), flips, strict=True))
     left, right = (transposed(x) if flip else x for x, flip in zip((left, right), flips, strict=True))
     before = engine.pool.statistics(False)["allocated"]
-    got = matmul(left, right, KINDS["float32"])
+    got = matmul(left, right, CUBLAS_TYPES["float32"])
     np.testing.assert_array_equal(taken(got), a @ b)
     assert engine.pool.statistics(False)["allocated"] - before == 512  # the result and nothing else
 
@@ -104,7 +104,7 @@ def test_a_repeated_matrix_is_not_copied(engine: Any, cublas: Any) -> None:
     right = given(engine, b, float32).restrided((7, 5, 3), (0, 3, 1), 0)
     before = engine.pool.statistics(False)["allocated"]
     left = given(engine, a, float32)
-    got = matmul(left, right, KINDS["float32"])
+    got = matmul(left, right, CUBLAS_TYPES["float32"])
     assert left.buffer
     np.testing.assert_array_equal(taken(got), a @ b)
     assert engine.pool.statistics(False)["allocated"] - before == 1024 + 512  # the other operand, the result
@@ -116,42 +116,42 @@ def test_a_stack_that_repeats_unevenly_is_copied_by_a_kernel(engine: Any, cublas
         given(engine, np.ones((2, 1, 4, 5), "f4"), float32),
         given(engine, np.ones((1, 3, 5, 2), "f4"), float32),
     )
-    plan = blas.planned(left.shape, left.strides, right.shape, right.strides)
+    plan = blas.plan_gemm(left.shape, left.strides, right.shape, right.strides)
     for operand, size in ((plan.a, 20), (plan.b, 10)):
         assert (operand.distance, operand.transposed) == (size, False)
         assert operand.copied
         assert operand.copied[0][:2] == (2, 3)
-    matmul(left, right, KINDS["float32"])
+    matmul(left, right, CUBLAS_TYPES["float32"])
     assert len(cupy.cuda.driver.launches) == 2
 
 
 def test_a_stack_over_one_matrix_is_one_product(engine: Any, cublas: Any) -> None:
     """Its rows lie one after the other, as those of one matrix do; with gaps between matrices it stays a stack."""
-    plan = blas.planned((6, 4, 5), (20, 5, 1), (5, 3), (3, 1))
+    plan = blas.plan_gemm((6, 4, 5), (20, 5, 1), (5, 3), (3, 1))
     assert (plan.items, plan.rows) == (1, 24)
-    assert blas.planned((6, 4, 5), (40, 5, 1), (5, 3), (3, 1)).items == 6
-    assert blas.planned((6, 4, 5), (20, 1, 4), (5, 3), (3, 1)).items == 6
+    assert blas.plan_gemm((6, 4, 5), (40, 5, 1), (5, 3), (3, 1)).items == 6
+    assert blas.plan_gemm((6, 4, 5), (20, 1, 4), (5, 3), (3, 1)).items == 6
 
 
 def test_tf32_is_off_unless_asked_for(engine: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compute type is that of float32, and the fast one only when the setting says so."""
     one = given(engine, np.ones((2, 2), "f4"), float32)
-    matmul(one, one, KINDS["float32"])
+    matmul(one, one, CUBLAS_TYPES["float32"])
     monkeypatch.setattr(blas, "allow_tf32", True)
-    matmul(one, one, KINDS["float32"])
+    matmul(one, one, CUBLAS_TYPES["float32"])
     assert cublas.calls == [68, 77]
 
 
 def test_shapes_that_do_not_fit_are_refused(engine: Any, cublas: Any) -> None:
     """The inner sizes have to agree; the core finds the user's words."""
-    with pytest.raises(RuntimeError, match=r"matmul: \(2, 3\) and \(2, 3\) do not fit"):
-        matmul(*[given(engine, np.ones((2, 3), "f4"), float32)] * 2, KINDS["float32"])
+    with pytest.raises(RuntimeError, match=r"matmul: shapes \(2, 3\) and \(2, 3\) do not match"):
+        matmul(*[given(engine, np.ones((2, 3), "f4"), float32)] * 2, CUBLAS_TYPES["float32"])
 
 
 def test_what_cublas_has_no_type_for_goes_to_the_other_kernel(engine: Any) -> None:
     """Integers are multiplied by the kernel in C; without one the error says so."""
     other = object()
-    assert Matmul(other).for_dtype(int32) is other
+    assert CublasMatmul(other).for_dtype(int32) is other
     one = given(engine, np.ones((2, 2), "i4"), int32)
-    with pytest.raises(TypeError, match=r"cuBLAS has no candelabra\.int32"):
-        Matmul(None)(one, one)
+    with pytest.raises(TypeError, match=r"cuBLAS does not support candelabra\.int32"):
+        CublasMatmul(None)(one, one)

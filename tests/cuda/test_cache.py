@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from candelabra.errors import BackendError
-from candelabra_clike import Source
+from candelabra_clike import CUDA, Source
 from candelabra_clike.cache import ProgramCache
 from candelabra_clike.source import writes
-from candelabra_cuda.compiling import Compiler, usual_cache
+from candelabra_cuda import nvrtc
+from candelabra_cuda.compiling import Compiler, cache_key, options, prebuilt_cache, prebuilt_key, usual_cache
 from candelabra_cuda.engine import CudaEngine
 
 ONE = Source("one", (writes("out", "u32"),), "out[GLOBAL_ID] = 1;")
@@ -49,13 +50,37 @@ def test_a_damaged_entry_is_made_anew(tmp_path: Path) -> None:
         assert place.read_bytes() == whole
 
 
-def test_the_compiler_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """A newer NVRTC compiles anew; so do other options and another text."""
-    from candelabra_cuda import compiling
+    keys = {cache_key("text", ["a"]), cache_key("text", ["b"]), cache_key("other", ["a"])}
+    monkeypatch.setattr(type(nvrtc.load()), "version", lambda self: (99, 1))
+    assert len(keys | {cache_key("text", ["a"])}) == 4
 
-    keys = {Compiler.key("text", ["a"]), Compiler.key("text", ["b"]), Compiler.key("other", ["a"])}
-    monkeypatch.setattr(compiling.nvrtc, "nvrtcVersion", lambda: (0, 99, 1))
-    assert len(keys | {Compiler.key("text", ["a"])}) == 4
+
+def test_machine_code_of_another_machine_serves_whatever_compiler_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found without asking NVRTC for anything, and its time is then that of its last use."""
+    prebuilt = ProgramCache(tmp_path / "prebuilt")
+    key = prebuilt_key(ONE.program(CUDA), options(ONE, "90"))
+    prebuilt.write(key, b"\x7fELF of another machine")
+    os.utime(prebuilt.path(key), (0, 0))
+    monkeypatch.setattr(nvrtc, "load", lambda: pytest.fail("NVRTC was asked"))
+    compiler = Compiler("90", ProgramCache(tmp_path / "programs"), prebuilt)
+    assert compiler.machine_code(ONE) == b"\x7fELF of another machine"
+    assert compiler.built == 0
+    assert prebuilt.path(key).stat().st_mtime > 0
+    assert not (tmp_path / "programs").exists()
+
+
+def test_what_another_machine_did_not_make_is_made_here(tmp_path: Path) -> None:
+    """A kernel, or a compute capability, that is not among it is compiled and kept in the usual place."""
+    prebuilt = ProgramCache(tmp_path / "prebuilt")
+    prebuilt.write(prebuilt_key(ONE.program(CUDA), options(ONE, "80")), b"\x7fELF of another machine")
+    for built in (1, 0):
+        compiler = Compiler("90", ProgramCache(tmp_path / "programs"), prebuilt)
+        assert b"another machine" not in compiler.machine_code(ONE)
+        assert compiler.built == built
 
 
 SHARING = """
@@ -86,31 +111,32 @@ def test_two_processes_share_the_folder(tmp_path: Path) -> None:
 def test_the_usual_folder_is_below_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``CANDELABRA_CACHE`` names another one, and 0 keeps nothing."""
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
-    cache = usual_cache()
+    cache, prebuilt = usual_cache(), prebuilt_cache()
     assert cache is not None
+    assert prebuilt is not None
     assert cache.folder == tmp_path / "cuda" / "programs"
+    assert prebuilt.folder == tmp_path / "cuda" / "prebuilt"
     monkeypatch.setenv("CANDELABRA_CACHE", "0")
-    assert usual_cache() is None
+    assert usual_cache() is prebuilt_cache() is None
     compiler = Compiler("90", None)
     assert compiler.rebuilt(ONE) == compiler.machine_code(ONE)
     assert compiler.built == 2
 
 
+@pytest.mark.parametrize("place", ["programs", "prebuilt"])
 def test_machine_code_that_the_driver_refuses_is_made_anew(
-    cupy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cupy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """A whole entry that is no machine code for this driver costs one compilation, not the program."""
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
-    engine = CudaEngine(cupy, 0, several=False)
-    compiler = engine.compiler
-    assert compiler.cache is not None
-    monkeypatch.setattr(compiler, "_compiled", lambda name, text, words: b"of another driver")
-    compiler.machine_code(ONE)
-    monkeypatch.undo()
-    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
-    engine.compile(ONE)(1, engine.allocate(4))
-    assert compiler.built == 1
-    assert len(cupy.cuda.driver.launches) == 1
+    text, words = ONE.program(CUDA), options(ONE, "90")
+    key = cache_key(text, words) if place == "programs" else prebuilt_key(text, words)
+    ProgramCache(tmp_path / "cuda" / place).write(key, b"of another driver")
+    for built in (1, 0):
+        engine = CudaEngine(cupy, 0, several=False)
+        engine.compile(ONE)(1, engine.allocate(4))
+        assert engine.compiler.built == built
+    assert len(cupy.cuda.driver.launches) == 2
 
 
 def test_a_driver_that_takes_no_machine_code_is_said(
@@ -134,4 +160,5 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     compiler = Compiler("90", ProgramCache(tmp_path / "file"))
     assert compiler.machine_code(ONE)[:4] == b"\x7fELF"
+    ProgramCache(tmp_path / "file").forget("no such entry")
     assert os.listdir(tmp_path) == ["file"]

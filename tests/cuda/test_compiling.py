@@ -7,6 +7,7 @@ the options that a GPU's code gets, and takes minutes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -21,12 +22,12 @@ GENERATIONS = ("80", "90", "100")
 
 
 @pytest.fixture(scope="module")
-def recorder(recording: ModuleType) -> Any:
+def recorder(tools: Callable[[str], ModuleType]) -> Any:
     """The engine that was asked for the kernels of every operator, on its samples in one dtype of each kind."""
-    backend = recording.RecordingBackend()
+    backend = tools("cuda_recording").RecordingBackend()
     remove = plugins.add_backend(backend)
     try:
-        recording.record(backend, sorted(OPERATORS), recording.QUICK)
+        tools("cuda_needed").needed(backend, chosen=tools("cuda_needed").quick)
     finally:
         remove()
     return backend.recorder

@@ -31,7 +31,7 @@ def test_no_driver_is_said(doubles: ModuleType) -> None:
 def test_a_driver_that_is_too_old_is_said_with_both_versions(doubles: ModuleType) -> None:
     """The text names what the driver serves, what CuPy needs, and the extra for older drivers."""
     with pytest.raises(
-        DeviceUnavailable, match=r"serves CUDA 12.4, the installed CuPy needs 13.2.*candelabra\[cuda12\]"
+        DeviceUnavailable, match=r"supports CUDA 12.4, the installed CuPy needs 13.2.*candelabra\[cuda12\]"
     ):
         find(doubles.double(driver=12040))
 
@@ -44,7 +44,7 @@ def test_a_failing_driver_is_said(doubles: ModuleType, monkeypatch: pytest.Monke
         raise doubles.CUDARuntimeError("cudaErrorSystemNotReady")
 
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", fails)
-    with pytest.raises(DeviceUnavailable, match=r"driver \(CUDA 13.2\) shows no device: cudaErrorSystemNotReady"):
+    with pytest.raises(DeviceUnavailable, match=r"driver \(CUDA 13.2\) reports no device: cudaErrorSystemNotReady"):
         find(cupy)
 
 

@@ -13,7 +13,7 @@ from candelabra.errors import UnsupportedDType
 from candelabra.library import plugins
 from candelabra_cuda import from_cuda_array_interface
 from candelabra_cuda.backend import CudaBackend
-from candelabra_cuda.exchange import install, taken
+from candelabra_cuda.exchange import install, payload_over
 
 
 class DoubleBackend(CudaBackend):
@@ -80,7 +80,7 @@ def test_what_cannot_be_told_says_what_to_do(cupy: Any) -> None:
     """A tensor that requires grad, and bfloat16."""
     with pytest.raises(RuntimeError, match=r"of a tensor that requires grad: use tensor\.detach\(\)"):
         tensor(2).requires_grad_().__cuda_array_interface__  # noqa: B018
-    with pytest.raises(UnsupportedDType, match="has no name for bfloat16: use DLPack"):
+    with pytest.raises(UnsupportedDType, match="does not support bfloat16: use DLPack"):
         tensor(2, dtype=cd.bfloat16).__cuda_array_interface__  # noqa: B018
 
 
@@ -120,12 +120,12 @@ def test_our_stream_waits_for_theirs(cupy: Any) -> None:
 
 def test_what_is_no_array_of_a_gpu_is_refused(cupy: Any, engine: Any) -> None:
     """Other objects, types that tensors do not have, masks, and strides that go backwards or between elements."""
-    with pytest.raises(TypeError, match="takes an object with __cuda_array_interface__, not list"):
+    with pytest.raises(TypeError, match="expects an object with __cuda_array_interface__, got list"):
         from_cuda_array_interface([1, 2], "twin")
     array = np.zeros((2, 2), np.float32)
     for changed in ({"typestr": "<M8[s]"}, {"mask": array}):
-        with pytest.raises(TypeError, match=r"a tensor cannot have the type .* or a mask"):
+        with pytest.raises(TypeError, match=r"does not support the type .* or a mask"):
             from_cuda_array_interface(described(array, **changed), "twin")
     for strides in ((-8, 4), (6, 2)):
-        with pytest.raises(TypeError, match=r"a tensor cannot have the strides \(.*\), in bytes"):
-            taken(described(array, strides=strides).__cuda_array_interface__, None, engine)
+        with pytest.raises(TypeError, match=r"does not support the strides \(.*\), in bytes"):
+            payload_over(described(array, strides=strides).__cuda_array_interface__, None, engine)

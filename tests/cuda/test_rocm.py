@@ -12,7 +12,7 @@ from candelabra.library import plugins
 from candelabra_clike import Source
 from candelabra_clike.source import number, reads, writes
 from candelabra_cuda.backend import CudaBackend
-from candelabra_cuda.blas import Matmul
+from candelabra_cuda.blas import CublasMatmul
 from candelabra_cuda.rocm import RocmBackend
 
 SCALE = Source(
@@ -68,7 +68,7 @@ def test_kernels_of_groups_are_launched_as_such(hip: Any, doubles: ModuleType) -
 
 def test_products_of_matrices_are_kernels_of_our_own(hip: Any) -> None:
     """cuBLAS is not called there."""
-    assert not isinstance(RocmBackend(hip).kernels()["matmul"], Matmul)
+    assert not isinstance(RocmBackend(hip).kernels()["matmul"], CublasMatmul)
 
 
 def test_each_device_type_says_whose_cupy_it_lacks(hip: Any, cupy: Any, doubles: ModuleType) -> None:
@@ -88,5 +88,5 @@ def test_a_failing_driver_of_rocm_is_said(hip: Any, doubles: ModuleType, monkeyp
         raise doubles.CUDARuntimeError("hipErrorNoDevice")
 
     monkeypatch.setattr(hip.cuda.runtime, "getDeviceCount", fails)
-    with pytest.raises(DeviceUnavailable, match="ROCm shows no device: hipErrorNoDevice"):
+    with pytest.raises(DeviceUnavailable, match="ROCm reports no device: hipErrorNoDevice"):
         RocmBackend(hip).devices()

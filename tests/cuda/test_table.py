@@ -9,8 +9,8 @@ import pytest
 from candelabra.dtypes import BY_NAME, bfloat16, float16, float32, int64
 from candelabra.library import OPERATORS
 from candelabra_cuda.backend import CudaBackend
-from candelabra_cuda.blas import KINDS, Matmul
-from candelabra_cuda.kernels import Preferred
+from candelabra_cuda.blas import CUBLAS_TYPES, CublasMatmul
+from candelabra_cuda.kernels import KernelWithFallback
 
 LIBRARIES = ("linalg_", "fft_", "bitwise_")
 """cuSOLVER's and cuFFT's; and bits of floats, which are an error in words."""
@@ -36,8 +36,8 @@ def table(doubles: Any) -> Mapping[str, Any]:
 
 def served(kernel: Any, dtype: Any) -> str:
     """Who serves a dtype: ``own``, ``cuBLAS``, ``CuPy`` or nobody (``""``)."""
-    if isinstance(kernel, Matmul):
-        return "cuBLAS" if dtype.name in KINDS else served_by_choice(kernel, dtype)
+    if isinstance(kernel, CublasMatmul):
+        return "cuBLAS" if dtype.name in CUBLAS_TYPES else served_by_choice(kernel, dtype)
     return served_by_choice(kernel, dtype)
 
 
@@ -47,7 +47,7 @@ def served_by_choice(kernel: Any, dtype: Any) -> str:
     chosen = kernel if choose is None else choose(dtype)
     if chosen is None:
         return ""
-    other = kernel._other if isinstance(kernel, Preferred) else None if choose else kernel
+    other = kernel._fallback if isinstance(kernel, KernelWithFallback) else None if choose else kernel
     return "CuPy" if chosen is other and hasattr(chosen, "__wrapped__") else "own"
 
 
@@ -64,7 +64,7 @@ def test_attention_multiplies_by_cublas(table: Mapping[str, Any]) -> None:
     for name in ("attention", "attention_backward"):
         for dtype in (float32, bfloat16):
             assert served(table[name], dtype) == "own"
-            assert table[name].for_dtype(dtype).args[0].__module__ == Matmul.__module__
+            assert table[name].for_dtype(dtype).args[0].__module__ == CublasMatmul.__module__
 
 
 def test_cupy_serves_what_its_libraries_do(table: Mapping[str, Any]) -> None:
@@ -87,10 +87,10 @@ def test_what_runs_on_the_host_is_known(table: Mapping[str, Any]) -> None:
 def test_products_of_half_types_are_accumulated_in_float32() -> None:
     """The compute type of cuBLAS is CUBLAS_COMPUTE_32F (68), alpha and beta are float32."""
     for name in ("float16", "bfloat16", "float32"):
-        assert (KINDS[name].compute, KINDS[name].scale.__name__) == (68, "float32")
+        assert (CUBLAS_TYPES[name].compute, CUBLAS_TYPES[name].scale.__name__) == (68, "float32")
 
 
 def test_products_of_integers_are_kernels_of_our_own(table: Mapping[str, Any]) -> None:
     """cuBLAS has none of them."""
     assert served(table["matmul"], int64) == "own"
-    assert set(KINDS) <= set(BY_NAME)
+    assert set(CUBLAS_TYPES) <= set(BY_NAME)

@@ -48,6 +48,21 @@ def test_softmax_refuses_integers_and_wrong_dims() -> None:
         cd.log_softmax(tensor(normal(2, 3)), 2)
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 2), (2, 2, 3, 2)])
+def test_functional_softmax_guesses_a_dim(shape: tuple[int, ...]) -> None:
+    """As PyTorch does: 0 for tensors of 0, 1 and 3 dims, 1 for others; the function of the core has to be told."""
+    x = tensor(normal(*shape))
+    dim = 0 if len(shape) in (0, 1, 3) else 1
+    for name in ("softmax", "log_softmax", "softmin"):
+        function = getattr(F, name)
+        np.testing.assert_array_equal(array(function(x)), array(function(x, dim)))
+    single = F.softmax(x, dtype=cd.float32)
+    assert single.dtype is cd.float32
+    np.testing.assert_array_equal(array(single), array(cd.softmax(x, dim, dtype=cd.float32)))
+    with pytest.raises(TypeError, match=r"softmax\(\) received an invalid combination of arguments - got \(Tensor\)"):
+        cd.softmax(x)
+
+
 def test_softmax_of_half_types_computes_in_float32() -> None:
     """A thousand equal float16 logits give 0.001 each, rounded once."""
     out = array(cd.softmax(tensor(np.zeros(1000, np.float16)), 0))

@@ -68,7 +68,7 @@ def test_heads_and_queries_take_turns(
     device: cd.device, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], most: int
 ) -> None:
     """Single queries, stretches of them, some heads: what is in memory is bounded, and the sums are the same."""
-    monkeypatch.setattr(attention, "AT_ONCE", most)
+    monkeypatch.setattr(attention, "MAX_SCORES", most)
     close(device, [x[:, :2, :11] for x in HEADS] if most == 1 else HEADS, **shortened(options, most))
 
 
@@ -79,7 +79,7 @@ def shortened(options: dict[str, Any], most: int) -> dict[str, Any]:
 
 def test_scores_are_never_all_in_memory(device: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest array that a product is written to has as many elements as are allowed at once."""
-    monkeypatch.setattr(attention, "AT_ONCE", 500)
+    monkeypatch.setattr(attention, "MAX_SCORES", 500)
     sizes: list[int] = []
 
     def counted(out: Any, a: Any, b: Any, added: bool) -> None:
@@ -111,7 +111,7 @@ def test_scores_of_halves_are_float32(
     device: cd.device, monkeypatch: pytest.MonkeyPatch, d: cd.dtype, most: int
 ) -> None:
     """Rounded are the inputs, the weights, the slopes and the results; gradients of keys come together in the dtype."""
-    monkeypatch.setattr(attention, "AT_ONCE", most)
+    monkeypatch.setattr(attention, "MAX_SCORES", most)
     near = 2e-3 if d is cd.float16 else 1.6e-2
     inputs = [cd.tensor(x[0]).to(d).double().numpy() for x in HEADS]
     weights = cd.tensor(values(9, 3, 37, 16)).to(d).double().numpy()

@@ -25,7 +25,7 @@ DOUBLED = Source("doubled", (writes("out", "i32"), reads("a", "i32")), "out[GLOB
 def keeping(folder: Path) -> OpenCLEngine:
     """An engine of its own, whose programs are kept in a folder, whatever the driver keeps itself."""
     engine = OpenCLBackend("keeping").engine(0)
-    engine.compiler.cache = ProgramCache(folder)  # type: ignore[misc]
+    engine.builder.cache = ProgramCache(folder)  # type: ignore[misc]
     return engine
 
 
@@ -47,9 +47,9 @@ def test_a_kept_program_is_not_built_again(tmp_path: Path) -> None:
     """The second engine, as another process would, takes from disk what the first one built."""
     first, second = keeping(tmp_path), keeping(tmp_path)
     assert run(first) == [2, 4, 6, 8]
-    assert (first.compiler.built, len(entries(tmp_path))) == (1, 1)
+    assert (first.builder.built, len(entries(tmp_path))) == (1, 1)
     assert run(second) == [2, 4, 6, 8]
-    assert second.compiler.built == 0
+    assert second.builder.built == 0
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "of another format"])
@@ -68,11 +68,11 @@ def test_a_damaged_entry_is_built_anew(tmp_path: Path, damage: str) -> None:
     )
     engine = keeping(tmp_path)
     assert run(engine) == [2, 4, 6, 8]
-    assert engine.compiler.built == 1
+    assert engine.builder.built == 1
     assert entry.read_bytes()[:100] == whole[:100] or len(entry.read_bytes()) > 100
     after = keeping(tmp_path)
     run(after)
-    assert after.compiler.built == 0
+    assert after.builder.built == 0
 
 
 def test_an_entry_that_the_driver_refuses_is_built_anew(
@@ -81,23 +81,23 @@ def test_an_entry_that_the_driver_refuses_is_built_anew(
     """A binary that a changed driver no longer takes costs a build, not the program."""
     run(keeping(tmp_path))
     engine = keeping(tmp_path)
-    built = engine.compiler._build
+    built = engine.builder._build
 
     def refusing(program: Any, options: str) -> Any:
         if program.kind() == compiling.cl.program_kind.BINARY:
             raise compiling.cl.RuntimeError("clBuildProgram failed: INVALID_BINARY")
         return built(program, options)
 
-    monkeypatch.setattr(engine.compiler, "_build", refusing)
+    monkeypatch.setattr(engine.builder, "_build", refusing)
     with caplog.at_level(logging.DEBUG, "candelabra.opencl"):
         assert run(engine) == [2, 4, 6, 8]
-    assert engine.compiler.built == 1
-    assert "cannot be used and is built anew: clBuildProgram failed: INVALID_BINARY" in caplog.text
+    assert engine.builder.built == 1
+    assert "cannot be used and is built again: clBuildProgram failed: INVALID_BINARY" in caplog.text
 
 
 def test_the_key_is_of_all_that_a_program_depends_on(engine: OpenCLEngine) -> None:
     """Another text, other options, another device, driver or platform is another key; parts do not run together."""
-    compiler = engine.compiler
+    compiler = engine.builder
     assert compiler.key("text", "options") == compiler.key("text", "options")
     assert len({compiler.key("a", "b"), compiler.key("ab", ""), compiler.key("", "ab"), compiler.key("b", "a")}) == 4
     parts = ["text", "options", "device", "version", "driver", "platform", "its version"]
@@ -110,8 +110,8 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     engine = keeping(tmp_path / "file")
     assert run(engine) == [2, 4, 6, 8]
-    assert engine.compiler.cache is not None
-    assert engine.compiler.cache.read("0" * 64) is None
+    assert engine.builder.cache is not None
+    assert engine.builder.cache.read("0" * 64) is None
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,18 +156,18 @@ def test_one_cache_for_each_driver(engine: OpenCLEngine, monkeypatch: pytest.Mon
 
     device = Device()
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
-    assert compiling.usual_cache(device) is None
+    assert compiling.program_cache(device) is None
     device.platform.name = "Another"
-    kept = compiling.usual_cache(device)
+    kept = compiling.program_cache(device)
     assert kept is not None
     assert kept.folder == tmp_path / "opencl" / "programs"
     monkeypatch.setenv("CANDELABRA_CACHE", "0")
-    assert compiling.usual_cache(device) is None
+    assert compiling.program_cache(device) is None
 
 
 def test_options_follow_source_and_device(engine: OpenCLEngine) -> None:
     """Correct rounding is asked for where the device has it; kernels that may contract leave out what forbids it."""
-    options = engine.compiler.options(DOUBLED)
+    options = engine.builder.options(DOUBLED)
     assert set(OPENCL.options) <= set(options)
     assert set(OPENCL.rounding).issubset(options) == engine.traits.exact_division
 
@@ -175,11 +175,11 @@ def test_options_follow_source_and_device(engine: OpenCLEngine) -> None:
 def test_what_the_driver_cannot_build_is_told_with_its_words(engine: OpenCLEngine) -> None:
     """The error names device, driver, kernel and options, shows what the compiler said, and what can be done."""
     source = Source("broken", (writes("out", "i32"),), "out[0] = nonsense;")
-    driver = re.escape(engine.compiler.driver)
+    driver = re.escape(engine.builder.driver)
     with pytest.raises(BackendError, match=rf"opencl:0: the driver \({driver}\) cannot build 'broken' with") as caught:
         engine.compile(source)
     assert "nonsense" in str(caught.value)
-    assert "CANDELABRA_OPENCL_DEVICES chooses one" in str(caught.value)
+    assert "CANDELABRA_OPENCL_DEVICES selects one" in str(caught.value)
 
 
 def test_compilers_talk_to_the_log_only(engine: OpenCLEngine, caplog: pytest.LogCaptureFixture) -> None:
@@ -203,19 +203,19 @@ def test_a_long_first_run_says_what_it_does(monkeypatch: pytest.MonkeyPatch, ter
     """On a terminal, once, after the first seconds of building; never into a file."""
     stream = _Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(compiling.sys, "stderr", stream)
-    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    monkeypatch.setattr(compiling, "SILENT_SECONDS", 0.0)
     engine = OpenCLBackend("slow").engine(0)
-    engine.compiler.cache = None  # an earlier run may have kept them
+    engine.builder.cache = None  # an earlier run may have kept them
     for name in ("first", "second"):
         engine.compile(Source(name, (writes("out", "i32"),), f"out[0] = {len(name)};"))
-    told = f"candelabra: compiling kernels for slow:0 ({engine.compiler.driver}); the next run has them\n"
+    told = f"candelabra: compiling kernels for slow:0 ({engine.builder.driver}); later runs will reuse them\n"
     assert stream.getvalue() == (told if terminal else "")
 
 
 def test_short_builds_are_not_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is told of what takes no time."""
     monkeypatch.setattr(compiling.sys, "stderr", _Terminal())
-    monkeypatch.setattr(compiling, "PATIENCE", 1e9)
+    monkeypatch.setattr(compiling, "SILENT_SECONDS", 1e9)
     OpenCLBackend("quick").engine(0).compile(Source("quick", (writes("out", "i32"),), "out[0] = 1;"))
     assert compiling.sys.stderr.getvalue() == ""  # type: ignore[attr-defined]
 
@@ -226,7 +226,7 @@ def test_float64_on_a_device_without_it_is_refused(single: cd.device) -> None:
     assert x.cpu().tolist() == [1.0, 2.5]
     with pytest.raises(
         UnsupportedDType,
-        match=r"single:0 has no float64, in which 'add_float64.*' computes: convert to float32 before \(x\.float\(\)\)",
+        match=r"single:0 does not support float64, which 'add_float64.*' needs: convert to float32 \(x\.float\(\)\)",
     ):
         x + x
     y = x.cpu().float().to(single)
@@ -237,5 +237,5 @@ def test_a_kernel_in_float64_says_so(single: cd.device) -> None:
     """What a source says of itself counts, also where no double stands in its text."""
     engine = OpenCLBackend("alone", float64=False).engine(0)
     source = Source("silent", (writes("out", "i32"), number("n")), "out[0] = 1;", float64=True)
-    with pytest.raises(UnsupportedDType, match="alone:0 has no float64, in which 'silent' computes"):
+    with pytest.raises(UnsupportedDType, match="alone:0 does not support float64, which 'silent' needs"):
         engine.compile(source)

@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 from candelabra.errors import DeviceUnavailable
 from candelabra_opencl import discovery, icd
-from candelabra_opencl.discovery import Found, chosen, described, find, ordered
+from candelabra_opencl.discovery import OpenCLDevice, describe, find, select, sort_devices
 
 
 def made(
@@ -22,17 +22,17 @@ def made(
     driver: str = "1.0",
     version: str = "OpenCL 3.0",
     **facts: Any,
-) -> Found:
+) -> OpenCLDevice:
     """A device as a driver describes it."""
     device = SimpleNamespace(
         name=name, type=kind, driver_version=driver, version=version, global_mem_size=3 << 29, double_fp_config=0,
         extensions="cl_khr_fp16", available=True, compiler_available=True,
     )  # fmt: skip
     device.__dict__.update(facts)
-    return described(SimpleNamespace(name=platform), device)
+    return describe(SimpleNamespace(name=platform), device)
 
 
-def names(found: list[Found]) -> list[str]:
+def names(found: list[OpenCLDevice]) -> list[str]:
     """What the devices are called."""
     return [one.name for one in found]
 
@@ -55,7 +55,7 @@ def test_the_better_driver_of_a_device_comes_first() -> None:
         made("release", driver="3.0"), made("newer", driver="3.1+debian"), made("newest", version="OpenCL 3.1"),
         made("odd", version="?"), made("by year", driver="2025.20.8.0.06_160000"),
     ]  # fmt: skip
-    assert names(ordered(found)) == ["newest", "by year", "newer", "release", "candidate", "old", "odd"]
+    assert names(sort_devices(found)) == ["newest", "by year", "newer", "release", "candidate", "old", "odd"]
 
 
 def test_gpus_come_before_processors() -> None:
@@ -64,12 +64,12 @@ def test_gpus_come_before_processors() -> None:
         made("custom", cl.device_type.CUSTOM), made("emulator", cl.device_type.ACCELERATOR), made("cpu"),
         made("gpu", cl.device_type.GPU, version="OpenCL 1.2"),
     ]  # fmt: skip
-    assert names(ordered(found)) == ["gpu", "cpu", "emulator", "custom"]
+    assert names(sort_devices(found)) == ["gpu", "cpu", "emulator", "custom"]
 
 
 def test_equals_keep_their_order() -> None:
     """Two cards of one driver are numbered as the driver numbers them."""
-    assert names(ordered([made("first"), made("second")])) == ["first", "second"]
+    assert names(sort_devices([made("first"), made("second")])) == ["first", "second"]
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,16 @@ def test_equals_keep_their_order() -> None:
 def test_patterns_choose_and_order(patterns: str, wanted: list[str]) -> None:
     """Each pattern takes the devices on whose line it stands, each device once, in the order of the patterns."""
     found = [made("alpha"), made("beta", platform="Platform Two"), made("gamma", platform="Platform Two", driver="7")]
-    assert names(chosen(found, patterns)) == wanted
+    assert names(select(found, patterns)) == wanted
 
 
 def test_a_pattern_that_fits_nothing_lists_what_there_is() -> None:
     """Who misspells a device is told the lines that patterns are held against."""
     with pytest.raises(
-        DeviceUnavailable, match=r"no OpenCL device fits CANDELABRA_OPENCL_DEVICES='beta'\. There are:\n  alpha, "
+        DeviceUnavailable,
+        match=r"no OpenCL device matches CANDELABRA_OPENCL_DEVICES='beta'\. The devices are:\n  alpha, ",
     ):
-        chosen([made("alpha")], "beta")
+        select([made("alpha")], "beta")
 
 
 def test_the_variable_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +115,7 @@ def test_no_platform_says_where_drivers_were_looked_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(discovery.cl, "get_platforms", none)
     monkeypatch.delenv(icd.VARIABLE, raising=False)
     with pytest.raises(
-        DeviceUnavailable, match=r"no OpenCL platform was found in .*vendors, beside PyOpenCL"
+        DeviceUnavailable, match=r"no OpenCL platform was found in .*vendors, next to PyOpenCL"
     ) as caught:
         find()
     assert "PLATFORM_NOT_FOUND_KHR" in str(caught.value)
@@ -164,7 +165,7 @@ def driver_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_installed_drivers_are_shown_to_the_loader(driver_package: Path, tmp_path: Path) -> None:
     """A folder names the library of the installed package, only while the loader looks, and stands where caches do."""
     assert icd.installed_libraries() == [driver_package]
-    with icd.drivers_shown():
+    with icd.driver_search_path():
         folder = Path(os.environ[icd.VARIABLE])
         assert folder.is_relative_to(tmp_path / "cache")
         assert (folder / "libintelocl-installed.icd").read_text() == f"{driver_package}\n"
@@ -177,35 +178,35 @@ def test_drivers_of_the_system_stay(driver_package: Path, tmp_path: Path, monkey
     system.mkdir()
     (system / "theirs.icd").write_text("libtheirs.so\n")
     monkeypatch.setattr(icd, "SYSTEM", system)
-    assert icd.announcements([driver_package]) == {
+    assert icd.icd_files([driver_package]) == {
         "theirs.icd": "libtheirs.so\n",
         "libintelocl-installed.icd": f"{driver_package}\n",
     }
     (system / "same.icd").write_text(f"{driver_package}\n")
-    assert icd.announcements([driver_package]) == {}
+    assert icd.icd_files([driver_package]) == {}
 
 
 def test_the_users_own_setting_is_not_touched(driver_package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever says where drivers are has the last word; an empty setting is none, and is put back."""
     monkeypatch.setenv(icd.VARIABLE, "/somewhere")
-    with icd.drivers_shown():
+    with icd.driver_search_path():
         assert os.environ[icd.VARIABLE] == "/somewhere"
     monkeypatch.setenv(icd.VARIABLE, "")
-    with icd.drivers_shown():
+    with icd.driver_search_path():
         assert os.environ[icd.VARIABLE] != ""
     assert os.environ[icd.VARIABLE] == ""
 
 
 def test_a_library_that_is_gone_is_not_announced(driver_package: Path) -> None:
     """What a package's record promises and the disk does not have is left out, and the error says so."""
-    assert str(driver_package) in icd.looked_in()
+    assert str(driver_package) in icd.searched_folders()
     driver_package.unlink()
     assert icd.installed_libraries() == []
-    assert "none of them brings a driver" in icd.looked_in()
+    assert "none of them has a driver" in icd.searched_folders()
 
 
 def test_a_pattern_chooses_the_devices_of_one_driver() -> None:
     """Whatever stands in a driver's words, commas and brackets too; its other devices come along."""
     mine = [made(name, driver="1.0, [beta]") for name in ("first", "second")]
     others = [made("third", driver="1.0"), made("fourth", driver="1.0, [beta]", version="OpenCL 1.2")]
-    assert names(chosen([*others, *mine], mine[0].pattern)) == ["first", "second"]
+    assert names(select([*others, *mine], mine[0].pattern)) == ["first", "second"]

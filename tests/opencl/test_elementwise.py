@@ -8,7 +8,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.library import open_device
-from candelabra_clike.kernels.copying import SHARED
+from candelabra_clike.kernels.copies import PARALLEL_COPY_SIZE
 from candelabra_opencl.backend import OpenCLBackend
 
 Array = np.ndarray
@@ -160,7 +160,7 @@ def test_only_what_is_sooner_computed_than_written_goes_past_the_caches(cacheles
     assert "exp_float32_past_caches" not in names
 
 
-@pytest.mark.parametrize("size", [SHARED // 4 - 1, SHARED // 4, SHARED // 4 + 5])
+@pytest.mark.parametrize("size", [PARALLEL_COPY_SIZE // 4 - 1, PARALLEL_COPY_SIZE // 4, PARALLEL_COPY_SIZE // 4 + 5])
 def test_large_copies_are_whole(place: cd.device, size: int) -> None:
     """A copy by the driver or by a kernel, whichever is quicker for the size: all elements, in memory of their own."""
     x = cd.arange(size, dtype=cd.int32).to(place)

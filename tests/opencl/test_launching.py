@@ -146,8 +146,10 @@ def test_blocking_tells_which_kernel_failed(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_late_errors_name_the_device_and_the_way_to_the_operator(engine: OpenCLEngine) -> None:
     """What only shows when somebody waits cannot be told from other work, so the error says how to find out."""
-    with pytest.raises(RuntimeError, match=r"opencl:0: work queued before failed \(CANDELABRA_BLOCKING=1 in the") as e:
-        engine.streams.waited(_Failing().wait)
+    with pytest.raises(
+        RuntimeError, match=r"opencl:0: an earlier operation failed \(set the environment variable"
+    ) as e:
+        engine.streams.wait_and_check(_Failing().wait)
     assert "OUT_OF_RESOURCES" in str(e.value)
 
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.special as special
 from candelabra.dtypes import dtype
 from candelabra_clike import Engine, Source
-from candelabra_clike.expressions import EXPRESSIONS, expression_for, typed
+from candelabra_clike.expressions import EXPRESSIONS, expression_for, fill_types
 from candelabra_clike.source import number, reads, writes
 from candelabra_clike.types import CTYPES
 
@@ -56,7 +56,7 @@ def evaluate(engine: Engine, d: dtype, names: list[str], x: Array) -> dict[str, 
     for row, name in enumerate(names):
         text = expression_for(EXPRESSIONS[name], d)
         assert isinstance(text, str)
-        lines.append(f"out[{row} * count + GLOBAL_ID] = {typed(text, d).format(a='a')};")
+        lines.append(f"out[{row} * count + GLOBAL_ID] = {fill_types(text, d).format(a='a')};")
     parameters = (writes("out", memory), reads("in", memory), number("count"))
     launch = engine.compile(Source(f"all_{d.name}", parameters, "\n".join(lines), contract=True))
     given, out = engine.allocate(x.nbytes), engine.allocate(x.nbytes * len(names))
@@ -87,8 +87,8 @@ def test_elementary_functions_are_exact_to_a_few_digits_of_the_last_place(engine
     x = np.concatenate([x, np.array(ends, x.dtype)])
     for name, got in evaluate(engine, d, list(ELEMENTARY), x).items():
         errors = ratio(got, ELEMENTARY[name], x)
-        worst = int(np.argmax(errors))
-        assert errors[worst] <= 1, (name, x[worst], got[worst])
+        find_out_of_bounds = int(np.argmax(errors))
+        assert errors[find_out_of_bounds] <= 1, (name, x[find_out_of_bounds], got[find_out_of_bounds])
 
 
 def test_special_functions_are_exact_to_a_few_digits_of_the_last_place(engine: Engine) -> None:
@@ -97,8 +97,8 @@ def test_special_functions_are_exact_to_a_few_digits_of_the_last_place(engine: E
     x = x[(np.abs(x) < 80) & (np.abs(x) > 1e-30)]
     for name, got in evaluate(engine, cd.float32, list(SPECIAL), x).items():
         errors = ratio(got, SPECIAL[name], x)
-        worst = int(np.argmax(errors))
-        assert errors[worst] <= 1, (name, x[worst], got[worst])
+        find_out_of_bounds = int(np.argmax(errors))
+        assert errors[find_out_of_bounds] <= 1, (name, x[find_out_of_bounds], got[find_out_of_bounds])
 
 
 def test_special_functions_of_float64_agree_with_known_values(engine: Engine) -> None:
@@ -124,8 +124,13 @@ def test_functions_of_complex_numbers(engine: Engine) -> None:
         want = COMPLEX[name](z.astype(np.complex128))
         near = COMPLEX[name](z.astype(np.complex128) * (1 + 1e-7 + 1e-7j))
         errors = np.abs(got - want) / (8e-7 * np.abs(want) + 8 * np.abs(near - want))
-        worst = int(np.argmax(errors))
-        assert errors[worst] <= 1, (name, z[worst], got[worst], want[worst])
+        find_out_of_bounds = int(np.argmax(errors))
+        assert errors[find_out_of_bounds] <= 1, (
+            name,
+            z[find_out_of_bounds],
+            got[find_out_of_bounds],
+            want[find_out_of_bounds],
+        )
 
 
 @pytest.mark.parametrize("d", [cd.float32, cd.float64], ids=str)

@@ -10,7 +10,7 @@ import pytest
 from candelabra.library import open_device
 from candelabra_clike import Engine
 from candelabra_clike.kernels.matmul import matmul
-from candelabra_clike.templates.products.product import product
+from candelabra_clike.templates.matmul.matmul import matmul_kernel
 
 Array = np.ndarray
 
@@ -158,7 +158,7 @@ def test_a_product_is_added_to_a_matrix(place: cd.device, alpha: float, beta: fl
     engine = open_device(place).backend.engine(0)
     x, y, s = (on(place, v)._payload for v in (a, b, start))
     out = engine.empty((13, 130), cd.float32)
-    product(cd.float32, True)(out, x, y, s.restrided((13, 130), (1, 13), 0), alpha, beta)
+    matmul_kernel(cd.float32, True)(out, x, y, s.restrided((13, 130), (1, 13), 0), alpha, beta)
     wanted = alpha * (a @ b) + (beta * start.T if beta else 0)
     found = np.frombuffer(open_device(place).backend.to_host(out), np.float32).reshape(13, 130)
     np.testing.assert_array_equal(found, wanted)
@@ -193,7 +193,7 @@ def test_a_device_without_float64_multiplies_the_rest(single: cd.device) -> None
 def test_a_device_without_float64_says_so(single: cd.device) -> None:
     """The error names the kernel that would need it, and what to do."""
     x = cd.ones(2, 2, dtype=cd.float64).to(single)
-    with pytest.raises(RuntimeError, match=r"has no float64, in which 'matmul_\w+' computes: convert to float32"):
+    with pytest.raises(RuntimeError, match=r"does not support float64, which 'matmul_\w+' needs: convert to float32"):
         x @ x
 
 
@@ -210,7 +210,7 @@ def test_shapes_that_do_not_fit_are_refused(
     engine: Engine, device: cd.device, left: tuple[int, ...], right: tuple[int, ...], words: str
 ) -> None:
     """The kernel names the shapes; the operator's rule finds PyTorch's words for it."""
-    with pytest.raises(RuntimeError, match=r"shapes \(.*\) and \(.*\) do not fit"):
+    with pytest.raises(RuntimeError, match=r"shapes \(.*\) and \(.*\) do not match"):
         matmul(engine.empty(left, cd.float32), engine.empty(right, cd.float32))
     with pytest.raises(RuntimeError, match=words):
         cd.ones(left, device=device) @ cd.ones(right, device=device)

@@ -12,8 +12,8 @@ from candelabra.errors import OutOfMemoryError
 from candelabra.library import plugins
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
-from candelabra_opencl.engine import SMALL
-from candelabra_opencl.memory import Memory
+from candelabra_opencl.engine import ASYNC_WRITE_SIZE
+from candelabra_opencl.memory import OpenCLMemory
 
 MEBI = 1 << 20
 
@@ -80,7 +80,7 @@ def test_running_out_is_a_typed_error_with_the_numbers(small: OpenCLBackend) -> 
 def test_one_buffer_has_a_largest_size(small: OpenCLBackend) -> None:
     """The driver's limit for a single buffer is named as such."""
     with pytest.raises(
-        OutOfMemoryError, match=r"tried to allocate 7\.0 MiB, and the driver gives at most 6\.0 MiB at once"
+        OutOfMemoryError, match=r"tried to allocate 7\.0 MiB, and the driver allows at most 6\.0 MiB at once"
     ):
         megabytes(7)
 
@@ -109,7 +109,7 @@ def test_a_refusal_of_the_driver_is_tried_again_once(engine: Engine, times: int)
     """The pool is released before the second try; only then the error comes."""
     waited: list[int] = []
     queue = cl.CommandQueue(engine.context)  # type: ignore[attr-defined]
-    memory = Memory("here:0", queue, 1 << 30, 1 << 30, lambda: waited.append(1))
+    memory = OpenCLMemory("here:0", queue, 1 << 30, 1 << 30, lambda: waited.append(1))
     refusing = _Refusing(memory._pool, times)
     memory._pool = refusing  # type: ignore[misc, assignment]
     if times == 1:
@@ -120,7 +120,7 @@ def test_a_refusal_of_the_driver_is_tried_again_once(engine: Engine, times: int)
     assert (refusing.released, waited) == (1, [1])
 
 
-@pytest.mark.parametrize("nbytes", [1, SMALL, SMALL + 1])
+@pytest.mark.parametrize("nbytes", [1, ASYNC_WRITE_SIZE, ASYNC_WRITE_SIZE + 1])
 def test_the_hosts_buffer_may_change_after_a_write(engine: Engine, nbytes: int) -> None:
     """Small writes are queued with a copy of the data, large ones are waited for."""
     data = np.arange(nbytes, dtype=np.uint8)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from candelabra_opencl.pocl import FOLDER, NOTES, WANTED, Guard, cache_shown, guarded
+from candelabra_opencl.pocl import FOLDER, RECORDS_FILE, WANTED, CacheGuard, guarded_cache, pocl_cache
 
 PROGRAM = 'import candelabra as cd; x = cd.ones(8, device="opencl:0"); print((x + x).tolist())'
 ANSWER = f"{[2.0] * 8}\n"
@@ -45,9 +45,9 @@ def test_damaged_entries_go(tmp_path: Path, damage: str, noted: bool) -> None:
     """Whether a process has noted how they were or not; the others stay."""
     damaged, whole = entry(tmp_path, "damaged"), entry(tmp_path, "whole")
     if noted:
-        Guard(tmp_path).note()
+        CacheGuard(tmp_path).record()
     DAMAGE[damage](damaged)
-    Guard(tmp_path).check()
+    CacheGuard(tmp_path).check()
     assert not damaged.exists()
     assert whole.exists()
 
@@ -55,33 +55,33 @@ def test_damaged_entries_go(tmp_path: Path, damage: str, noted: bool) -> None:
 def test_noted_files_are_as_they_were(tmp_path: Path) -> None:
     """A change that looks whole is found by the notes, and so is a file that is gone."""
     changed, reduced, whole = (entry(tmp_path, name) for name in ("changed", "reduced", "whole"))
-    Guard(tmp_path).note()
+    CacheGuard(tmp_path).record()
     os.utime(changed / "program.bc", ns=(1, 1))
     (reduced / "program.bc").unlink()
-    Guard(tmp_path).check()
+    CacheGuard(tmp_path).check()
     assert [place.exists() for place in (changed, reduced, whole)] == [False, False, True]
 
 
 def test_notes_follow_the_entries(tmp_path: Path) -> None:
     """What is gone is forgotten, what is new is added; damaged notes are as good as none."""
     first = entry(tmp_path, "first")
-    Guard(tmp_path).note()
-    (tmp_path / NOTES).write_text("{")
-    Guard(tmp_path).check()
+    CacheGuard(tmp_path).record()
+    (tmp_path / RECORDS_FILE).write_text("{")
+    CacheGuard(tmp_path).check()
     assert first.exists()
     entry(tmp_path, "second")
-    Guard(tmp_path).note()
-    assert '"AB/first"' in (tmp_path / NOTES).read_text()
-    assert '"AB/second"' in (tmp_path / NOTES).read_text()
+    CacheGuard(tmp_path).record()
+    assert '"AB/first"' in (tmp_path / RECORDS_FILE).read_text()
+    assert '"AB/second"' in (tmp_path / RECORDS_FILE).read_text()
 
 
 def test_a_folder_that_is_none_is_no_error(tmp_path: Path) -> None:
     """Nothing is checked and nothing is noted where nothing can be kept."""
     (tmp_path / "file").write_text("not a folder")
     for place in (tmp_path / "file", tmp_path / "absent"):
-        Guard(place).check()
-        Guard(place).note()
-        assert not (place / NOTES).exists()
+        CacheGuard(place).check()
+        CacheGuard(place).record()
+        assert not (place / RECORDS_FILE).exists()
 
 
 def test_the_environment_has_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,18 +89,18 @@ def test_the_environment_has_the_last_word(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv(FOLDER, raising=False)
     monkeypatch.delenv(WANTED, raising=False)
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
-    with cache_shown():
+    with pocl_cache():
         assert os.environ[FOLDER] == str(tmp_path / "opencl" / "pocl")
     assert FOLDER not in os.environ
     monkeypatch.setenv("CANDELABRA_CACHE", "0")
-    with cache_shown():
+    with pocl_cache():
         assert os.environ[WANTED] == "0"
     assert WANTED not in os.environ
     monkeypatch.setenv(FOLDER, "mine")
-    with cache_shown():
+    with pocl_cache():
         assert os.environ[FOLDER] == "mine"
         assert WANTED not in os.environ
-    assert guarded(tmp_path) is guarded(tmp_path)
+    assert guarded_cache(tmp_path) is guarded_cache(tmp_path)
 
 
 def test_processes_share_a_cache_and_damage_costs_builds_only(tmp_path: Path) -> None:

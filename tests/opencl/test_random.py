@@ -147,7 +147,7 @@ def test_permutations_have_the_bits_of_the_reference(device: cd.device, lanes: c
     assert not differing(iter(draws), lanes)
 
 
-def chosen(weights: Any, samples: int, replacement: bool, device: cd.device) -> Any:
+def select(weights: Any, samples: int, replacement: bool, device: cd.device) -> Any:
     """Indices drawn by weight."""
     return cd.multinomial(weights.to(device), samples, replacement)
 
@@ -157,7 +157,7 @@ def test_categories_have_the_bits_of_the_reference(device: cd.device, lanes: cd.
     """With replacement and without, from one row and several, laid out in any way."""
     weights = cd.linspace(0, 5, 60, dtype=cd.float64).to(d).reshape(12, 5)
     draws = [
-        (f"{shape} {replacement}", partial(chosen, rows, 3, replacement))
+        (f"{shape} {replacement}", partial(select, rows, 3, replacement))
         for shape, rows in (("row", weights[1]), ("rows", weights), ("turned", weights.t()), ("none", weights[:0]))
         for replacement in (True, False)
     ]
@@ -179,13 +179,13 @@ def test_what_are_no_weights_is_reported(
 ) -> None:
     """The complaint arrives when the device is next waited for, and the device goes on."""
     with pytest.raises(RuntimeError, match=words):
-        chosen(cd.tensor(values), samples, replacement, device).tolist()
-    assert chosen(cd.tensor([0.0, 1.0]), 2, True, device).tolist() == [1, 1]
+        select(cd.tensor(values), samples, replacement, device).tolist()
+    assert select(cd.tensor([0.0, 1.0]), 2, True, device).tolist() == [1, 1]
 
 
 def test_devices_without_float64_draw_categories_too(single: cd.device) -> None:
     """With replacement bit for bit, for that is integer arithmetic; without, by a race in float32."""
     weights = cd.linspace(0, 5, 60).reshape(12, 5)
-    assert not differing(iter([("with", partial(chosen, weights, 9, True))]), single)
-    found = chosen(weights, 4, False, single).tolist()
+    assert not differing(iter([("with", partial(select, weights, 9, True))]), single)
+    found = select(weights, 4, False, single).tolist()
     assert all(len(set(row)) == 4 and (r or 0 not in row) for r, row in enumerate(found))

@@ -144,7 +144,7 @@ def test_nothing_has_a_sum_and_no_extreme(device: cd.device) -> None:
     """The empty sum is 0, the empty product 1; an extreme of nothing is refused."""
     t = cd.empty(0).to(device)
     assert (t.sum().item(), t.prod().item(), t.all().item(), t.any().item()) == (0.0, 1.0, True, False)
-    with pytest.raises(IndexError, match="argmax\\(\\): Expected reduction dim 0 to have non-zero size"):
+    with pytest.raises(IndexError, match=r"argmax\(\): Expected reduction dim 0 to have non-zero size"):
         t.argmax(0)
     for name in ("amax", "amin"):
         for shape in ((3, 0), (0, 0)):
@@ -158,13 +158,13 @@ def test_nothing_has_a_sum_and_no_extreme(device: cd.device) -> None:
 def test_kernels_refuse_what_they_have_no_words_for(engine: Engine) -> None:
     """The core does not let such calls through; a kernel that is called by itself says what is wrong."""
     x, c = engine.empty((3,), cd.float32), engine.empty((3,), cd.complex64)
-    with pytest.raises(ValueError, match="means have floating dtypes"):
+    with pytest.raises(ValueError, match=r"mean\(\) expects a floating or complex dtype"):
         reductions.KERNELS["mean"](x, None, False, cd.int32)
-    with pytest.raises(TypeError, match=r"nansum: no sums in candelabra\.complex64"):
+    with pytest.raises(TypeError, match=r"nansum\(\) expects a real dtype, got candelabra\.complex64"):
         reductions.KERNELS["nansum"](x, None, False, cd.complex64)
-    with pytest.raises(TypeError, match=r"no kernel for candelabra\.complex64"):
+    with pytest.raises(TypeError, match=r"not implemented for candelabra\.complex64"):
         reductions.KERNELS["amax"](c, None, False)
-    with pytest.raises(AssertionError, match=r"no order among candelabra\.complex64"):
-        arg_reductions.search(True, cd.complex64)
-    with pytest.raises(IndexError, match="argmax_float32: of no elements there is no extreme"):
+    with pytest.raises(AssertionError, match=r"candelabra\.complex64 has no order"):
+        arg_reductions.arg_reduction(True, cd.complex64)
+    with pytest.raises(IndexError, match="argmax_float32: expected at least one element along the reduced dims"):
         arg_reductions.KERNELS["argmax"](engine.empty((0,), cd.float32), 0, False)

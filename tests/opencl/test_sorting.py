@@ -115,7 +115,7 @@ def test_what_is_made_of_order(device: cd.device) -> None:
 def test_kernels_refuse_what_they_have_no_words_for(engine: Engine) -> None:
     """The core does not let such calls through; a kernel that is called by itself says what is wrong."""
     x = engine.empty((3, 4), cd.float32)
-    with pytest.raises(ValueError, match="there are not so many elements"):
+    with pytest.raises(ValueError, match=r"topk\(\) expects k in 0 to"):
         searching.topk(x, 5, 1, True, True)
-    with pytest.raises(ValueError, match="the rows do not fit"):
+    with pytest.raises(ValueError, match=r"batches of shapes .* do not match"):
         searching.sorted_place(x, engine.empty((2, 4), cd.float32), False)

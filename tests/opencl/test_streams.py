@@ -9,7 +9,7 @@ from candelabra.library import open_device
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
 from candelabra_opencl.engine import OpenCLEngine
-from candelabra_opencl.streams import Event, Stream
+from candelabra_opencl.streams import OpenCLEvent, OpenCLStream
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_stream_is_current_inside_its_block(backend: OpenCLBackend) -> None:
     """Blocks nest, other threads are not concerned, and outside all of them it is the default stream."""
     default = backend.default_stream(0)
     first, second = backend.stream(0), backend.stream(0)
-    seen: list[Stream] = []
+    seen: list[OpenCLStream] = []
     assert backend.current_stream(0) is default
     with first:
         with second:
@@ -110,7 +110,7 @@ def test_times_between_events(device: cd.device, backend: OpenCLBackend) -> None
     end.synchronize()
     start.synchronize()
     assert 0 < start.elapsed_time(end) < 60_000
-    with pytest.raises(RuntimeError, match="elapsed_time: no times are taken on the default stream"):
+    with pytest.raises(RuntimeError, match="elapsed_time: the default stream records no times"):
         backend.default_stream(0).record().elapsed_time(end)
 
 
@@ -125,8 +125,8 @@ def test_times_need_events_that_are_done(backend: OpenCLBackend) -> None:
     stream = backend.stream(0)
     done = stream.record()
     done.synchronize()
-    with pytest.raises(RuntimeError, match=r"an event is not done yet, synchronize\(\) it first"):
-        done.elapsed_time(Event(stream, _Undone()))
+    with pytest.raises(RuntimeError, match=r"an event is not complete, call its synchronize\(\) first"):
+        done.elapsed_time(OpenCLEvent(stream, _Undone()))
 
 
 def test_memory_is_kept_until_every_stream_is_done_with_it(own: OpenCLEngine) -> None:

@@ -53,7 +53,7 @@ def test_one_kernel_in_four_threads(device: cd.device) -> None:
 def test_kernels_are_built_in_four_threads(kind: str) -> None:
     """Kernels that are met at the same time for the first time are built once each, and right."""
     engine = OpenCLBackend("built").engine(0)
-    engine.compiler.cache = None  # type: ignore[misc]
+    engine.builder.cache = None  # type: ignore[misc]
 
     def work(own: int) -> None:
         for turn in range(3):
@@ -64,7 +64,7 @@ def test_kernels_are_built_in_four_threads(kind: str) -> None:
             assert engine.read(out, 0, 4).cast("i")[0] == 1000 * own + mark
 
     at_once(work)
-    assert engine.compiler.built == (3 if kind == "same" else 3 * THREADS)
+    assert engine.builder.built == (3 if kind == "same" else 3 * THREADS)
 
 
 def test_streams_of_four_threads(device: cd.device) -> None:

@@ -207,7 +207,7 @@ def test_numbers_of_arrays() -> None:
 
 def test_missing_functions_are_named() -> None:
     """What this namespace is made of is looked up by name: a name that candelabra lacks is said."""
-    from candelabra.array_api.array import named
+    from candelabra.array_api._array import named
 
     with pytest.raises(AttributeError, match="candelabra has no function 'no_such_function'"):
         named("no_such_function")

@@ -228,7 +228,7 @@ def test_ldl_refuses_what_does_not_fit() -> None:
 @pytest.mark.parametrize("pivots", [[0, 1, 2], [1, 2, 4], [1, -2, 3], [1, 2, -3], [-4, -4, 1], [1, 2], [2**40, 1, 1]])
 def test_ldl_pivots_that_no_factorization_has_are_refused(pivots: list[int]) -> None:
     """A pivot that names no row, or half a block, is an error: LAPACK would write outside of the matrix."""
-    with pytest.raises(RuntimeError, match=r"pivots must be 3 numbers as of ldl_factor: rows from 1, negative"):
+    with pytest.raises(RuntimeError, match=r"pivots must be those of ldl_factor: 3 row numbers from 1, negative"):
         cd.linalg.ldl_solve(cd.eye(3), cd.tensor(pivots), cd.ones(3, 1))
     assert cd.linalg.ldl_solve(cd.eye(0), cd.tensor([], dtype=cd.int32), cd.ones(0, 1)).shape == (0, 1)
 

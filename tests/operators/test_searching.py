@@ -9,8 +9,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._operators.families.histograms import tally
 from candelabra._operators.families.searching import sorted_place
+from candelabra._operators.statistics.histograms import tally
 
 from tests.operators.comparing import close, same
 
@@ -114,7 +114,7 @@ def test_bincount_is_numpys(dtype: str) -> None:
 
 def test_tally_agrees_with_its_composition() -> None:
     """Kernel and body, with integer weights, with floating ones and with none."""
-    from candelabra._operators.families.histograms import tally
+    from candelabra._operators.statistics.histograms import tally
 
     places = cd.tensor([0, 2, 2, 5])
     for weights in (None, cd.tensor([1, 2, 3, 4]), cd.tensor([0.5, 0.25, 1.0, 2.0])):
@@ -145,7 +145,8 @@ def test_histogram_is_numpys(bins: Any, density: bool, weighted: bool) -> None:
     limits = (-1.0, 2.0) if isinstance(bins, int) else None
     expected = np.histogram(a, bins, range=limits, weights=w if weighted else None, density=density)
     given = bins if isinstance(bins, int) else cd.tensor(bins, dtype=cd.float64)
-    found = cd.tensor(a).histogram(given, range=limits, weight=cd.tensor(w) if weighted else None, density=density)
+    options: dict[str, Any] = {"density": density} | ({"range": limits} if limits else {})
+    found = cd.tensor(a).histogram(given, weight=cd.tensor(w) if weighted else None, **options)
     close(found.hist, expected[0])
     close(found.bin_edges, expected[1])
 

@@ -142,14 +142,6 @@ def core_alone(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return environment
 
 
-@pytest.fixture(scope="module")
-def without_operators(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The core, the CPU backend and nn, without the distribution of the wider operators."""
-    environment = Environment.empty(tmp_path_factory.mktemp("narrow") / "env")
-    environment.install(*(ROOT / folder for folder in ("core", "backends/arrayapi", "backends/cpu", "nn")))
-    return environment
-
-
 @each_distribution
 def test_wheel_has_every_source_file(folder: Path, wheels: dict[Path, Path]) -> None:
     """No rule of the build, and no line of .gitignore, leaves a file of src/ out of the sdist or the wheel."""
@@ -196,9 +188,9 @@ def test_core_requires_pluggy_only(wheels: dict[Path, Path]) -> None:
 
 
 def test_core_is_small_and_has_stubs(wheels: dict[Path, Path]) -> None:
-    """The core's wheel stays under 300 kB, with the stubs that editors read in it."""
+    """The core's wheel stays under 600 kB, with the stubs that editors read in it."""
     wheel = wheels[ROOT / "core"]
-    assert wheel.stat().st_size < 300_000
+    assert wheel.stat().st_size < 600_000
     with zipfile.ZipFile(wheel) as archive:
         assert [name for name in archive.namelist() if name.endswith(".pyi")]
 
@@ -270,13 +262,3 @@ def test_core_alone_has_the_command(core_alone: Environment) -> None:
     completed = core_alone.run("candelabra", "--help")
     assert completed.returncode == 0, completed.stderr
     assert "doctor" in completed.stdout
-
-
-def test_the_wider_operators_may_be_missing(without_operators: Environment) -> None:
-    """A backend that has kernels for them works without them, and who names one is told what to install."""
-    completed = without_operators.run("python", "-c", TRAINING)
-    assert completed.returncode == 0, completed.stderr
-    completed = without_operators.run("python", "-c", "import candelabra as cd; cd.linalg.inv(cd.eye(2))")
-    assert 'candelabra.linalg is not installed: pip install "candelabra[operators]"' in completed.stderr
-    completed = without_operators.run("python", "-c", "import candelabra as cd; cd.einsum")
-    assert "module 'candelabra' has no attribute 'einsum'" in completed.stderr

@@ -1,43 +1,61 @@
-"""``make cuda-check`` as far as it goes without a GPU: its parts on the host, its report, and why it does not run."""
+"""``make cuda-check`` as far as it goes without a GPU: what it runs, when it stops, and what it goes on with."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import math
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import candelabra as cd
 import pytest
 from candelabra._plugins.registry import reference_device
+from candelabra_clike.cache import ProgramCache
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = str(reference_device())
 
 
 @pytest.fixture
-def check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The tool."""
+def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The tool, with a kernel cache of its own."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path / "cache"))
     return importlib.import_module("cuda_check")
 
 
 @pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """What writes its report."""
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    return importlib.import_module("cuda_report")
+def ran(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """What ran of three parts that stand for all, and whether anew: one passes, one fails, one cannot run."""
+    log: list[tuple[str, bool]] = []
+
+    def made(name: str, verdict: str) -> Callable[[Any], object]:
+        def run(given: Any) -> object:
+            log.append((name, given.again))
+            return check.part(verdict, f"{name} is done", output=["its output"])
+
+        return run
+
+    verdicts = {"one": "passed", "two": "failed", "three": "not run"}
+    monkeypatch.setattr(check, "PARTS", {name: made(name, verdict) for name, verdict in verdicts.items()})
+    return log
 
 
-def given(check: ModuleType, **changed: object) -> object:
-    """What the command line says, for the host."""
-    usual = {
-        "device": HOST, "peer": sys.executable, "library": "candelabra", "size": "tiny", "jobs": 1, "quick": True,
-        "epochs": 1,
-    }  # fmt: skip
-    return check.Given(**{**usual, **changed})
+@pytest.fixture
+def clock(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock finds it ten seconds later."""
+    seconds = count(0, 10)
+    ticking = SimpleNamespace(monotonic=lambda: float(next(seconds)), time=lambda: 0.0)
+    monkeypatch.setattr(check, "time", ticking)
+    monkeypatch.setattr(sys.modules["cuda_parts"], "time", ticking)
 
 
 @pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, so it runs")
@@ -50,7 +68,7 @@ def test_without_a_gpu_it_says_why_and_exits_with_3(words: list[str]) -> None:
     assert done.returncode == 3
     assert done.stderr.startswith("cuda-check cannot run on cuda:0: ")
     assert "driver" in done.stderr
-    assert "tools/cuda_kernels.py" in done.stderr
+    assert "make cuda-kernels" in done.stderr
 
 
 def test_a_device_that_there_is_is_only_looked_at(check: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,22 +82,29 @@ def test_the_facts_have_chip_and_versions(check: ModuleType) -> None:
     facts = check.facts(HOST)
     assert facts["chip"]
     assert facts["candelabra"] == cd.__version__
-    assert {"Python", "system", "numpy"} <= set(facts)
+    assert {"Python", "system", "numpy", "scipy"} <= set(facts)
 
 
-def test_parts_become_a_report(check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_missing_program_would_say_is_no_fact(check: ModuleType) -> None:
+    """Nor is the output of one that fails."""
+    assert check.lines("no-such-program") == []
+    assert check.lines("git", "no-such-command") == []
+    assert check.lines("git", "--version")
+
+
+def test_the_parts_come_in_the_order_of_what_they_say(check: ModuleType) -> None:
+    """What shows most in the least time is first, so that a short run shows it."""
+    assert list(check.PARTS) == [
+        "a first kernel", "demo", "conformance, level 1 quick", "benchmarks", "conformance, level 2", "on the device",
+        "conformance, level 3", "sanitizer",
+    ]  # fmt: skip
+
+
+def test_parts_become_a_report(check: ModuleType, ran: list[tuple[str, bool]], tmp_path: Path) -> None:
     """Chosen parts run in order, the report is written, and a failure is the exit status."""
-    ran = []
-
-    def part(name: str, verdict: str) -> object:
-        return lambda given: ran.append(name) or check.part(verdict, f"{name} is done", output=["its output"])
-
-    verdicts = {"one": "passed", "two": "failed", "three": "not run"}
-    parts = {name: part(name, verdict) for name, verdict in verdicts.items()}
-    monkeypatch.setattr(check, "PARTS", parts)
     words = ["--device", HOST, "--folder", str(tmp_path)]
     assert check.main([*words, "--parts", "one;three"]) == 0
-    assert ran == ["one", "three"]
+    assert [name for name, _ in ran] == ["one", "three"]
     assert check.main([*words, "--parts", "two"]) == 1
     (file,) = tmp_path.glob("*.json")
     content = json.loads(file.read_text())
@@ -89,91 +114,127 @@ def test_parts_become_a_report(check: ModuleType, tmp_path: Path, monkeypatch: p
     text = file.with_suffix(".md").read_text()
     assert "| two | failed | two is done |" in text
     assert text.count("its output") == 1
+    assert "Still to run" not in text
 
 
-def test_a_report_is_named_by_device_chip_and_day(report: ModuleType, tmp_path: Path) -> None:
-    """What ran before on that day stays in it; another day is another file."""
-    facts = {"chip": "NVIDIA H200 | 141GB", "driver": "13.2"}
-    first = report.Report(tmp_path, "cuda", facts, "2026-01-02")
-    first.add("conformance, level 2", report.part(report.PASSED, "20 passed"))
-    assert first.path.name == "cuda-h200-141gb-2026-01-02.json"
-    again = report.Report(tmp_path, "cuda", facts, "2026-01-02")
-    detail = {"head": ["case"], "rows": [["x"]], "failures": ["f"], "output": ["o"]}
-    again.add("benchmarks", report.part(report.FAILED, "a|b", **detail))
-    assert list(again.parts) == ["conformance, level 2", "benchmarks"]
-    assert not again.passed()
-    text = again.path.with_suffix(".md").read_text()
-    assert "| chip | NVIDIA H200 \\| 141GB |" in text
-    assert "| conformance, level 2 | passed | 20 passed |" in text
-    assert "## benchmarks\n\n- `f`\n\n| case |\n|---|\n| x |\n\n```\no\n```" in text
-
-
-def test_a_level_is_judged_by_the_suite(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The suite runs on the device, and its counts are the part's sentence."""
-    monkeypatch.setattr(check, "SHORT", ("trunc",))
-    found = check.conformance(1)(given(check))
-    assert found["verdict"] == "passed"
-    assert found["counts"]["passed"] > 10
-    assert found["failures"] == []
-
-
-def test_failures_of_the_suite_are_named(check: ModuleType) -> None:
-    """A case that failed is in the report by its id and the first line of its message."""
-    columns = ["operator", "property", "dtype", "layout", "verdict", "message", "uses"]
-    rows = [["add", "value", "float32", "step", "failed", "is 1\nand 2"], ["sub", "value", "bool", "", "passed"]]
-    content = {"columns": columns, "results": rows, "counts": {"failed": 1}, "seconds": 2.0, "level": -1}
-    found = check.judged(content, 1, ["the end"])
-    assert (found["verdict"], found["said"]) == ("failed", "1 failed; 2 s")
-    assert found["failures"] == ["add/value/float32/step is 1"]
-
-
-def test_a_suite_that_cannot_run_is_a_failure(check: ModuleType) -> None:
-    """A device that there is not is said with the suite's own words."""
-    found = check.conformance(1)(given(check, device="nonsense"))
-    assert found["verdict"] == "failed"
-    assert found["said"] == "the suite wrote no report (exit status 2)"
-    assert "nonsense" in "\n".join(found["output"])
-
-
-def test_a_peer_that_is_not_there_is_a_failure_that_says_what_to_install(check: ModuleType) -> None:
-    """The other parts go on, so this one only says what it lacks."""
-    found = check.benchmarks(given(check, peer="no/such/python"))
-    assert found["verdict"] == "failed"
-    assert "no/such/python does not exist" in found["said"]
-    assert "make .venv-peer/.peer" in found["said"]
-
-
-def test_the_sanitizer_is_left_out_where_it_is_not_installed(
-    check: ModuleType, monkeypatch: pytest.MonkeyPatch
+def test_a_short_run_stops_in_time_and_the_next_one_goes_on(
+    check: ModuleType, ran: list[tuple[str, bool]], clock: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That is no failure, and the report says what would bring it."""
-    monkeypatch.setattr(check.shutil, "which", lambda *words, **options: None)
-    assert check.sanitizer(given(check)) == {
-        "verdict": "not run", "said": "compute-sanitizer is not installed: it comes with NVIDIA's CUDA toolkit",
-    }  # fmt: skip
+    """The report says what is still to run, and no part runs twice."""
+    words = ["--device", HOST, "--folder", str(tmp_path), "--minutes", "1.3"]
+    assert check.main(words) == 0
+    assert ran == [("one", False)]
+    assert "still to run: two; three" in capsys.readouterr().out
+    (page,) = tmp_path.glob("*.md")
+    assert "**Still to run:** two; three." in page.read_text()
+    assert check.main([*words[:-1], "9"]) == 1
+    assert ran == [("one", False), ("two", False), ("three", False)]
+    assert "Still to run" not in page.read_text()
+    assert check.main([*words[:-1], "9"]) == 1
+    assert len(ran) == 3
+    assert check.main([*words[:-1], "9", "--parts", "three"]) == 1
+    assert ran[3:] == [("three", True)]
+    assert check.main([*words[:-1], "1.3", "--fresh"]) == 0
+    assert ran[4:] == [("one", False)]
+    assert "**Still to run:** two; three." in page.read_text()
 
 
-def test_the_sanitizer_is_given_a_short_run(check: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where it is installed it runs the suite on few operators, and its summary is the sentence."""
-    program = tmp_path / "compute-sanitizer"
-    program.write_text('#!/bin/sh\necho "========= ERROR SUMMARY: 2 errors $*"\nexit 9\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(check.shutil, "which", lambda *words, **options: str(program))
-    found = check.sanitizer(given(check))
-    assert found["verdict"] == "failed"
-    assert found["said"].startswith("ERROR SUMMARY: 2 errors --tool memcheck")
-    assert f"conformance --device {HOST} --level 1" in found["said"]
+def test_a_part_that_the_time_cuts_is_unfinished(
+    check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no failure, and runs again."""
+
+    def cut(given: Any) -> object:
+        raise sys.modules["cuda_parts"].TimeUp(["so far"])
+
+    monkeypatch.setattr(check, "PARTS", {"one": cut})
+    words = ["--device", HOST, "--folder", str(tmp_path), "--minutes", "9"]
+    assert check.main(words) == 0
+    assert "one: unfinished: stopped when the time was up" in capsys.readouterr().out
+    monkeypatch.setattr(check, "PARTS", {"one": lambda given: check.part("passed", "again" if given.again else "on")})
+    assert check.main(words) == 0
+    assert "one: passed: on" in capsys.readouterr().out
 
 
-def test_a_part_that_takes_too_long_is_stopped(check: ModuleType) -> None:
-    """What it said until then is kept."""
-    code, said = check.output([sys.executable, "-uc", "print('so far'); import time; time.sleep(60)"], 1.0)
-    assert code == 124
-    assert said == ["so far", "stopped after 1 s"]
+def test_nothing_runs_after_a_device_on_which_no_kernel_works(
+    check: ModuleType, ran: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The minutes would be lost."""
+    broken = lambda given: check.part("failed", "no kernel", fatal=True)  # noqa: E731
+    monkeypatch.setattr(check, "PARTS", {"first": broken, **check.PARTS})
+    assert check.main(["--device", HOST, "--folder", str(tmp_path)]) == 1
+    assert ran == []
 
 
-def test_the_demo_is_a_part(check: ModuleType) -> None:
-    """It learns on the device; its row of the table is the sentence."""
-    found = check.demo(given(check))
-    assert found["verdict"] == "passed"
-    assert found["said"].startswith(HOST)
+def test_kernels_are_counted_by_where_they_came_from(
+    check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that were ready, and those that had to be compiled, by name."""
+    ready, compiled = "0" * 64, "1" * 64
+    prebuilt, programs = (ProgramCache(tmp_path / "cache" / "cuda" / name) for name in ("prebuilt", "programs"))
+    prebuilt.write(ready, b"\x7fELF .text.add_float32 ")
+    os.utime(prebuilt.path(ready), (0, 0))
+
+    def launches(given: Any) -> object:
+        prebuilt.read(ready)
+        programs.write(compiled, b"\x7fELF .text.mul_float32 ")
+        return check.part("passed", "done")
+
+    monkeypatch.setattr(check, "PARTS", {"one": launches, "two": launches})
+    assert check.main(["--device", HOST, "--folder", str(tmp_path)]) == 0
+    (file,) = tmp_path.glob("*.json")
+    parts = json.loads(file.read_text())["parts"]
+    assert [parts[name]["ready"] for name in parts] == [1, 0]
+    assert [parts[name]["compiled"] for name in parts] == [["mul_float32"], []]
+    assert "| one | passed | done | 1 ready, 1 compiled |" in file.with_suffix(".md").read_text()
+
+
+def test_an_archive_of_kernels_is_unpacked_before_the_parts_run(
+    check: ModuleType, ran: list[tuple[str, bool]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report says how many there were; a file that is none is a wrong argument."""
+    source = ProgramCache(tmp_path / "source")
+    source.write("0" * 64, b"\x7fELF")
+    sys.modules["cuda_archive"].pack(source, ["0" * 64], tmp_path / "kernels.tar.xz")
+    words = ["--device", HOST, "--folder", str(tmp_path), "--parts", "one", "--kernels"]
+    assert check.main([*words, str(tmp_path / "kernels.tar.xz")]) == 0
+    assert ProgramCache(tmp_path / "cache" / "cuda" / "prebuilt").read("0" * 64) == b"\x7fELF"
+    (file,) = tmp_path.glob("*.json")
+    facts = json.loads(file.read_text())["facts"]
+    assert facts["kernels"] == "1 from kernels.tar.xz"
+    assert facts["NVRTC"].endswith("through cuda.bindings")
+    for wrong in (file, tmp_path / "missing.tar.xz"):
+        with pytest.raises(SystemExit, match="2"):
+            check.main([*words, str(wrong)])
+    said = capsys.readouterr().err
+    assert "is no archive that `make cuda-kernels` made" in said
+    assert "No such file" in said
+
+
+def test_a_check_that_is_ended_ends_what_it_runs(tmp_path: Path) -> None:
+    """A scheduler's signal leaves no process behind that holds the GPU."""
+    program = tmp_path / "ended.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r})\n"
+        "import runpy, cuda_parts\n"
+        "from pathlib import Path\n"
+        "sleeps = [sys.executable, '-c', 'import os, time; print(os.getpid(), flush=True); time.sleep(600)']\n"
+        f"cuda_parts.PARTS = {{'one': lambda given: given.output(sleeps, 500.0)}}\n"
+        f"sys.argv = ['cuda_check.py', '--device', {HOST!r}, '--folder', {str(tmp_path)!r}]\n"
+        f"runpy.run_path({str(ROOT / 'tools' / 'cuda_check.py')!r}, run_name='__main__')\n"
+    )
+    environment = {**os.environ, "CANDELABRA_CACHE": str(tmp_path / "cache")}
+    running = subprocess.Popen([sys.executable, str(program)], env=environment)
+    while not (found := [path.read_text() for path in tmp_path.glob("*.parts/one.log")]) or not found[0].strip():
+        assert running.poll() is None
+    running.send_signal(signal.SIGTERM)
+    assert running.wait() == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(found[0]), 0)
+
+
+def test_without_a_limit_the_time_is_never_up(check: ModuleType, tmp_path: Path) -> None:
+    """What runs is not told to end in time then."""
+    given = sys.modules["cuda_parts"].Given(HOST, "", "", "", 1, True, 1, tmp_path)
+    assert given.left() == math.inf
+    assert given.stopping() == []

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from candelabra_conformance import report
 from candelabra_conformance.model import LEVELS, Run
-from candelabra_conformance.running import Options, run
+from candelabra_conformance.report import ReportError, read_json
+from candelabra_conformance.running import Options, ResumeError, run
 from candelabra_conformance.running.expected import ExpectedFailuresError
 from candelabra_conformance.running.run import cores
 from candelabra_conformance.showing import shown
@@ -26,10 +27,12 @@ FORMS: Final[dict[str, tuple[str, Callable[[Run], str]]]] = {
     "badge": ("the level as SVG", report.to_badge),
 }
 """The reports: what each is for, and who makes its text."""
+UNFINISHED: Final = 3
+"""The exit status of a run that found no failure in the time that it had, which was too short for some cases."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the suite: 0 green, 1 something failed, 2 there is no such device or the usage is wrong."""
+    """Run the suite: 0 green, 1 something failed, 2 no such device or wrong usage, 3 green as far as the time went."""
     if argv and argv[0] == "diff":
         from candelabra_conformance.report import diff
 
@@ -37,17 +40,18 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(list(argv))
     console = Console(stderr=True)
     try:
+        earlier = [read_json(path) for path in arguments.resume]
         with shown(console, arguments.device) as (planned, told):
-            done = run(arguments.device, _options(arguments), planned=planned, told=told)
-    except (BackendError, ExpectedFailuresError) as error:
+            done = run(arguments.device, _options(arguments), earlier=earlier, planned=planned, told=told)
+    except (BackendError, ExpectedFailuresError, ReportError, ResumeError, OSError) as error:
         print(f"candelabra conformance: {error}", file=sys.stderr)
         return 2
-    if not done.results:
+    if not done.results and not done.remaining:
         print("candelabra conformance: no case matches", file=sys.stderr)
         return 2
     write_reports(done, arguments)
     report.print_summary(done, Console())
-    return 0 if done.green else 1
+    return 1 if not done.green else UNFINISHED if done.remaining else 0
 
 
 def write_reports(done: Run, arguments: argparse.Namespace) -> None:
@@ -70,6 +74,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         timeout=arguments.timeout,
         expected=arguments.expected_failures,
         huge=arguments.huge,
+        seconds=None if arguments.minutes is None else arguments.minutes * 60,
     )
 
 
@@ -91,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=cores(), help="processes at once (default: the machine's cores)")
     parser.add_argument("--isolate", action="store_true", help="in processes even with --jobs 1: a crash is a verdict")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for one case; then it is stopped")
+    parser.add_argument("--minutes", type=float, help="begin no case later; the reports say what remains (status 3)")
+    words = "take over the results of this JSON report, and run only what it lacks; may be repeated"
+    parser.add_argument("--resume", type=Path, action="append", default=[], metavar="FILE", help=words)
     parser.add_argument("--expected-failures", type=Path, metavar="TOML", help="in place of the backend's own list")
     parser.add_argument("--huge", action="store_true", help="also on more than 2**31 bytes of memory")
     for form, (what, _) in FORMS.items():

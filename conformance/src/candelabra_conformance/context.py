@@ -60,7 +60,7 @@ class Context:
     # -- dtypes -------------------------------------------------------------------------------------------------------
     def computes(self, d: dtype) -> bool:
         """Whether the backend claims to compute in a dtype (integers and bools: to hold it is to compute in it)."""
-        can = self.instance.backend.capabilities
+        can = self.instance.capabilities
         return d in can.arithmetic or (d in can.storage and not d.is_floating_point and not d.is_complex)
 
     def dtypes(self, op: Operator[..., Any]) -> list[dtype]:
@@ -86,7 +86,7 @@ class Context:
 
     def _holds(self, found: Sample) -> bool:
         """Whether the device stores every dtype in a sample: of a wrong index, and one that is asked for, too."""
-        storage = self.instance.backend.capabilities.storage
+        storage = self.instance.capabilities.storage
         asked = (value for value in (*found.args, *found.kwargs.values()) if isinstance(value, dtype))
         return storage.issuperset(asked) and all(
             device_dtype(a.dtype) in storage for a in arrays([found.args, found.kwargs])

@@ -14,12 +14,14 @@ def candelabra_commands() -> Mapping[str, Callable[[list[str]], int]]:
 
 
 def _conformance(arguments: list[str]) -> int:
+    """run the conformance suite against a device"""
     from candelabra_conformance.cli import main
 
     return main(arguments)
 
 
 def _new_backend(arguments: list[str]) -> int:
+    """write the package of a new backend to begin with"""
     from candelabra_conformance.scaffold.write import main
 
     return main(arguments)

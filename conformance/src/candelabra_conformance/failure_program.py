@@ -130,7 +130,7 @@ def _error(told: Told) -> Told:
     try:
         called(told.record, args, kwargs, reference)
     except Exception as error:
-        named = reference.device.type in str(error) or told.context.instance.backend.capabilities.asynchronous
+        named = reference.device.type in str(error) or told.context.instance.capabilities.asynchronous
         return replace(told, due={"expected": type(error) if named else error})
     return _shown(told)
 

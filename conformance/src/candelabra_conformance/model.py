@@ -104,6 +104,8 @@ class Run:
     """Which kernel to write next, and the operators that it unlocks; the most useful first."""
     stale: tuple[str, ...] = ()
     """Patterns of expected failures that match no case any more, or have expired."""
+    remaining: Mapping[int, int] = field(default_factory=dict)
+    """Level → how many of its cases the time was too short for."""
 
     @property
     def level(self) -> int:
@@ -111,7 +113,7 @@ class Run:
         reached = -1
         for level in sorted(LEVELS):
             at = [r for r in self.results if r.case.level == level]
-            if not at or any(r.verdict in BAD | {BLOCKED, UNSUPPORTED} for r in at):
+            if not at or self.remaining.get(level) or any(r.verdict in BAD | {BLOCKED, UNSUPPORTED} for r in at):
                 break
             reached = level
         return reached

@@ -6,6 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import device as device
 from candelabra._namespace import companions as _companions
 from candelabra._namespace import exports as _exports
+from candelabra._namespace import moved as _moved
 from candelabra._namespace import publishing as _publishing
 from candelabra._namespace.index import read as _read_index
 from candelabra._tensor import Tensor as Tensor
@@ -19,6 +20,7 @@ _companions.extend_path(__path__)
 if not _read_index(__path__):
     raise ImportError("the index of public names, candelabra/_index, is missing: in a checkout run `make index`")
 _publishing.install_methods()
+_moved.install()
 
 
 def __getattr__(name: str) -> Any:
@@ -41,5 +43,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    top = (name for name in _publishing.public_names() if "." not in name)
+    top = (name for name in _publishing.public_names() if "." not in name and name[0] != "_")
     return sorted({*_exports.EXPORTS, *_companions.COMPANIONS, *top})

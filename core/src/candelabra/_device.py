@@ -88,7 +88,9 @@ class device:
 class Instance:
     """A live device. ``keys[dtype]`` is the dispatch key set of its tensors, ``bit`` the device's own part of it."""
 
-    __slots__ = ("device", "backend", "index", "bit", "keys", "kernels", "immutable", "__weakref__")
+    __slots__ = (
+        "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel]) -> None:
         self.device: Final = device(backend.name, index)
@@ -97,8 +99,9 @@ class Instance:
         self.bit: Final = bit
         self.kernels = kernels
         """Shared by all instances of the backend: registering late reaches every one."""
-        self.keys: Final[dict[dtype, int]] = {d: bit | d.bit for d in ALL if d in backend.capabilities.storage}
-        self.immutable: Final = not backend.capabilities.mutable
+        self.capabilities: Final = backend.capabilities_of(index)
+        self.keys: Final[dict[dtype, int]] = {d: bit | d.bit for d in ALL if d in self.capabilities.storage}
+        self.immutable: Final = not self.capabilities.mutable
 
     def __repr__(self) -> str:
         return f"<device instance {self.device}>"
@@ -172,10 +175,18 @@ def instance_of_key(key: int) -> Instance:
 
 
 def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
-    """A kernel of the device, the one for this dtype where it has several; None where it has none."""
-    kernel = instance.kernels.get(name)
-    choose: Callable[[dtype], Callable[..., Any]] | None = getattr(kernel, "for_dtype", None)
-    return kernel if choose is None else choose(compute)
+    """A kernel of the device, the one for this dtype where it has several; None where it has none, or declines the
+    dtype.
+    """
+    kernel: Any = instance.kernels.get(name)
+    choose: Callable[[dtype], Callable[..., Any] | None] | None = getattr(kernel, "for_dtype", None)
+    if choose is not None:
+        kernel = choose(compute)
+    if kernel is None or not instance.capabilities.virtual:
+        return kernel  # type: ignore[no-any-return]
+    from candelabra._dispatch.levels import Lowered
+
+    return Lowered(kernel, instance)
 
 
 def instances_of_key(key: int) -> list[Instance]:

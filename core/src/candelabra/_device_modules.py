@@ -15,12 +15,14 @@ from types import ModuleType
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import current_index, device, open_device, open_instances, set_current_index
 from candelabra._plugins import names, registry
+from candelabra._random.generator import manual_seed
+from candelabra.dtypes import bfloat16
 from candelabra.errors import BackendError
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
     from candelabra._tensor import Tensor
-    from candelabra.backend import DeviceInfo
+    from candelabra.backend import DeviceInfo, Fact
 
 DeviceLike = device | str | int | None
 
@@ -35,7 +37,7 @@ class DeviceProperties:
 
     def __init__(self, info: DeviceInfo) -> None:
         self.name = info.name
-        self.facts: Mapping[str, str] = dict(info.facts)
+        self.facts: Mapping[str, Fact] = dict(info.facts)
         for key, value in self.facts.items():
             if key.isidentifier() and not hasattr(self, key):
                 setattr(self, key, value)
@@ -92,9 +94,7 @@ class DeviceModule(ModuleType):
 
     def is_bf16_supported(self) -> bool:
         """Whether the devices compute in bfloat16."""
-        from candelabra.dtypes import BY_NAME
-
-        return BY_NAME["bfloat16"] in registry.backend(self.type)[0].capabilities.arithmetic
+        return bfloat16 in self._instance(None).capabilities.arithmetic
 
     # -- the current device -------------------------------------------------------------------------------------------
     def current_device(self) -> int:
@@ -162,8 +162,6 @@ class DeviceModule(ModuleType):
     def manual_seed(self, seed: int) -> None:
         """Seed the random numbers, which are the same on every device; nothing without a device of this type."""
         if self.is_available():
-            from candelabra._random.generator import manual_seed
-
             manual_seed(seed)
 
     manual_seed_all = manual_seed

@@ -1,9 +1,9 @@
 """Dispatch keys: what a call looks like, as bits of one Python int.
 
 From low to high: functionality that sits above the kernels, the kind of a Python scalar among the arguments, the dtype
-(one-hot), and one bit per *device instance*. The OR over a call's tensors and the thread's mode is its key, and the
-whole int is looked up at once, so a hit proves that the tensors share one device and one dtype. Python ints don't run
-out of bits, so neither do devices.
+(one-hot), the layout, and one bit per *device instance*. The OR over a call's tensors and the thread's mode is its key,
+and the whole int is looked up at once, so a hit proves that the tensors share one device and one dtype. Python ints
+don't run out of bits, so neither do devices.
 """
 
 from __future__ import annotations
@@ -37,9 +37,14 @@ SCALAR_MASK: Final = 0b1111 << SCALAR_SHIFT
 SCALAR_FIRST: Final = 1 << 28
 """The first of two operands is the scalar, not the second."""
 DTYPE_SHIFT: Final = 29
-INFERENCE_MODE: Final = 1 << 47
+DTYPE_LIMIT: Final = 32
+"""Dtypes take bits 29 to 60, one each: there is room for the float8 types and narrower ones."""
+LAYOUT_SHIFT: Final = DTYPE_SHIFT + DTYPE_LIMIT
+LAYOUT_MASK: Final = 0b111 << LAYOUT_SHIFT
+"""How elements are kept: strided tensors have no bit here. Sparse layouts will have one each."""
+INFERENCE_MODE: Final = 1 << 64
 """Mode: results are inference tensors. A bit of its own: outside the mode, what inference tensors give is normal."""
-DEVICE_SHIFT: Final = 48
+DEVICE_SHIFT: Final = 65
 """From here up: one bit per device instance, handed out when the device is first used."""
 MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | PACK | ANOMALY | LAYER_MASK
 

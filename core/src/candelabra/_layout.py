@@ -154,3 +154,15 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int] | None, keepdim: boo
     if keepdim:
         return tuple(1 if i in gone else s for i, s in enumerate(shape))
     return tuple(s for i, s in enumerate(shape) if i not in gone)
+
+
+def wrap_dim(dim: object, rank: int) -> int:
+    """``dim`` counted from the front; IndexError outside ``[-rank, rank-1]``."""
+    if type(dim) is not int:
+        if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+            raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
+        dim = dim.__index__()
+    limit = rank or 1
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return int(dim + limit if dim < 0 else dim)

@@ -7,14 +7,19 @@ plugin's layers, or through an array library; numbers come out of the device's b
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._device import get_default_device
+from candelabra._geometry import one_slice
+from candelabra._interchange.values import nested_list
 from candelabra._keys import AUTOGRAD, LAYER_MASK, NO_GRAD, PACK, VIEW, mode
-from candelabra.dtypes import COMPLEX, FLOATING, bool_, dtype, float32, get_default_dtype, int64
+from candelabra._records.record import OPERATORS
+from candelabra._tensor import wrap
+from candelabra.dtypes import COMPLEX, FLOATING, bool_, dtype, get_default_dtype, int64
+from candelabra.errors import BackendError
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -90,6 +95,8 @@ def tensor_repr(tensor: Tensor) -> str:
         return f"{opening}<not initialised>)"
     shape = tuple(tensor._payload.shape)
     suffixes = _suffixes(tensor, shape)
+    if not tensor._instance.capabilities.data:
+        return _joined(opening + "...", [suffixes[0], f"size={shape}", *suffixes[1:]], len(opening))
     try:
         text = _content(tensor, shape, len(opening))
     except Exception as error:
@@ -122,9 +129,6 @@ def _suffixes(tensor: Tensor, shape: tuple[int, ...]) -> list[str]:
 
 
 def _on_default_device(tensor: Tensor) -> bool:
-    from candelabra._device import get_default_device
-    from candelabra.errors import BackendError
-
     try:
         return tensor.device == get_default_device()
     except BackendError:
@@ -160,8 +164,6 @@ def _content(tensor: Tensor, shape: tuple[int, ...], indent: int) -> str:
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 def _plain(tensor: Tensor) -> Tensor:
-    from candelabra._tensor import wrap
-
     return wrap(tensor._fresh()._payload, tensor._keys & ~(AUTOGRAD | VIEW))
 
 
@@ -169,7 +171,7 @@ def _shown(tensor: Tensor, ends: Sequence[int | None], dim: int) -> Any:
     """The elements that are shown as nested lists: both ends of a dim that is cut, read one after the other."""
     shape = tuple(tensor._payload.shape)
     if dim == len(shape):
-        return read(tensor)
+        return nested_list(tensor)
     end = ends[dim]
     if end is None:
         return _shown(tensor, ends, dim + 1)
@@ -179,10 +181,7 @@ def _shown(tensor: Tensor, ends: Sequence[int | None], dim: int) -> Any:
 
 
 def _slice(tensor: Tensor, dim: int, start: int, stop: int) -> Tensor:
-    from candelabra._geometry import one_slice
-    from candelabra._operators.indexing.basic import basic_index
-
-    out: Tensor = basic_index.function(tensor, one_slice(tuple(tensor._payload.shape), dim, start, stop))
+    out: Tensor = OPERATORS["basic_index"].function(tensor, one_slice(tuple(tensor._payload.shape), dim, start, stop))
     return out
 
 
@@ -196,34 +195,6 @@ def _flat(values: Any, depth: int) -> Iterator[Any]:
     else:
         for value in values:
             yield from _flat(value, depth - 1)
-
-
-_FORMATS: Final[dict[str, str]] = {
-    "bool": "?", "uint8": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I",
-    "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
-}  # fmt: skip
-
-
-def read(tensor: Tensor) -> Any:
-    """The elements as nested lists of Python numbers; of a tensor without dimensions the number."""
-    shape = tuple(tensor._payload.shape)
-    count = math.prod(shape)
-    data = bytes(tensor._instance.backend.to_host(tensor._payload))
-    values: Sequence[Any] = numbers(data, tensor.dtype, count)
-    for size in reversed(shape[1:]):
-        values = [values[i : i + size] for i in range(0, len(values), size)]
-    return list(values) if shape else values[0]
-
-
-def numbers(data: bytes, d: dtype, count: int) -> list[Any]:
-    """``count`` elements of dtype ``d`` out of their bytes."""
-    if d.category == COMPLEX:
-        parts = numbers(data, d.to_real(), 2 * count)
-        return [complex(re, im) for re, im in zip(parts[0::2], parts[1::2], strict=True)]
-    if d.name == "bfloat16":  # the upper half of a float32
-        halves = struct.unpack(f"={count}H", data)
-        data, d = struct.pack(f"={count}I", *[half << 16 for half in halves]), float32
-    return list(struct.unpack(f"={count}{_FORMATS[d.name]}", data))
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------

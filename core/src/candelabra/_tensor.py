@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.api import backward
 from candelabra._autograd.node import Leaf, Node
 from candelabra._device import Instance, device, instance_of_key
 from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, VIEW, state
@@ -20,6 +19,7 @@ from candelabra._layout import (
     is_contiguous_layout,
     physical_order,
     strided,
+    wrap_dim,
 )
 from candelabra._layout import layout as layout_type
 from candelabra._size import Size
@@ -82,8 +82,6 @@ class Tensor(Methods):
         """All sizes, or that of one dimension."""
         if dim is None:
             return Size(self._payload.shape)
-        from candelabra._codegen.arguments import wrap_dim
-
         shape = self._payload.shape
         if not shape:
             raise IndexError("Dimension specified as " + str(dim) + " but tensor has no dimensions")
@@ -159,7 +157,7 @@ class Tensor(Methods):
     def _layout(self) -> tuple[tuple[int, ...], int]:
         instance = instance_of_key(self._keys)
         shape = self._payload.shape
-        if not instance.backend.capabilities.strided:
+        if not instance.capabilities.strided:
             return contiguous_strides(shape), 0
         return instance.backend.layout(self._payload)
 
@@ -168,8 +166,6 @@ class Tensor(Methods):
         strides = self._layout()[0]
         if dim is None:
             return strides
-        from candelabra._codegen.arguments import wrap_dim
-
         return strides[wrap_dim(dim, len(strides))]
 
     def storage_offset(self) -> int:
@@ -294,6 +290,8 @@ class Tensor(Methods):
         inputs: Sequence[Tensor] | Tensor | None = None,
     ) -> None:
         """Accumulate the gradient of this tensor into the leaves that it depends on; see ``autograd.backward``."""
+        from candelabra._autograd.api import backward
+
         backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:

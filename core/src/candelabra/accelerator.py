@@ -69,3 +69,13 @@ def empty_cache() -> None:
 def memory_stats(device: DeviceLike = None) -> dict[str, int]:
     """What the backend counts, in bytes."""
     return _module().memory_stats(device)
+
+
+__all__ = [
+    "current_accelerator", "current_device_index", "device_count", "device_index", "empty_cache", "is_available",
+    "memory_stats", "set_device_index", "synchronize",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -37,15 +37,21 @@ from candelabra._layout import (
     reduced_shape as reduced_shape,
 )
 from candelabra._plugins.hooks import hookimpl as hookimpl
+from candelabra._records.record import OPERATORS
 from candelabra.dtypes import dtype
 
-API_VERSION = (1, 0)
-"""Of the contract on this page: a major step breaks backends, a minor step only adds."""
+API_VERSION = (1, 1)
+"""Of the contract on this page: a major step breaks backends, a minor step only adds. 1.1 added capabilities of each
+device
+(:meth:`Backend.capabilities_of`), kernels that decline a call, and typed facts about devices."""
 
 Payload = Any
 """A backend's own array. The core asks it for ``.shape`` and nothing else."""
 
 Kernel = Callable[..., Any]
+
+Fact = str | bool | int | float | tuple[int, ...]
+"""A fact about a device."""
 
 
 def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
@@ -53,17 +59,19 @@ def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
 
     (A name that no operator has is refused when the backend is loaded: it is nearly always a typing error.)
     """
-    from candelabra._records.record import OPERATORS
-
     return {name: k for name, k in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device that a backend offers: its name for people, and facts for ``candelabra devices``."""
+    """One device that a backend offers: its name for people, and facts about it.
+
+    Facts are shown by ``candelabra devices`` and are attributes of what ``get_device_properties`` returns. Keys are
+    identifiers; sizes of memory are ints in bytes, and their keys end in ``memory``.
+    """
 
     name: str
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Fact] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,9 @@ class Capabilities:
     without it an in-place operator rebinds the tensor's payload. ``asynchronous``: kernels return before they are
     done. ``host``: the memory is the host's, so the device may serve as the reference that others fall back to.
     ``nondeterministic`` names operators whose result may differ from run to run. ``dlpack`` is the DLPack device type
-    (its id is the device's index), None without.
+    (its id is the device's index), None without. ``virtual``: payloads hold tensors of other devices and kernels call
+    operators on them; such kernels run under the modes (``no_grad`` …) of the level below, and nothing falls back.
+    ``data``: the payloads have elements that can be read.
     """
 
     storage: frozenset[dtype]
@@ -86,6 +96,8 @@ class Capabilities:
     host: bool = False
     nondeterministic: frozenset[str] = frozenset()
     dlpack: int | None = None
+    virtual: bool = False
+    data: bool = True
 
 
 class Backend(ABC):
@@ -107,7 +119,11 @@ class Backend(ABC):
         """``{operator name: function on payloads}``. Asked for once; a name with ``_`` at its end is in-place.
 
         A kernel may have an attribute ``for_dtype``: it is called with a dtype when a call is resolved, and the
-        function that it returns serves the calls in that dtype. What depends on the dtype is then decided once.
+        function that it returns serves the calls in that dtype. What depends on the dtype is then decided once. None
+        declines the dtype.
+
+        A kernel that returns ``NotImplemented`` declines this one call, having changed nothing. The operator's body
+        serves a call or dtype that was declined, or the fallback where it has none.
         """
 
     @abstractmethod
@@ -131,6 +147,13 @@ class Backend(ABC):
         """Write ``source`` (same dtype, same shape) into ``destination``, which may overlap it, and return it."""
 
     # -- optional -----------------------------------------------------------------------------------------------------
+    def capabilities_of(self, index: int) -> Capabilities:
+        """What one device can do, where the type's devices differ: by default what :attr:`capabilities` says of all.
+
+        A dtype that the device lacks is then refused when a call is dispatched, and not by its compiler.
+        """
+        return self.capabilities
+
     def transfer(self, payload: Payload, source: int, destination: int) -> Payload:
         """Copy between two devices of this type. By default through the host."""
         return self.from_host(destination, self.to_host(payload), tuple(payload.shape), self.dtype_of(payload))
@@ -168,3 +191,14 @@ class Backend(ABC):
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Payload | None:
         """A payload over the memory of an object with ``__dlpack__``; None where that device type is not ours."""
         return None
+
+
+__all__ = [
+    "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "Fact", "contiguous_strides", "declared",
+    "DeviceInfo", "extent", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel", "Payload",
+    "reduced_shape",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from candelabra._annotations import Final, NamedTuple
+from candelabra._invalidation import invalidate
 from candelabra._keys import DTYPE_SHIFT
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
@@ -19,16 +20,35 @@ BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 class dtype:
     """The type of a tensor's elements. There is one object per type: compare with ``is`` or ``==``.
 
-    Attributes: ``name``; ``itemsize`` in bytes; ``category``; ``is_signed``; ``bit``, its bit in a dispatch key.
+    Attributes: ``name``; ``itemsize`` in bytes; ``category``; ``is_signed``; ``is_half`` (a 16-bit float, which
+    computes in float32); ``digits``, the bits of a value that count (of a float with the leading one, of an integer
+    without the sign); ``lowest_exponent``, of the smallest normal float; ``title``, PyTorch's word in error messages;
+    ``c_name``, its C++ name there; ``format``, the code of ``struct`` and ``memoryview`` (of a complex dtype its
+    parts', "" where they have none); ``safetensors``, the code in such files ("" where they have none); ``dlpack``,
+    DLPack's type code; ``bit``, its bit in a dispatch key.
     """
 
-    __slots__ = ("name", "itemsize", "category", "is_signed", "bit", "order")
+    __slots__ = (
+        "name", "itemsize", "category", "is_signed", "is_half", "title", "c_name", "format", "safetensors", "dlpack",
+        "digits", "lowest_exponent", "bit", "order",
+    )  # fmt: skip
 
-    def __init__(self, name: str, itemsize: int, category: int, signed: bool, order: int) -> None:
+    def __init__(
+        self, name: str, itemsize: int, category: int, signed: bool, title: str, c_name: str, format: str,
+        safetensors: str, dlpack: int, digits: int, lowest_exponent: int, order: int,
+    ) -> None:  # fmt: skip
         self.name: Final = name
         self.itemsize: Final = itemsize
         self.category: Final = category
         self.is_signed: Final = signed
+        self.is_half: Final = category == FLOATING and itemsize == 2
+        self.title: Final = title
+        self.c_name: Final = c_name
+        self.format: Final = format
+        self.safetensors: Final = safetensors
+        self.dlpack: Final = dlpack
+        self.digits: Final = digits
+        self.lowest_exponent: Final = lowest_exponent
         self.order: Final = order
         self.bit: Final = 1 << (DTYPE_SHIFT + order)
 
@@ -62,12 +82,25 @@ class dtype:
 
 
 _TABLE = (
-    ("bool", 1, BOOL, False), ("uint8", 1, INTEGER, False), ("int8", 1, INTEGER, True), ("int16", 2, INTEGER, True),
-    ("int32", 4, INTEGER, True), ("int64", 8, INTEGER, True), ("uint16", 2, INTEGER, False),
-    ("uint32", 4, INTEGER, False), ("uint64", 8, INTEGER, False), ("float16", 2, FLOATING, True),
-    ("bfloat16", 2, FLOATING, True), ("float32", 4, FLOATING, True), ("float64", 8, FLOATING, True),
-    ("complex64", 8, COMPLEX, True), ("complex128", 16, COMPLEX, True),
-)  # fmt: skip
+    # name, bytes, category, signed, PyTorch's title, C++ name, struct, safetensors, DLPack, digits, lowest exponent
+    ("bool", 1, BOOL, False, "Bool", "bool", "?", "BOOL", 6, 1, 0),
+    ("uint8", 1, INTEGER, False, "Byte", "uint8_t", "B", "U8", 1, 8, 0),
+    ("int8", 1, INTEGER, True, "Char", "int8_t", "b", "I8", 0, 7, 0),
+    ("int16", 2, INTEGER, True, "Short", "int16_t", "h", "I16", 0, 15, 0),
+    ("int32", 4, INTEGER, True, "Int", "int", "i", "I32", 0, 31, 0),
+    ("int64", 8, INTEGER, True, "Long", "int64_t", "q", "I64", 0, 63, 0),
+    ("uint16", 2, INTEGER, False, "UInt16", "uint16_t", "H", "U16", 1, 16, 0),
+    ("uint32", 4, INTEGER, False, "UInt32", "uint32_t", "I", "U32", 1, 32, 0),
+    ("uint64", 8, INTEGER, False, "UInt64", "uint64_t", "Q", "U64", 1, 64, 0),
+    ("float16", 2, FLOATING, True, "Half", "at::Half", "e", "F16", 2, 11, -14),
+    ("bfloat16", 2, FLOATING, True, "BFloat16", "at::BFloat16", "", "BF16", 4, 8, -126),
+    ("float32", 4, FLOATING, True, "Float", "float", "f", "F32", 2, 24, -126),
+    ("float64", 8, FLOATING, True, "Double", "double", "d", "F64", 2, 53, -1022),
+    ("complex64", 8, COMPLEX, True, "ComplexFloat", "c10::complex<float>", "f", "C64", 5, 24, -126),
+    ("complex128", 16, COMPLEX, True, "ComplexDouble", "c10::complex<double>", "d", "", 5, 53, -1022),
+)
+"""Every fact about a dtype that the core or a format of files knows, in one place. NumPy's names are candelabra's, with
+bfloat16 from ml_dtypes; DLPack's bits are those of the element."""
 ALL: Final[tuple[dtype, ...]] = tuple(dtype(*row, order) for order, row in enumerate(_TABLE))
 BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
 BY_BIT: Final[dict[int, dtype]] = {d.bit: d for d in ALL}
@@ -81,11 +114,7 @@ ALIASES: Final[dict[str, dtype]] = {
 }  # fmt: skip
 """PyTorch's second names."""
 
-PYTHON_NAMES: Final[dict[str, str]] = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
-    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip
+PYTHON_NAMES: Final[dict[str, str]] = {d.name: d.title for d in ALL}
 """What PyTorch calls each dtype in its error messages."""
 
 
@@ -105,9 +134,7 @@ def set_default_dtype(d: dtype) -> None:
     if not getattr(d, "is_floating_point", False):
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _Default.value = d
-    from candelabra._records.record import clear_dispatch_tables
-
-    clear_dispatch_tables()  # adapters have the default bound in
+    invalidate()  # adapters have the default bound in
 
 
 def default_for_category(category: int) -> dtype:
@@ -203,10 +230,6 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return not (from_.category > to.category or (from_.category != BOOL and to.category == BOOL))
 
 
-_MANTISSA: Final = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
-"""Bits of the fraction, and the largest exponent."""
-
-
 class finfo:
     """Limits of a floating (or, for its parts, complex) dtype: ``bits``, ``eps``, ``max``, ``min``, ``tiny`` …"""
 
@@ -214,14 +237,13 @@ class finfo:
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"candelabra.finfo() requires a floating point input type, got {d}; use iinfo")
-        mantissa, top = _MANTISSA[d.name]
         self.dtype = d.name
         self.bits = d.itemsize * 8
-        self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps) * 2.0**top
+        self.eps = 2.0 ** (1 - d.digits)
+        self.max = (2.0 - self.eps) * 2.0 ** (1 - d.lowest_exponent)
         self.min = -self.max
-        self.tiny = self.smallest_normal = 2.0 ** (1 - top)
-        self.resolution = 10.0 ** -int(mantissa * 0.30103)
+        self.tiny = self.smallest_normal = 2.0**d.lowest_exponent
+        self.resolution = 10.0 ** -int((d.digits - 1) * 0.30103)
 
     def __repr__(self) -> str:
         return (
@@ -243,3 +265,15 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+__all__ = [
+    "ALIASES", "ALL", "bfloat16", "BOOL", "bool_", "BY_BIT", "BY_NAME", "can_cast", "category_of_scalar", "COMPLEX",
+    "complex128", "complex64", "default_for_category", "dtype", "DTYPE_MASK", "finfo", "float16", "float32",
+    "float64", "FLOATING", "get_default_dtype", "iinfo", "int16", "int32", "int64", "int8", "INTEGER", "Operand",
+    "promote_types", "PYTHON_NAMES", "result_dtype", "set_default_dtype", "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

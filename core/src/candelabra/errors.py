@@ -49,3 +49,34 @@ class LinAlgError(RuntimeError):
 
 class IntegerDivisionByZero(RuntimeError, ZeroDivisionError):
     """An integer was divided by 0: PyTorch's RuntimeError and Python's ZeroDivisionError in one."""
+
+
+class FileFormatError(RuntimeError):
+    """A file is truncated, damaged, or holds something that no reader here builds.
+
+    A RuntimeError, as PyTorch raises for unreadable files. The parts of the message stay on the exception.
+
+    Attributes:
+        file: the path, or the word for a file object.
+        expected: what the format asks for at that place.
+        got: what was there.
+        hint: what the user can do about it, or "".
+    """
+
+    def __init__(self, file: str, expected: str, got: str, hint: str = "") -> None:
+        self.file = file
+        self.expected = expected
+        self.got = got
+        self.hint = hint
+        super().__init__(f"cannot read {file}: expected {expected}, got {got}" + (f"; {hint}" if hint else ""))
+
+
+__all__ = [
+    "BackendError", "DeviceMismatch", "DeviceUnavailable", "FileFormatError", "FallbackWarning", "GraphFreed",
+    "IntegerDivisionByZero", "LinAlgError", "OutOfMemoryError", "UnsupportedDType", "UnsupportedOperator",
+    "VersionMismatch",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

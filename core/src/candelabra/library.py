@@ -22,7 +22,9 @@ from candelabra._device import Instance, get_default_device, instance_of_key, ke
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
+from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.layers import Layer
+from candelabra._dispatch.levels import level
 from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
@@ -74,22 +76,19 @@ from candelabra._tensor import Tensor, wrap
 
 __all__ = [
     # declaring
-    "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable",
-    "by", "like_input", "pointwise", "reduction", "shape_of", "unchecked",
-    "accumulated", "boolean", "common", "index", "real_part", "same", "to_float", "to_integer", "unpromoted",
-    "applied", "build", "indent", "fail", "store", "wrap_dim",
+    "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable", "by", "like_input",
+    "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean", "common", "index", "real_part",
+    "same", "to_float", "to_integer", "unpromoted", "applied", "build", "indent", "fail", "store", "wrap_dim",
     # reading
-    "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED",
-    "BOUND", "DEVICE", "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND",
-    "OPTIONAL", "PLAIN", "SHAPE", "TENSOR",
-    "entry_named", "member_for", "operator_named", "public_function", "public_names", "refusal", "common_dtype",
-    "Explanation", "canonical", "explain", "explain_key",
-    "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state",
-    "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device",
+    "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
+    "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
+    "SHAPE", "TENSOR", "entry_named", "member_for", "operator_named", "public_function", "public_names", "refusal",
+    "common_dtype", "Explanation", "canonical", "explain", "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD",
+    "VIEW", "mode", "state", "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device",
     "Tensor", "wrap", "dtype_of_array",
     # joining in
-    "Layer", "contributions", "device_names", "fallback", "fallback_policy", "get_kernel", "plugins", "register_kernel",
-    "RemovableHandle", "add_hook",
+    "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
+    "get_kernel", "plugins", "register_kernel", "RemovableHandle", "add_hook",
 ]  # fmt: skip
 
 
@@ -99,6 +98,13 @@ def record(name: str) -> Operator[..., Any]:
     """
     found: Operator[..., Any] = OPERATORS[name]
     return found
+
+
+def command(arguments: list[str]) -> int:
+    """Run the command ``candelabra`` with these arguments and return its exit status."""
+    from candelabra._cli.main import main
+
+    return main(arguments)
 
 
 def __dir__() -> list[str]:

@@ -2,4 +2,12 @@
 
 from candelabra._serialization.api import load as load
 from candelabra._serialization.api import save as save
-from candelabra._serialization.errors import FileFormatError as FileFormatError
+from candelabra.errors import FileFormatError as FileFormatError
+
+__all__ = [
+    "FileFormatError", "load", "save",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -32,6 +32,8 @@ DistinctDims = int | Sequence[int]
 """Dims, none twice; an empty sequence means none of them."""
 UnitDims = int | Sequence[int] | None
 """Dims to drop where their size is 1; None for all of that size."""
+Correction = int | float | None
+"""What a variance takes off the number of elements; None for 1."""
 Shape = Sequence[int] | int
 ExpandedShape = Sequence[int] | int
 """A shape to expand to, in which -1 keeps a size."""
@@ -53,7 +55,11 @@ Mask = Tensor
 """A bool tensor."""
 
 __all__ = [
-    "TYPE_CHECKING", "Any", "DType", "Device", "Dim", "Dims", "DistinctDims", "ExpandedShape", "Final", "Index",
-    "InferredShape", "InsertedDim", "Integer", "JoinedTensors", "Literal", "Mask", "NamedTuple", "Number", "Origin",
-    "Permutation", "Sequence", "Shape", "StorageOffset", "Tensor", "UnitDims", "overload",
+    "TYPE_CHECKING", "Any", "Correction", "DType", "Device", "Dim", "Dims", "DistinctDims", "ExpandedShape", "Final",
+    "Index", "InferredShape", "InsertedDim", "Integer", "JoinedTensors", "Literal", "Mask", "NamedTuple", "Number",
+    "Origin", "Permutation", "Sequence", "Shape", "StorageOffset", "Tensor", "UnitDims", "overload",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

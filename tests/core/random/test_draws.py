@@ -196,12 +196,12 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         lambda g: cd.randint(0, 300, (2,), dtype=cd.uint8, generator=g),
         RuntimeError,
-        "to - 1 is out of bounds for unsigned char",
+        "to - 1 is out of bounds for uint8_t",
     ),
     (
         lambda g: cd.randint(-5, 3, (2,), dtype=cd.uint8, generator=g),
         RuntimeError,
-        "from is out of bounds for unsigned char",
+        "from is out of bounds for uint8_t",
     ),
     (
         lambda g: cd.randint(0, 3, (2,), dtype=cd.complex64, generator=g),

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from candelabra._serialization.errors import FileFormatError
 from candelabra._serialization.pickle_reader import Builder, PickleReader
+from candelabra.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from candelabra._serialization.errors import FileFormatError
 from candelabra._serialization.stored import (
     ITEM_SIZE,
     MAX_EXPANDED_BYTES,
@@ -15,6 +14,7 @@ from candelabra._serialization.stored import (
     stored_tensor,
     swap_bytes,
 )
+from candelabra.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +56,7 @@ def test_a_storage_that_ends_within_an_element_is_read_up_to_it() -> None:
 @pytest.mark.parametrize(
     ("stored", "message"),
     [
-        (StoredTensor("float8", (1,), (1,), 0, b"ab"), "dtype 'float8' is not one of bool, int8"),
+        (StoredTensor("float8", (1,), (1,), 0, b"ab"), "dtype 'float8' is not one of bool, uint8, int8"),
         (StoredTensor("int8", (1,) * 65, (1,) * 65, 0, b"ab"), "65 dimensions are more than 64"),
         (StoredTensor("int8", (1, 1), (1,), 0, b"ab"), "shape (1, 1) and strides (1,) differ in length"),
         (StoredTensor("int8", (-1,), (1,), 0, b"ab"), "shape (-1,), strides (1,) and offset 0 must not be negative"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from candelabra._serialization import t7_file
-from candelabra._serialization.errors import FileFormatError
+from candelabra.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

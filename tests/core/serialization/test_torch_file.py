@@ -13,9 +13,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra._serialization.errors import FileFormatError
 from candelabra._serialization.stored import swap_bytes
 from candelabra._serialization.torch_file import LEGACY_START, read_legacy, read_zip
+from candelabra.errors import FileFormatError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""Kernels written once, over any namespace of the Python Array API standard."""
+"""Kernels for any array library that follows the Python Array API standard."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from candelabra_arrayapi import fft, floating, indexing, linalg, network, pointwise, reductions, shaping, sorting, views
-from candelabra_arrayapi.rows import Assign, written
+from candelabra_arrayapi.rows import Assign, assign_in_place
 
 
 def kernels(
@@ -15,15 +15,18 @@ def kernels(
     device: Callable[[int], Any] = lambda index: None,
     *,
     strided: bool = True,
-    assign: Assign = written,
+    assign: Assign = assign_in_place,
     accumulate: Assign | None = None,
 ) -> dict[str, Callable[..., Any]]:
-    """The kernel table over ``xp``.
+    """Return the kernel table ``{operator: kernel}`` over the namespace ``xp``.
 
-    ``dtypes`` maps the core's dtypes to the namespace's; ``device(index)`` is what its creation functions are given.
-    ``strided=False`` adds kernels for views, which the core cannot make without strides. Arrays that never change give
-    ``assign(x, index, values)``, an array that is ``x`` but for the values at ``[index]``; and, where there is such a
-    function, ``accumulate``, which adds them instead, in order, also where the index names a place twice.
+    ``dtypes`` maps the dtypes of candelabra to those of the namespace. ``device(index)`` returns the object that the
+    namespace's creation functions take as ``device=``. With ``strided=False`` the table contains kernels for views,
+    which the core cannot create itself on arrays without strides.
+
+    Immutable arrays need two more functions. ``assign(x, index, values)`` returns a copy of ``x`` with ``values`` at
+    ``index``. ``accumulate(x, index, values)`` is optional: it returns a copy of ``x`` in which ``values`` are added at
+    ``index``, in order; an index that occurs twice receives both values.
     """
     return {
         **pointwise.kernels(xp),

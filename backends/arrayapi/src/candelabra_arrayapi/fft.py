@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms. The standard's extension ``fft`` is needed when one is called, not before."""
+"""Discrete Fourier transforms by the standard's extension ``fft``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Ints = tuple[int, ...]
 
 
 def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
-    """Kernels over a namespace with the extension ``fft``."""
+    """Return the kernels over the namespace ``xp``; an empty table if it lacks the extension ``fft``."""
 
     def fft_c2c(x: Any, dim: Ints, norm: str, forward: bool) -> Any:
         transform = xp.fft.fftn if forward else xp.fft.ifftn

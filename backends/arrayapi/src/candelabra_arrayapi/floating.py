@@ -1,4 +1,4 @@
-"""What floating-point numbers are made of: signs and neighbours, by the standard's own functions."""
+"""Sign bits, adjacent floating-point numbers and hypotenuses, by the standard's functions of the same name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
-    """The kernels over a namespace."""
+    """Return the kernels over the namespace ``xp``."""
 
     def signbit(x: Any) -> Any:
         if xp.isdtype(x.dtype, "real floating"):

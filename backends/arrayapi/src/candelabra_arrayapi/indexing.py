@@ -1,28 +1,29 @@
-"""Reading and writing by index arrays over any namespace.
+"""Gathering and scattering by index arrays, for any namespace.
 
-All of it comes down to three steps on :class:`Rows`: take rows, put rows where no row is named twice, and add rows.
+Every operator here is reduced to one of three operations on the rows of a matrix: take rows, assign to rows, add to
+rows. :class:`~candelabra_arrayapi.rows.RowUpdates` implements the latter two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
-from candelabra_arrayapi.rows import Assign, Rows, written
+from candelabra_arrayapi.rows import Assign, RowUpdates, assign_in_place
 
 Kernel = Callable[..., Any]
 
 
 def kernels(
-    xp: Any, dtypes: Mapping[Any, Any], assign: Assign = written, accumulate: Assign | None = None
+    xp: Any, dtypes: Mapping[Any, Any], assign: Assign = assign_in_place, accumulate: Assign | None = None
 ) -> dict[str, Kernel]:
-    """The kernels over a namespace; ``dtypes`` maps the core's dtypes to the namespace's.
+    """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``.
 
-    ``assign`` and ``accumulate`` write, as :class:`~candelabra_arrayapi.rows.Rows` says.
+    :class:`~candelabra_arrayapi.rows.RowUpdates` describes ``assign`` and ``accumulate``.
     """
-    rows = Rows(xp, dtypes, assign, accumulate)
-    along, several = _AlongDim(rows), _AlongDims(rows)
+    rows = RowUpdates(xp, dtypes, assign, accumulate)
+    single, advanced = _SingleDimIndexing(rows), _AdvancedIndexing(rows)
 
     def nonzero(x: Any) -> Any:
         if not x.ndim:
@@ -36,127 +37,155 @@ def kernels(
         return assign(rows.copy(x), (*index, ...), src)
 
     return {
-        "gather": along.gather, "scatter_add": along.scattering(rows.add, rows.accumulator),
-        "scatter_src": along.scattering(rows.put, rows.copy), "index_select": along.select, "index_add": along.add,
-        "index": several.index, "index_put": several.put, "nonzero": nonzero,
+        "gather": single.gather, "scatter_add": single.scatter_kernel(rows.add, rows.accumulator),
+        "scatter_src": single.scatter_kernel(rows.put, rows.copy), "index_select": single.select,
+        "index_add": single.add, "index": advanced.index, "index_put": advanced.put, "nonzero": nonzero,
         "basic_index_adjoint": basic_index_adjoint, "basic_index_scatter": basic_index_scatter,
     }  # fmt: skip
 
 
-class _AlongDim:
-    """An index array along one dim."""
+class _SingleDimIndexing:
+    """Operators with one index array, which indexes one dim."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowUpdates) -> None:
         self.rows = rows
         self.xp = rows.xp
 
-    def places(self, shape: tuple[int, ...], dim: int, index: Any) -> Any:
-        """Where ``index`` points to in an array of ``shape``, flattened in C order."""
+    def flat_index(self, shape: tuple[int, ...], dim: int, index: Any) -> Any:
+        """Return the C-order index of every element of an array of ``shape`` that ``index`` selects along ``dim``."""
         xp = self.xp
         if index.ndim != len(shape) or any(i > s for d, (s, i) in enumerate(zip(shape, index.shape)) if d != dim):
-            raise ValueError("the index is larger than the array, or has other dims")
-        self.rows.check(index, shape[dim])
-        step, found = 1, xp.zeros_like(index)
+            raise ValueError(
+                f"an index of shape {tuple(index.shape)} does not fit an input of shape {tuple(shape)} along dim {dim}:"
+                " it must have as many dims and must not be larger along the other dims"
+            )
+        self.rows.check_bounds(index, shape[dim])
+        stride, flat = 1, xp.zeros_like(index)
         for d in range(len(shape) - 1, -1, -1):
             sizes = tuple(-1 if i == d else 1 for i in range(len(shape)))
             along = index if d == dim else xp.reshape(xp.arange(index.shape[d], dtype=self.rows.int64), sizes)
-            found = found + along * step
-            step *= shape[d]
-        return self.rows.flat(found)
+            flat = flat + along * stride
+            stride *= shape[d]
+        return self.rows.flatten(flat)
 
     def gather(self, x: Any, dim: int, index: Any) -> Any:
-        xp, flat = self.xp, self.rows.flat
-        if 0 in index.shape:  # of whatever rank, as in PyTorch
+        xp, flatten = self.xp, self.rows.flatten
+        if 0 in index.shape:  # an empty index may have any rank, as in PyTorch
             return xp.empty(index.shape, dtype=x.dtype)
-        x1, i1 = (x, index) if x.ndim and index.ndim else (flat(x), flat(index))
-        return xp.reshape(xp.take(flat(x1), self.places(x1.shape, dim, i1)), index.shape)
+        x1, i1 = (x, index) if x.ndim and index.ndim else (flatten(x), flatten(index))
+        return xp.reshape(xp.take(flatten(x1), self.flat_index(x1.shape, dim, i1)), index.shape)
 
-    def scattering(self, write: Callable[..., Any], widen: Callable[[Any], Any]) -> Kernel:
-        """The kernel that writes ``src`` with ``write`` into what ``widen`` makes of ``x``."""
-        xp, rows, flat = self.xp, self.rows, self.rows.flat
+    def scatter_kernel(self, write: Callable[..., Any], widen: Callable[[Any], Any]) -> Kernel:
+        """Return a scatter kernel that calls ``write(widen(x), flat indices, values)``."""
+        xp, rows, flatten = self.xp, self.rows, self.rows.flatten
 
         def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
             if 0 in index.shape:
                 return rows.copy(x)
-            whole = x.ndim and index.ndim and src.ndim
-            x1, index, src = (x, index, src) if whole else (flat(x), flat(index), flat(src))
+            all_have_dims = x.ndim and index.ndim and src.ndim
+            x1, index, src = (x, index, src) if all_have_dims else (flatten(x), flatten(index), flatten(src))
             if src.ndim != index.ndim or any(i > s for s, i in zip(src.shape, index.shape)):
-                raise ValueError("the index is larger than the source")
-            work = flat(widen(x1))
-            values = xp.astype(flat(src[tuple(slice(0, n) for n in index.shape)]), work.dtype)
-            work = write(work, self.places(x1.shape, dim, index), values)
-            return xp.reshape(rows.narrowed(work, x), x.shape)
+                raise ValueError(
+                    f"an index of shape {tuple(index.shape)} is larger than the source of shape {tuple(src.shape)}"
+                )
+            work = flatten(widen(x1))
+            values = xp.astype(flatten(src[tuple(slice(0, n) for n in index.shape)]), work.dtype)
+            work = write(work, self.flat_index(x1.shape, dim, index), values)
+            return xp.reshape(rows.cast_back(work, x), x.shape)
 
         return scatter
 
     def select(self, x: Any, dim: int, index: Any) -> Any:
         if index.ndim > 1:
-            raise ValueError("the index must be a vector")
-        self.rows.check(index, x.shape[dim] if x.ndim else 1)
+            raise ValueError(f"the index must be a vector, got {index.ndim} dims")
+        self.rows.check_bounds(index, x.shape[dim] if x.ndim else 1)
         if not x.ndim and index.shape not in ((), (1,)):
-            raise ValueError("a 0-d array has one slice")
+            raise ValueError(f"the index of a 0-d input must have one element, got {index.shape[0]}")
         if not x.ndim:
             return self.rows.copy(x)
-        return self.xp.take(x, self.rows.flat(index), axis=dim)
+        return self.xp.take(x, self.rows.flatten(index), axis=dim)
 
     def add(self, x: Any, dim: int, index: Any, source: Any) -> Any:
-        xp, rows, flat = self.xp, self.rows, self.rows.flat
-        named = flat(index)
-        x1, source = (x, source) if x.ndim else (flat(x), flat(source))
-        if index.ndim > 1 or tuple(source.shape) != (*x1.shape[:dim], named.shape[0], *x1.shape[dim + 1 :]):
-            raise ValueError("the index must be a vector and the source must fit")
-        rows.check(named, x1.shape[dim])
-        front = xp.moveaxis(rows.accumulator(x1), dim, 0)
-        work = xp.reshape(rows.copy(front), (front.shape[0], prod(front.shape[1:])))
-        values = xp.astype(xp.reshape(xp.moveaxis(source, dim, 0), (named.shape[0], work.shape[1])), work.dtype)
-        work = rows.add(work, named, values)
-        return xp.reshape(xp.moveaxis(xp.reshape(rows.narrowed(work, x), front.shape), 0, dim), x.shape)
+        xp, rows, flatten = self.xp, self.rows, self.rows.flatten
+        indexed = flatten(index)
+        x1, source = (x, source) if x.ndim else (flatten(x), flatten(source))
+        expected = (*x1.shape[:dim], indexed.shape[0], *x1.shape[dim + 1 :])
+        if index.ndim > 1 or tuple(source.shape) != expected:
+            raise ValueError(
+                f"the index must be a vector and the source of shape {expected}, got an index of shape "
+                f"{tuple(index.shape)} and a source of shape {tuple(source.shape)}"
+            )
+        rows.check_bounds(indexed, x1.shape[dim])
+        dim_first = xp.moveaxis(rows.accumulator(x1), dim, 0)
+        work = xp.reshape(rows.copy(dim_first), (dim_first.shape[0], prod(dim_first.shape[1:])))
+        values = xp.astype(xp.reshape(xp.moveaxis(source, dim, 0), (indexed.shape[0], work.shape[1])), work.dtype)
+        work = rows.add(work, indexed, values)
+        return xp.reshape(xp.moveaxis(xp.reshape(rows.cast_back(work, x), dim_first.shape), 0, dim), x.shape)
 
 
-class _AlongDims:
-    """Index arrays for several dims, broadcast with each other."""
+class _IndexedDims(NamedTuple):
+    """The dims of an advanced index, and the rows that it selects."""
 
-    def __init__(self, rows: Rows) -> None:
+    indexed: list[int]
+    """The dims that have an index array."""
+    others: list[int]
+    shape: tuple[int, ...]
+    """The shape to which the index arrays broadcast."""
+    rows: Any
+    """The selected rows of the matrix that :meth:`_AdvancedIndexing.as_rows` makes, as a vector."""
+    position: int
+    """The position of the dims of the index in the result: that of adjacent indexed dims, 0 for separated ones."""
+
+
+class _AdvancedIndexing:
+    """Operators with index arrays for several dims, which broadcast with each other."""
+
+    def __init__(self, rows: RowUpdates) -> None:
         self.rows = rows
         self.xp = rows.xp
 
-    def layout(self, x: Any, indices: Sequence[Any]) -> tuple[list[int], list[int], tuple[int, ...], Any, int]:
-        """(indexed dims, other dims, the index's shape, rows among the indexed dims, where the index's dims stand)."""
-        used = [d for d, i in enumerate(indices) if i is not None]
-        picked = self.xp.broadcast_arrays(*[indices[d] for d in used])
-        named: Any = 0
-        for d, place in zip(used, picked):
-            place = self.xp.where(place < 0, place + x.shape[d], place)
-            self.rows.check(place, x.shape[d])
-            named = named * x.shape[d] + place
-        kept = [d for d in range(x.ndim) if d not in used]
-        front = used[0] if used[-1] - used[0] + 1 == len(used) else 0
-        return used, kept, tuple(picked[0].shape), self.rows.flat(named), front
+    def resolve(self, x: Any, indices: Sequence[Any]) -> _IndexedDims:
+        """Check the index arrays against the shape of ``x``; negative indices count from the end."""
+        indexed = [d for d, i in enumerate(indices) if i is not None]
+        arrays = self.xp.broadcast_arrays(*[indices[d] for d in indexed])
+        selected: Any = 0
+        for d, array in zip(indexed, arrays):
+            array = self.xp.where(array < 0, array + x.shape[d], array)
+            self.rows.check_bounds(array, x.shape[d])
+            selected = selected * x.shape[d] + array
+        others = [d for d in range(x.ndim) if d not in indexed]
+        position = indexed[0] if indexed[-1] - indexed[0] + 1 == len(indexed) else 0
+        return _IndexedDims(indexed, others, tuple(arrays[0].shape), self.rows.flatten(selected), position)
 
-    def as_rows(self, x: Any, used: list[int], kept: list[int]) -> Any:
-        """The array as a matrix whose rows are what the indexed dims name."""
-        turned = self.xp.permute_dims(x, (*used, *kept))
-        return self.xp.reshape(turned, (prod(x.shape[d] for d in used), prod(x.shape[d] for d in kept)))
+    def as_rows(self, x: Any, dims: _IndexedDims) -> Any:
+        """Return ``x`` as a matrix: the indexed dims are flattened into its rows, the others into its columns."""
+        permuted = self.xp.permute_dims(x, (*dims.indexed, *dims.others))
+        return self.xp.reshape(
+            permuted, (prod(x.shape[d] for d in dims.indexed), prod(x.shape[d] for d in dims.others))
+        )
 
     def index(self, x: Any, indices: Sequence[Any]) -> Any:
         xp = self.xp
         if all(i is None for i in indices):
             return self.rows.copy(x)
-        used, kept, picked, named, front = self.layout(x, indices)
-        out = xp.reshape(xp.take(self.as_rows(x, used, kept), named, axis=0), (*picked, *[x.shape[d] for d in kept]))
-        return xp.moveaxis(out, tuple(range(len(picked))), tuple(range(front, front + len(picked))))
+        dims = self.resolve(x, indices)
+        selected = xp.take(self.as_rows(x, dims), dims.rows, axis=0)
+        out = xp.reshape(selected, (*dims.shape, *[x.shape[d] for d in dims.others]))
+        rank = len(dims.shape)
+        return xp.moveaxis(out, tuple(range(rank)), tuple(range(dims.position, dims.position + rank)))
 
     def put(self, x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
         xp, rows = self.xp, self.rows
         if all(i is None for i in indices):
             return x + values if accumulate else rows.copy(xp.broadcast_to(values, x.shape))
-        used, kept, picked, named, front = self.layout(x, indices)
-        others = [x.shape[d] for d in kept]
-        wide = xp.broadcast_to(values, (*others[:front], *picked, *others[front:]))
-        wide = xp.moveaxis(wide, tuple(range(front, front + len(picked))), tuple(range(len(picked))))
-        work = rows.copy(self.as_rows(rows.accumulator(x) if accumulate else x, used, kept))
-        values = xp.astype(xp.reshape(wide, (named.shape[0], work.shape[1])), work.dtype)
-        work = (rows.add if accumulate else rows.put)(work, named, values)
-        order = (*used, *kept)
-        turned = xp.reshape(rows.narrowed(work, x), tuple(x.shape[d] for d in order))
-        return xp.permute_dims(turned, tuple(order.index(d) for d in range(x.ndim)))
+        dims = self.resolve(x, indices)
+        rank, position = len(dims.shape), dims.position
+        sizes = [x.shape[d] for d in dims.others]
+        expanded = xp.broadcast_to(values, (*sizes[:position], *dims.shape, *sizes[position:]))
+        expanded = xp.moveaxis(expanded, tuple(range(position, position + rank)), tuple(range(rank)))
+        work = rows.copy(self.as_rows(rows.accumulator(x) if accumulate else x, dims))
+        values = xp.astype(xp.reshape(expanded, (dims.rows.shape[0], work.shape[1])), work.dtype)
+        work = (rows.add if accumulate else rows.put)(work, dims.rows, values)
+        order = (*dims.indexed, *dims.others)
+        permuted = xp.reshape(rows.cast_back(work, x), tuple(x.shape[d] for d in order))
+        return xp.permute_dims(permuted, tuple(order.index(d) for d in range(x.ndim)))

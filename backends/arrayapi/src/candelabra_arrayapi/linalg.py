@@ -1,7 +1,7 @@
-"""Linear algebra where the namespace has the standard's extension ``linalg``.
+"""Linear algebra by the standard's extension ``linalg``.
 
-The standard does not say where a factorization broke down. Here the info is 1 for a matrix whose result is not finite;
-a backend that can do better overrides the kernel.
+The standard does not report where a factorization fails. These kernels return ``info = 1`` for each matrix whose result
+is not finite. A backend that knows the failing minor or pivot overrides the kernel.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ from typing import Any
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
-    """Kernels over a namespace; none without the extension. ``dtypes`` maps the core's dtypes to the namespace's."""
+    """Return the kernels over the namespace ``xp``; an empty table if it lacks the extension ``linalg``.
+
+    ``dtypes`` maps the dtypes of candelabra to those of the namespace.
+    """
     linalg = getattr(xp, "linalg", None)
     if linalg is None:
         return {}
     int32 = next((v for k, v in dtypes.items() if k.name == "int32"), None)
 
     def with_info(out: Any) -> tuple[Any, Any]:
-        broken = xp.any(~xp.isfinite(out), axis=(-2, -1))
-        return out, xp.astype(broken, int32)
+        failed = xp.any(~xp.isfinite(out), axis=(-2, -1))
+        return out, xp.astype(failed, int32)
 
     def cholesky_ex(x: Any, upper: bool) -> tuple[Any, Any]:
-        return with_info(linalg.cholesky(_of_triangle(xp, x, "U" if upper else "L"), upper=upper))
+        return with_info(linalg.cholesky(_hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper))
 
     def inv_ex(x: Any) -> tuple[Any, Any]:
         return with_info(linalg.inv(x))
@@ -39,18 +42,18 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return u, s, vh
 
     def eigh(x: Any, uplo: str) -> tuple[Any, Any]:
-        values, vectors = linalg.eigh(_of_triangle(xp, x, uplo))
+        values, vectors = linalg.eigh(_hermitian_from_triangle(xp, x, uplo))
         return values, vectors
 
     def eigvalsh(x: Any, uplo: str) -> Any:
-        return linalg.eigvalsh(_of_triangle(xp, x, uplo))
+        return linalg.eigvalsh(_hermitian_from_triangle(xp, x, uplo))
 
     def slogdet(x: Any) -> tuple[Any, Any]:
         sign, log = linalg.slogdet(x)
         return sign, log
 
     def vecdot(x: Any, y: Any, dim: int) -> Any:
-        if x.shape != y.shape:  # the dim is one of the broadcast shape, the standard's of each operand's
+        if x.shape != y.shape:  # dim refers to the broadcast shape; the standard's axis refers to each operand
             x, y = xp.broadcast_arrays(x, y)
         return xp.vecdot(x, y, axis=dim if dim < 0 else dim - x.ndim)
 
@@ -59,16 +62,16 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         "linalg_svd": svd, "linalg_svdvals": linalg.svdvals, "linalg_eigh": eigh, "linalg_eigvalsh": eigvalsh,
         "linalg_det": linalg.det, "linalg_slogdet": slogdet, "linalg_vecdot": vecdot,
     }  # fmt: skip
-    if hasattr(linalg, "eig") and hasattr(linalg, "eigvals"):  # of the standard since 2025.12
+    if hasattr(linalg, "eig") and hasattr(linalg, "eigvals"):  # part of the standard since 2025.12
         table["linalg_eig"] = lambda x: tuple(linalg.eig(x))
         table["linalg_eigvals"] = linalg.eigvals
     return table
 
 
-def _of_triangle(xp: Any, x: Any, uplo: str) -> Any:
-    """The Hermitian matrix that one triangle stands for: the standard's functions may read either."""
-    half = xp.tril(x, k=-1) if uplo == "L" else xp.triu(x, k=1)
-    other = xp.matrix_transpose(half)
+def _hermitian_from_triangle(xp: Any, x: Any, uplo: str) -> Any:
+    """Return the Hermitian matrix with the given triangle: the standard's functions may read either triangle."""
+    triangle = xp.tril(x, k=-1) if uplo == "L" else xp.triu(x, k=1)
+    mirrored = xp.matrix_transpose(triangle)
     if xp.isdtype(x.dtype, "complex floating"):
-        other = xp.conj(other)
-    return half + other + (xp.tril(x) - xp.tril(x, k=-1))
+        mirrored = xp.conj(mirrored)
+    return triangle + mirrored + (xp.tril(x) - xp.tril(x, k=-1))

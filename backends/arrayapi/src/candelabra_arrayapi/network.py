@@ -1,77 +1,71 @@
-"""Convolution, pooling and lookup over any namespace: windows are made by slicing once per position in the kernel.
+"""Convolution, pooling and embedding for any namespace.
 
-Nothing here writes in place or needs strides, so it runs on arrays that are immutable, too. The transposed convolution
-is the convolution of its argument, spread out by the stride, with the kernel turned round.
+Each position of the kernel takes one strided slice of the padded input. No kernel writes in place or needs strides, so
+immutable arrays work too. The input gradient of a convolution is the convolution of the dilated output gradient with
+the flipped kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
+from math import prod
 from typing import Any
 
 Ints = tuple[int, ...]
 Kernel = Callable[..., Any]
 
 
-def positions(kernel: Ints) -> Iterator[Ints]:
-    """Every position in a kernel, in C order."""
+def kernel_offsets(kernel: Ints) -> Iterator[Ints]:
+    """Iterate over the positions in a kernel of this size, in C order."""
     return product(*(range(k) for k in kernel))
 
 
-def count(sizes: Ints) -> int:
-    """The product of sizes."""
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
+def window(offset: Ints, stride: Ints, dilation: Ints, output_size: Ints) -> tuple[Any, ...]:
+    """Return the index of the elements of a padded input that one position of the kernel reads, one for each output."""
+    starts = [p * d for p, d in zip(offset, dilation)]
+    return (..., *[slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, output_size, stride)])
 
 
-def window(position: Ints, stride: Ints, dilation: Ints, places: Ints) -> tuple[Any, ...]:
-    """The index of what one position of a kernel sees of a padded input, over all places."""
-    starts = [p * d for p, d in zip(position, dilation)]
-    return (..., *[slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, places, stride)])
-
-
-def places_of(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
-    """How many places a kernel has, per dim."""
-    each = zip(sizes, kernel, stride, padding, dilation)
-    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each)
+def conv_output_size(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
+    """Return the spatial sizes of the result of a convolution."""
+    dims = zip(sizes, kernel, stride, padding, dilation)
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in dims)
 
 
 def kernels(xp: Any) -> dict[str, Kernel]:
-    """The kernels over a namespace."""
-    pad = _padding(xp)
-    return {**_convolutions(xp, pad), **_max_pools(xp, pad), **_sum_pools(xp, pad), **_lookup(xp)}
+    """Return the kernels over the namespace ``xp``."""
+    pad = _pad_function(xp)
+    return {**_convolutions(xp, pad), **_max_pools(xp, pad), **_sum_pools(xp, pad), **_embedding(xp)}
 
 
-def _padding(xp: Any) -> Kernel:
+def _pad_function(xp: Any) -> Kernel:
     def filled(x: Any, axis: int, size: int, value: Any) -> Any:
-        """One value in the shape of ``x``, but for one size."""
+        """Return an array of one value, with the shape of ``x`` except for the size of one axis."""
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return xp.full(shape, value, dtype=x.dtype, device=x.device)
 
     def pad(x: Any, before: Ints, after: Ints, value: Any = 0) -> Any:
-        """The last dims of ``x`` with ``value`` put round; negative sizes crop."""
+        """Pad the last dims of ``x`` with ``value``; negative sizes crop."""
         lead = x.ndim - len(before)
-        cut = [slice(max(-b, 0), n - max(-a, 0)) for b, a, n in zip(before, after, x.shape[lead:])]
+        crop = [slice(max(-b, 0), n - max(-a, 0)) for b, a, n in zip(before, after, x.shape[lead:])]
         if any(b < 0 or a < 0 for b, a in zip(before, after)):
-            x = x[(..., *cut)]
+            x = x[(..., *crop)]
         for axis, (b, a) in enumerate(zip(before, after), lead):
-            parts = [x]
+            pieces = [x]
             if b > 0:
-                parts.insert(0, filled(x, axis, b, value))
+                pieces.insert(0, filled(x, axis, b, value))
             if a > 0:
-                parts.append(filled(x, axis, a, value))
-            if len(parts) > 1:
-                x = xp.concat(parts, axis=axis)
+                pieces.append(filled(x, axis, a, value))
+            if len(pieces) > 1:
+                x = xp.concat(pieces, axis=axis)
         return x
 
     return pad
 
 
-def _spread(xp: Any, y: Any, stride: Ints) -> Any:
-    """``stride - 1`` zeros between neighbours along the last dims."""
+def _dilate(xp: Any, y: Any, stride: Ints) -> Any:
+    """Insert ``stride - 1`` zeros between adjacent elements along the last dims."""
     for axis, step in enumerate(stride, y.ndim - len(stride)):
         if step > 1 and y.shape[axis]:
             n = y.shape[axis]
@@ -84,112 +78,112 @@ def _spread(xp: Any, y: Any, stride: Ints) -> Any:
 
 
 def _convolutions(xp: Any, pad: Kernel) -> dict[str, Kernel]:
-    def columns(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int, places: Ints) -> Any:
-        """What each place sees, as (N, groups, C / groups * kernel, places)."""
+    def im2col(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int, output: Ints) -> Any:
+        """Return the patch of every output position, of shape (N, groups, C / groups * kernel, output positions)."""
         x = pad(x, padding, padding)
-        parts = [x[window(p, stride, dilation, places)] for p in positions(kernel)]
-        stacked = xp.stack(parts, axis=2)  # N, C, kernel, *places
+        slices = [x[window(p, stride, dilation, output)] for p in kernel_offsets(kernel)]
+        stacked = xp.stack(slices, axis=2)  # (N, C, kernel, *output)
         n, c = x.shape[:2]
-        return xp.reshape(stacked, (n, groups, c // groups * count(kernel), count(places)))
+        return xp.reshape(stacked, (n, groups, c // groups * prod(kernel), prod(output)))
 
     def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
         kernel = w.shape[2:]
-        places = places_of(x.shape[2:], kernel, stride, padding, dilation)
-        seen = columns(x, kernel, stride, padding, dilation, groups, places)
-        flat = xp.reshape(w, (groups, w.shape[0] // groups, w.shape[1] * count(kernel)))
-        out = xp.reshape(xp.matmul(flat, seen), (x.shape[0], w.shape[0], *places))
+        output = conv_output_size(x.shape[2:], kernel, stride, padding, dilation)
+        columns = im2col(x, kernel, stride, padding, dilation, groups, output)
+        filters = xp.reshape(w, (groups, w.shape[0] // groups, w.shape[1] * prod(kernel)))
+        out = xp.reshape(xp.matmul(filters, columns), (x.shape[0], w.shape[0], *output))
         return out if b is None else out + xp.reshape(b, (w.shape[0], *[1] * len(kernel)))
 
     def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
         rank, kernel = len(stride), w.shape[2:]
-        y = _spread(xp, y, stride)
-        reach = [d * (k - 1) for k, d in zip(kernel, dilation)]
-        before = tuple(r - p for r, p in zip(reach, padding))
-        after = tuple(n + r - b - m for n, r, b, m in zip(shape[2:], reach, before, y.shape[2:]))
+        y = _dilate(xp, y, stride)
+        extent = [d * (k - 1) for k, d in zip(kernel, dilation)]
+        before = tuple(e - p for e, p in zip(extent, padding))
+        after = tuple(n + e - b - m for n, e, b, m in zip(shape[2:], extent, before, y.shape[2:]))
         o, c = w.shape[:2]
-        turned = xp.flip(w, axis=tuple(range(2, rank + 2)))
-        turned = xp.reshape(turned, (groups, o // groups, c, *kernel))
-        turned = xp.permute_dims(turned, (0, 2, 1, *range(3, rank + 3)))
-        turned = xp.reshape(turned, (groups * c, o // groups, *kernel))
-        none = (0,) * rank
-        return conv(pad(y, before, after), turned, None, (1,) * rank, none, dilation, groups)
+        flipped = xp.flip(w, axis=tuple(range(2, rank + 2)))
+        flipped = xp.reshape(flipped, (groups, o // groups, c, *kernel))
+        flipped = xp.permute_dims(flipped, (0, 2, 1, *range(3, rank + 3)))
+        flipped = xp.reshape(flipped, (groups * c, o // groups, *kernel))
+        no_padding = (0,) * rank
+        return conv(pad(y, before, after), flipped, None, (1,) * rank, no_padding, dilation, groups)
 
     def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
-        places = y.shape[2:]
-        seen = columns(x, tuple(shape[2:]), stride, padding, dilation, groups, places)
-        flat = xp.reshape(y, (y.shape[0], groups, y.shape[1] // groups, count(places)))
-        summed = xp.sum(xp.matmul(flat, xp.matrix_transpose(seen)), axis=0)
-        return xp.reshape(xp.astype(summed, x.dtype), shape)
+        output = y.shape[2:]
+        columns = im2col(x, tuple(shape[2:]), stride, padding, dilation, groups, output)
+        grad = xp.reshape(y, (y.shape[0], groups, y.shape[1] // groups, prod(output)))
+        total = xp.sum(xp.matmul(grad, xp.matrix_transpose(columns)), axis=0)
+        return xp.reshape(xp.astype(total, x.dtype), shape)
 
     return {"conv": conv, "conv_input": conv_input, "conv_weight": conv_weight}
 
 
-def overhang(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Ints:
-    """The padding behind: what the last windows need, in ceil mode more than the padding in front."""
-    each = zip(sizes, kernel, stride, padding, dilation, places)
-    return tuple(max(p, (n - 1) * s + d * (k - 1) + 1 - size - p) for size, k, s, p, d, n in each)
+def end_padding(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output_size: Ints) -> Ints:
+    """Return the padding at the end of each dim; with ``ceil_mode`` the last windows need more than ``padding``."""
+    dims = zip(sizes, kernel, stride, padding, dilation, output_size)
+    return tuple(max(p, (n - 1) * s + d * (k - 1) + 1 - size - p) for size, k, s, p, d, n in dims)
 
 
 def _max_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     def lowest(x: Any) -> Any:
         return -xp.inf if xp.isdtype(x.dtype, "real floating") else xp.iinfo(x.dtype).min
 
-    def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> tuple[Any, Any]:
+    def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> tuple[Any, Any]:
         sizes = x.shape[x.ndim - len(kernel) :]
-        after = overhang(sizes, kernel, stride, padding, dilation, places)
-        numbers = xp.reshape(xp.arange(count(sizes), dtype=xp.int64, device=x.device), sizes)
-        numbers = pad(numbers, padding, after, -1)
+        after = end_padding(sizes, kernel, stride, padding, dilation, output)
+        flat_index = xp.reshape(xp.arange(prod(sizes), dtype=xp.int64, device=x.device), sizes)
+        flat_index = pad(flat_index, padding, after, -1)
         padded = pad(x, padding, after, lowest(x))
         best: Any = None
-        found: Any = None
-        for position in positions(kernel):
-            index = window(position, stride, dilation, places)
-            part, number = padded[index], numbers[index]
+        best_index: Any = None
+        for offset in kernel_offsets(kernel):
+            selection = window(offset, stride, dilation, output)
+            values, index = padded[selection], flat_index[selection]
             if best is None:
-                best, found = part, xp.broadcast_to(number, part.shape)
+                best, best_index = values, xp.broadcast_to(index, values.shape)
                 continue
-            # The first of equals stays, unless it is padding: an all -inf window still names a place inside.
-            better = (part > best) | ((found < 0) & (number >= 0))
+            # The first of equal elements is kept, unless it is padding: a window of -inf must yield a valid index.
+            better = (values > best) | ((best_index < 0) & (index >= 0))
             if xp.isdtype(x.dtype, "real floating"):
-                better = (better | xp.isnan(part)) & (number >= 0)
+                better = (better | xp.isnan(values)) & (index >= 0)
             else:
-                better = better & (number >= 0)
-            best, found = xp.where(better, part, best), xp.where(better, number, found)
-        return xp.asarray(best, copy=True), xp.asarray(found, copy=True)
+                better = better & (index >= 0)
+            best, best_index = xp.where(better, values, best), xp.where(better, index, best_index)
+        return xp.asarray(best, copy=True), xp.asarray(best_index, copy=True)
 
-    def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
+    def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> Any:
         sizes = x.shape[x.ndim - len(kernel) :]
-        padded = pad(x, padding, overhang(sizes, kernel, stride, padding, dilation, places), lowest(x))
+        padded = pad(x, padding, end_padding(sizes, kernel, stride, padding, dilation, output), lowest(x))
         best = None
-        for position in positions(kernel):
-            part = padded[window(position, stride, dilation, places)]
-            best = part if best is None else xp.maximum(best, part)
-        return xp.asarray(best, copy=True) if count(kernel) == 1 else best
+        for offset in kernel_offsets(kernel):
+            values = padded[window(offset, stride, dilation, output)]
+            best = values if best is None else xp.maximum(best, values)
+        return xp.asarray(best, copy=True) if prod(kernel) == 1 else best
 
     return {"max_pool": max_pool, "max_pool_values": max_pool_values}
 
 
 def _sum_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
-    def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
+    def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> Any:
         sizes = x.shape[x.ndim - len(kernel) :]
-        padded = pad(x, padding, overhang(sizes, kernel, stride, padding, dilation, places))
+        padded = pad(x, padding, end_padding(sizes, kernel, stride, padding, dilation, output))
         total = None
-        for position in positions(kernel):
-            part = padded[window(position, stride, dilation, places)]
-            total = part if total is None else total + part
-        return xp.asarray(total, copy=True) if count(kernel) == 1 else total
+        for offset in kernel_offsets(kernel):
+            values = padded[window(offset, stride, dilation, output)]
+            total = values if total is None else total + values
+        return xp.asarray(total, copy=True) if prod(kernel) == 1 else total
 
     def sum_pool_adjoint(y: Any, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
-        # One spatial dim after the other: the sum over a window is separable.
+        # The sum over a window is separable, so the spatial dims are processed one after another.
         rank = len(kernel)
         for i in range(rank):
             axis = y.ndim - rank + i
             y = xp.moveaxis(y, axis, -1)
             size = shape[len(shape) - rank + i]
-            y = _spread(xp, y, (stride[i],))
-            reach = dilation[i] * (kernel[i] - 1)
-            before = reach - padding[i]
-            y = pad(y, (before,), (size + reach - before - y.shape[-1],))
+            y = _dilate(xp, y, (stride[i],))
+            extent = dilation[i] * (kernel[i] - 1)
+            before = extent - padding[i]
+            y = pad(y, (before,), (size + extent - before - y.shape[-1],))
             y = sum_pool(y, (kernel[i],), (1,), (0,), (dilation[i],), (size,))
             y = xp.moveaxis(y, -1, axis)
         return xp.asarray(y, copy=True)
@@ -197,13 +191,13 @@ def _sum_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     return {"sum_pool": sum_pool, "sum_pool_adjoint": sum_pool_adjoint}
 
 
-def _lookup(xp: Any) -> dict[str, Kernel]:
+def _embedding(xp: Any) -> dict[str, Kernel]:
     def embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
         if weight.ndim != 2:
-            raise ValueError("embedding needs a matrix")
+            raise ValueError(f"embedding() expects a weight with 2 dims, got {weight.ndim}")
         flat = xp.reshape(indices, (-1,))
         if flat.shape[0] and (int(xp.min(flat)) < 0 or int(xp.max(flat)) >= weight.shape[0]):
-            raise IndexError("index out of range")
+            raise IndexError(f"index out of range for a dim of size {weight.shape[0]}")
         return xp.reshape(xp.take(weight, flat, axis=0), (*indices.shape, weight.shape[1]))
 
     return {"embedding": embedding}

@@ -1,4 +1,4 @@
-"""Pointwise kernels: mostly the standard's own functions under PyTorch's names."""
+"""Pointwise kernels: the standard's functions under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ RENAMED = {
     "neg": "negative", "bitwise_not": "bitwise_invert", "sub": "subtract", "mul": "multiply", "div": "divide",
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
 }  # fmt: skip
-"""Where PyTorch's name is not the standard's."""
-PLAIN = (
+"""The standard's name of each operator that PyTorch names differently."""
+SAME_NAME = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cos", "cosh", "exp", "expm1", "floor_divide", "isfinite",
     "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor",
@@ -20,12 +20,12 @@ ROUNDING = ("floor", "ceil", "trunc")
 
 
 def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
-    """The pointwise kernels over a namespace."""
-    table: dict[str, Callable[..., Any]] = {name: getattr(xp, name) for name in PLAIN}
+    """Return the pointwise kernels over the namespace ``xp``."""
+    table: dict[str, Callable[..., Any]] = {name: getattr(xp, name) for name in SAME_NAME}
     table |= {name: getattr(xp, standard) for name, standard in RENAMED.items()}
     table |= {name: _rounding(xp, getattr(xp, name)) for name in ROUNDING}
 
-    def copied(x: Any) -> Any:
+    def copy(x: Any) -> Any:
         return xp.asarray(x, copy=True)
 
     def exp2(x: Any) -> Any:
@@ -33,29 +33,30 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
 
     def round(x: Any, decimals: int) -> Any:
         if decimals == 0:
-            return xp.round(x) if xp.isdtype(x.dtype, "real floating") else copied(x)
+            return xp.round(x) if xp.isdtype(x.dtype, "real floating") else copy(x)
         if not xp.isdtype(x.dtype, "real floating"):
-            raise NotImplementedError("round with decimals takes floating dtypes")
+            raise NotImplementedError(f"round() with decimals= expects a floating dtype, got {x.dtype}")
         scale = 10.0 ** abs(decimals)
         return xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
 
     def trunc_divide(x: Any, y: Any) -> Any:
         quotient = xp.floor_divide(x, y)
-        rest = x - quotient * y
-        return xp.where((rest != 0) & (quotient < 0), quotient + 1, quotient)
+        remainder = x - quotient * y
+        return xp.where((remainder != 0) & (quotient < 0), quotient + 1, quotient)
 
     def fmod(x: Any, y: Any) -> Any:
-        rest = xp.remainder(x, y)
-        if xp.isdtype(rest.dtype, "real floating"):
-            # Of numbers above 0 the standard's remainder is this one, and exact: taking y off again would round.
+        remainder = xp.remainder(x, y)
+        if xp.isdtype(remainder.dtype, "real floating"):
+            # For positive operands remainder() equals fmod() and is exact; subtracting y afterwards would round.
             return xp.copysign(xp.remainder(abs(x), abs(y)), x)
-        return xp.where((rest != 0) & ((rest < 0) != (x + 0 * rest < 0)), rest - y, rest)
+        wrong_sign = (remainder != 0) & ((remainder < 0) != (x + 0 * remainder < 0))
+        return xp.where(wrong_sign, remainder - y, remainder)
 
     def conj_physical(x: Any) -> Any:
-        return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else copied(x)
+        return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else copy(x)
 
     def sign(x: Any) -> Any:
-        return copied(x) if xp.isdtype(x.dtype, "bool") else xp.sign(x)
+        return copy(x) if xp.isdtype(x.dtype, "bool") else xp.sign(x)
 
     return table | {
         "exp2": exp2, "round": round, "trunc_divide": trunc_divide, "fmod": fmod, "conj_physical": conj_physical,
@@ -64,7 +65,7 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _rounding(xp: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    # The standard lets floor and its kin hand back an integer argument itself; a kernel owes a result of its own.
+    # The standard allows floor(), ceil() and trunc() to return an integer argument itself; a kernel must not alias it.
     def rounded(x: Any) -> Any:
         return function(x) if xp.isdtype(x.dtype, "real floating") else x + 0
 

@@ -1,4 +1,4 @@
-"""Reductions, scans and the matrix product."""
+"""Reductions, cumulative sums and products, and the matrix product."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ Dims = tuple[int, ...] | None
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
-    """Kernels over a namespace; ``dtypes`` maps the core's dtypes to the namespace's."""
-    int64 = next(v for k, v in dtypes.items() if k.name == "int64")
+    """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
+    uint8, int64 = (next(v for k, v in dtypes.items() if k.name == name) for name in ("uint8", "int64"))
 
-    def accumulator(x: Any, dtype: Any) -> Any:
+    def result_dtype(x: Any, dtype: Any) -> Any:
         if dtype is not None:
             return dtypes[dtype]
         return int64 if xp.isdtype(x.dtype, ("bool", "integral")) else x.dtype
 
     def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-        return xp.sum(x, axis=dim, keepdims=keepdim, dtype=accumulator(x, dtype))
+        return xp.sum(x, axis=dim, keepdims=keepdim, dtype=result_dtype(x, dtype))
 
     def prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-        return xp.prod(x, axis=dim, keepdims=keepdim, dtype=accumulator(x, dtype))
+        return xp.prod(x, axis=dim, keepdims=keepdim, dtype=result_dtype(x, dtype))
 
     def amax(x: Any, dim: Dims, keepdim: bool) -> Any:
         return xp.max(x, axis=dim, keepdims=keepdim)
@@ -29,11 +29,14 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def amin(x: Any, dim: Dims, keepdim: bool) -> Any:
         return xp.min(x, axis=dim, keepdims=keepdim)
 
+    def truth(x: Any, result: Any) -> Any:
+        return xp.astype(result, x.dtype) if x.dtype == uint8 else result
+
     def all(x: Any, dim: Dims, keepdim: bool) -> Any:
-        return xp.all(x, axis=dim, keepdims=keepdim)
+        return truth(x, xp.all(x, axis=dim, keepdims=keepdim))
 
     def any(x: Any, dim: Dims, keepdim: bool) -> Any:
-        return xp.any(x, axis=dim, keepdims=keepdim)
+        return truth(x, xp.any(x, axis=dim, keepdims=keepdim))
 
     def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
         return xp.astype(xp.argmax(x, axis=dim if x.ndim else None, keepdims=keepdim), int64)
@@ -43,13 +46,13 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
 
     def cumsum(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
-            return xp.astype(x, accumulator(x, dtype), copy=True)
-        return xp.cumulative_sum(x, axis=dim, dtype=accumulator(x, dtype))
+            return xp.astype(x, result_dtype(x, dtype), copy=True)
+        return xp.cumulative_sum(x, axis=dim, dtype=result_dtype(x, dtype))
 
     def cumprod(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
-            return xp.astype(x, accumulator(x, dtype), copy=True)
-        return xp.cumulative_prod(x, axis=dim, dtype=accumulator(x, dtype))
+            return xp.astype(x, result_dtype(x, dtype), copy=True)
+        return xp.cumulative_prod(x, axis=dim, dtype=result_dtype(x, dtype))
 
     return {
         "sum": sum, "prod": prod, "amax": amax, "amin": amin, "all": all, "any": any, "argmax": argmax,

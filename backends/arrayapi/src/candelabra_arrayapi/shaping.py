@@ -1,4 +1,4 @@
-"""Creation, casts, joining, and views where the backend has no strides of its own."""
+"""Creation, casts, copies, concatenation and triangles."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import Any
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, Callable[..., Any]]:
-    """Kernels over a namespace; ``device(index)`` is what its creation functions take as ``device=``."""
+    """Return the kernels over the namespace ``xp``.
+
+    ``dtypes`` maps the dtypes of candelabra to those of the namespace. ``device(index)`` returns the object that the
+    namespace's creation functions take as ``device=``.
+    """
 
     def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
         return xp.full(shape, value, dtype=dtypes[dtype], device=device(index))
 
     def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
-        whole = isinstance(start, int) and isinstance(step, int)
-        wide = next(v for k, v in dtypes.items() if k.name == ("int64" if whole else "float64"))
-        steps = xp.arange(length, dtype=wide, device=device(index))
-        return xp.astype(steps * step + start, dtypes[dtype])
+        integral = isinstance(start, int) and isinstance(step, int)
+        wide = next(v for k, v in dtypes.items() if k.name == ("int64" if integral else "float64"))
+        counter = xp.arange(length, dtype=wide, device=device(index))
+        return xp.astype(counter * step + start, dtypes[dtype])
 
     def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
         wide = next(
@@ -30,14 +34,13 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
         return xp.eye(n, m, dtype=dtypes[dtype], device=device(index))
 
     def cast(x: Any, dtype: Any) -> Any:
-        wanted = dtypes[dtype]
-        # Compared, not asked of isdtype: that refuses dtypes the standard does not know, bfloat16 among them.
-        if not dtype.is_complex and any(x.dtype == held for d, held in dtypes.items() if d.is_complex):
+        # isdtype() raises for dtypes that the standard does not define, such as bfloat16, so dtypes are compared.
+        if not dtype.is_complex and any(x.dtype == known for d, known in dtypes.items() if d.is_complex):
             x = (x != 0) if dtype.name == "bool" else xp.real(x)
-        return xp.astype(x, wanted, copy=True)
+        return xp.astype(x, dtypes[dtype], copy=True)
 
     def clone(x: Any) -> Any:
-        # In C order: of an array of several dims, libraries copy the order in which it lies in memory too.
+        # Libraries keep the memory order of an array with several dims when they copy it; a flat array is in C order.
         return xp.reshape(xp.asarray(xp.reshape(x, (-1,)), copy=True), x.shape)
 
     def cat(tensors: Sequence[Any], dim: int) -> Any:
@@ -50,12 +53,12 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
 
     def tril(x: Any, diagonal: int) -> Any:
         if x.ndim < 2:
-            raise ValueError("a triangle takes two dims")
+            raise ValueError(f"a triangle needs at least 2 dims, got shape {tuple(x.shape)}")
         return xp.asarray(xp.tril(x, k=diagonal), copy=True)
 
     def triu(x: Any, diagonal: int) -> Any:
         if x.ndim < 2:
-            raise ValueError("a triangle takes two dims")
+            raise ValueError(f"a triangle needs at least 2 dims, got shape {tuple(x.shape)}")
         return xp.asarray(xp.triu(x, k=diagonal), copy=True)
 
     return {

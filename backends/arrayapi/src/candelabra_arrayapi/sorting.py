@@ -1,4 +1,4 @@
-"""Sorting over any namespace; NaN last, which the standard leaves open."""
+"""Sorting. NaN is greater than every number, as in PyTorch; the standard leaves the order of NaN open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
-    """The kernels over a namespace; ``dtypes`` maps the core's dtypes to the namespace's."""
+    """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
     int64 = next(v for k, v in dtypes.items() if k.name == "int64")
     int8 = next(v for k, v in dtypes.items() if k.name == "int8")
 
@@ -16,15 +16,15 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
             x = xp.astype(x, int8)
         if not xp.isdtype(x.dtype, "real floating"):
             return xp.argsort(x, axis=dim, stable=True)
-        missing = xp.isnan(x)
-        order = xp.argsort(xp.where(missing, xp.asarray(float("inf"), dtype=x.dtype), x), axis=dim, stable=True)
-        last = xp.argsort(xp.astype(xp.take_along_axis(missing, order, axis=dim), int8), axis=dim, stable=True)
-        return xp.take_along_axis(order, last, axis=dim)
+        nan = xp.isnan(x)
+        order = xp.argsort(xp.where(nan, xp.asarray(float("inf"), dtype=x.dtype), x), axis=dim, stable=True)
+        nan_last = xp.argsort(xp.astype(xp.take_along_axis(nan, order, axis=dim), int8), axis=dim, stable=True)
+        return xp.take_along_axis(order, nan_last, axis=dim)
 
     def sort(x: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
         if not x.ndim:
             return xp.asarray(x, copy=True), xp.asarray(0, dtype=int64)
-        if descending:  # the ascending order of the reversed array, reversed: equal elements keep their order
+        if descending:  # sort the reversed array ascending and reverse the result: equal elements keep their order
             order = xp.flip(x.shape[dim] - 1 - ascending(xp.flip(x, axis=dim), dim), axis=dim)
         else:
             order = ascending(x, dim)

@@ -1,8 +1,8 @@
-"""Views as arrays of their own, for devices whose arrays have no strides and never change.
+"""Views as new arrays, for devices whose arrays have no strides.
 
-The record of a view says where its elements lie in memory. On the memory of an array in C order that makes every view,
-by taking elements; those that the standard has a function for are made by that. A write to such a view reaches its base
-by the core's doing.
+The record of a view operator computes the strides and the offset of the result. The kernels here gather those elements
+from the flattened array. Where the standard has a function for the view, the kernel calls that function instead. The
+core propagates writes from such a view to its base.
 """
 
 from __future__ import annotations
@@ -18,42 +18,48 @@ Ints = tuple[int, ...]
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Kernel]:
-    """Every view of which the record says the geometry; ``dtypes`` maps the core's dtypes to the namespace's."""
+    """Return a kernel for every view operator whose record has a geometry.
+
+    ``dtypes`` maps the dtypes of candelabra to those of the namespace ``xp``.
+    """
     int64 = next(v for k, v in dtypes.items() if k.name == "int64")
 
-    def taken(x: Any, shape: Ints, strides: Ints, offset: int) -> Any:
-        """What lies at these places of the array's memory."""
+    def as_strided(x: Any, shape: Ints, strides: Ints, offset: int) -> Any:
+        """Gather the elements of ``x`` with this shape, these strides and this offset into a new array."""
         flat = xp.reshape(x, (-1,))
         if 0 in shape:
             return xp.zeros(shape, dtype=x.dtype)
-        reach = offset + extent(shape, strides)
-        if reach > flat.shape[0]:
-            raise IndexError(f"the view reaches over {reach} elements, of which there are {flat.shape[0]}")
-        places = xp.full((1,) * len(shape), offset, dtype=int64)
+        end = offset + extent(shape, strides)
+        if end > flat.shape[0]:
+            raise IndexError(
+                f"a view of shape {shape} with strides {strides} and offset {offset} needs {end} elements, "
+                f"the array has {flat.shape[0]}"
+            )
+        indices = xp.full((1,) * len(shape), offset, dtype=int64)
         for dim, (size, step) in enumerate(zip(shape, strides)):
             along = xp.arange(size, dtype=int64) * step
-            places = places + xp.reshape(along, tuple(size if d == dim else 1 for d in range(len(shape))))
-        return xp.reshape(xp.take(flat, xp.reshape(places, (-1,))), shape)
+            indices = indices + xp.reshape(along, tuple(size if d == dim else 1 for d in range(len(shape))))
+        return xp.reshape(xp.take(flat, xp.reshape(indices, (-1,))), shape)
 
-    direct = _direct(xp)
+    functions = _standard_functions(xp)
 
-    def viewing(name: str, geometry: Callable[..., Any]) -> Kernel:
-        function = direct.get(name)
+    def view_kernel(name: str, geometry: Callable[..., Any]) -> Kernel:
+        function = functions.get(name)
 
         def kernel(x: Any, *arguments: Any) -> Any:
-            # The geometry checks the arguments, which functions of the standard need not do.
-            found = geometry(tuple(x.shape), contiguous_strides(x.shape), 0, *arguments)
-            return taken(x, *found) if function is None else function(x, *arguments)
+            # The geometry validates the arguments; the functions of the standard are not required to.
+            layout = geometry(tuple(x.shape), contiguous_strides(x.shape), 0, *arguments)
+            return as_strided(x, *layout) if function is None else function(x, *arguments)
 
         return kernel
 
-    return {name: viewing(name, op.geometry) for name, op in OPERATORS.items() if op.geometry is not None}
+    return {name: view_kernel(name, op.geometry) for name, op in OPERATORS.items() if op.geometry is not None}
 
 
-def _direct(xp: Any) -> dict[str, Kernel]:
-    """The views that the standard has a function for."""
+def _standard_functions(xp: Any) -> dict[str, Kernel]:
+    """Return the kernels of the views for which the standard has a function."""
 
-    def same(x: Any) -> Any:
+    def identity(x: Any) -> Any:
         return x
 
     def transpose(x: Any, dim0: int, dim1: int) -> Any:
@@ -75,7 +81,7 @@ def _direct(xp: Any) -> dict[str, Kernel]:
         return xp.expand_dims(x, axis=dim)
 
     return {
-        "detach": same, "alias": same, "transpose": transpose, "t": t, "permute": xp.permute_dims,
+        "detach": identity, "alias": identity, "transpose": transpose, "t": t, "permute": xp.permute_dims,
         "expand": xp.broadcast_to, "view": xp.reshape, "squeeze": squeeze, "unsqueeze": unsqueeze,
         "basic_index": basic_index,
     }  # fmt: skip

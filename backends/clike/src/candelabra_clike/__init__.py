@@ -1,6 +1,6 @@
-"""Kernels for devices whose language is like C, written once: expressions, loop nests, and a dialect per language.
+"""Kernels in C for devices with a C-like language: expressions, loop nests, and one dialect per language.
 
-A device brings an :class:`~candelabra_clike.engine.Engine` (memory and a compiler) and gets a kernel table.
+A device implements an :class:`~candelabra_clike.engine.Engine`, that is memory and a compiler, and gets a kernel table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The array of a device that runs C-like kernels: a shape and strides over a buffer that only the device can read."""
+"""The array of a device that runs C-like kernels: a shape and strides over a buffer in device memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Shape = tuple[int, ...]
 
 
 class StridedArray:
-    """A payload. ``strides`` and ``offset`` count elements; ``contiguous`` says that the strides are C order.
+    """A payload. ``strides`` and ``offset`` count elements; ``contiguous`` is true if the strides are in C order.
 
-    ``buffer`` is the engine's own object, handed to its kernels as it is. Several arrays over one buffer are views.
+    ``buffer`` is the object of the engine that is passed to kernels. Views share one buffer.
     """
 
     __slots__ = ("buffer", "contiguous", "dtype", "engine", "offset", "shape", "size", "strides")
@@ -43,14 +43,17 @@ class StridedArray:
         self.contiguous = contiguous
 
     def restrided(self, shape: Shape, strides: Shape, offset: int, dtype: dtype | None = None) -> StridedArray:
-        """A view of the same buffer, absolute: this array's own strides and offset don't count."""
+        """Return a view of the same buffer.
+
+        Shape, strides and offset are absolute: those of this array do not matter.
+        """
         return StridedArray(
             self.engine, self.buffer, shape, strides, offset, dtype or self.dtype, prod(shape),
             is_contiguous_layout(shape, strides),
         )  # fmt: skip
 
     def reshaped(self, shape: Shape) -> StridedArray:
-        """A contiguous array seen with another shape of as many elements."""
+        """Return a contiguous array with another shape of the same size."""
         assert self.contiguous
         return StridedArray(
             self.engine, self.buffer, shape, contiguous_strides(shape), self.offset, self.dtype, self.size, True
@@ -58,7 +61,7 @@ class StridedArray:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first element of the buffer that is part of the array, and the one after its last."""
+        """The first element of the buffer that belongs to the array, and one past the last."""
         if not self.size:
             return self.offset, self.offset
         last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))

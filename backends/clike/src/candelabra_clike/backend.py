@@ -13,11 +13,11 @@ from candelabra_clike.engine import Engine
 
 
 class CLikeBackend(Backend):
-    """A device type whose payloads are :class:`StridedArray`. What is left to a subclass: which devices there are."""
+    """A device type whose payloads are :class:`StridedArray`. Subclasses implement ``devices`` and ``engine``."""
 
     @abstractmethod
     def engine(self, index: int) -> Engine:
-        """The engine of a device, opened at its first use."""
+        """Return the engine of a device, which is opened at the first use."""
 
     def kernels(self) -> Mapping[str, Kernel]:
         from candelabra_clike.kernels import table
@@ -34,19 +34,19 @@ class CLikeBackend(Backend):
         return array
 
     def to_host(self, payload: StridedArray) -> memoryview:
-        from candelabra_clike.kernels.copying import clone
+        from candelabra_clike.kernels.copies import clone
 
         dense = payload if payload.contiguous else clone(payload)
         engine, itemsize = dense.engine, dense.dtype.itemsize
         content = engine.read(dense.buffer, dense.offset * itemsize, dense.size * itemsize) if dense.size else b""
-        engine.faults.check()
+        engine.errors.check()
         return memoryview(content)
 
     def dtype_of(self, payload: StridedArray) -> dtype:
         return payload.dtype
 
     def copy_(self, destination: StridedArray, source: StridedArray) -> StridedArray:
-        from candelabra_clike.kernels.copying import copy_into
+        from candelabra_clike.kernels.copies import copy_into
 
         copy_into(destination, source)
         return destination
@@ -60,4 +60,4 @@ class CLikeBackend(Backend):
     def synchronize(self, index: int) -> None:
         engine = self.engine(index)
         engine.synchronize()
-        engine.faults.check()
+        engine.errors.check()

@@ -1,7 +1,8 @@
-"""What is kept on disk from one process to the next: compiled programs, each under the hash of all that it depends on.
+"""An on-disk cache of compiled programs, keyed by a hash of everything that they depend on.
 
-Processes may share the folder. An entry is written to a file of its own and then renamed, so nobody sees half of one;
-it carries the hash of its content, and one that does not agree with it is as good as none.
+Processes may share the folder. An entry is written to a temporary file and renamed, so that no process reads a partial
+entry. It contains a hash of its content; an entry whose hash does not match is ignored. The time of an entry's file
+is that of its last use.
 """
 
 from __future__ import annotations
@@ -9,37 +10,39 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 FORMAT: Final = b"candelabra-program 1\n"
-"""Stands at the beginning of every entry; another format is another first line, and another key."""
+"""The first line of every entry. Another format has another first line, and other keys."""
 VARIABLE: Final = "CANDELABRA_CACHE"
-"""The environment variable with the folder to keep things in; ``0`` keeps nothing."""
+"""The environment variable with the cache folder; ``0`` disables the cache."""
 
 
 def cache_folder(backend: str) -> Path:
-    """The folder of a backend's files: below ``$CANDELABRA_CACHE``, else where the system keeps users' caches.
+    """Return the cache folder of a backend: below ``$CANDELABRA_CACHE``, or below the user's cache folder of the
+    system.
 
-    Without a place that can be written to it is below the system's folder for temporary files.
+    If neither is writable, the folder is below the system's folder for temporary files.
     """
-    named = os.environ.get(VARIABLE, "")
-    if named not in ("", "0"):
-        return Path(named).expanduser() / backend
+    setting = os.environ.get(VARIABLE, "")
+    if setting not in ("", "0"):
+        return Path(setting).expanduser() / backend
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     for folder in (Path(base) if base else Path("~/.cache").expanduser(), Path(tempfile.gettempdir())):
-        mine = folder / "candelabra" / backend
+        candidate = folder / "candelabra" / backend
         try:
-            mine.mkdir(parents=True, exist_ok=True)
+            candidate.mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
-        if os.access(mine, os.W_OK):
-            return mine
+        if os.access(candidate, os.W_OK):
+            return candidate
     return Path(tempfile.mkdtemp(prefix=f"candelabra-{backend}-"))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that whoever opens it, now or after a crash, finds all of it or what was there before."""
+    """Write a file so that every reader, also after a crash, finds either all of the new content or the old content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
     try:
@@ -52,39 +55,46 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 class ProgramCache:
-    """Compiled programs in a folder, by key. A folder that cannot be read or written is no error: nothing is kept."""
+    """Compiled programs in a folder, by key. If the folder cannot be read or written, nothing is cached."""
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder
 
     @staticmethod
-    def key(*parts: str) -> str:
-        """The key of what depends on these texts: source, options, device, driver, platform."""
+    def key(*texts: str) -> str:
+        """Return the key of a program that depends on these texts: source, options, device, driver, platform."""
         digest = hashlib.sha256(FORMAT)
-        for part in parts:
-            content = part.encode()
+        for text in texts:
+            content = text.encode()
             digest.update(b"%d:" % len(content) + content)
         return digest.hexdigest()
 
     def read(self, key: str) -> bytes | None:
-        """The entry of a key; None where there is none, or none that is whole."""
+        """Return the entry of a key, or None if there is no complete one."""
+        path = self.path(key)
         try:
-            content = self._path(key).read_bytes()
+            content = path.read_bytes()
         except OSError:
             return None
         head, binary = content[: len(FORMAT) + 32], content[len(FORMAT) + 32 :]
-        return binary if head == FORMAT + hashlib.sha256(binary).digest() else None
+        if head != FORMAT + hashlib.sha256(binary).digest():
+            return None
+        with suppress(OSError):  # the folder may be another user's
+            os.utime(path)
+        return binary
 
     def write(self, key: str, binary: bytes) -> None:
-        """Keep an entry; whoever writes last wins, and all write the same."""
-        try:
-            write_atomically(self._path(key), FORMAT + hashlib.sha256(binary).digest() + binary)
-        except OSError:
-            return
+        """Store an entry. All writers of a key write the same content, so the order of concurrent writes does not
+        matter.
+        """
+        with suppress(OSError):
+            write_atomically(self.path(key), FORMAT + hashlib.sha256(binary).digest() + binary)
 
     def forget(self, key: str) -> None:
-        """Take away an entry that turned out to be of no use."""
-        self._path(key).unlink(missing_ok=True)
+        """Delete an entry that cannot be used."""
+        with suppress(OSError):
+            self.path(key).unlink(missing_ok=True)
 
-    def _path(self, key: str) -> Path:
+    def path(self, key: str) -> Path:
+        """The file of an entry, whether there is one or not."""
         return self.folder / key[:2] / key

@@ -1,36 +1,35 @@
-"""The languages that kernels are written in.
+"""The languages of kernels.
 
-A kernel's text is the same in all of them: C with the words that a dialect's preamble defines. Another C-like language
-is one more :class:`Dialect`.
+The text of a kernel is the same in all languages: C with the following words, which the preamble of a dialect defines.
+Another C-like language needs another :class:`Dialect`.
 
 ========================================  ==============================================================
-``i8`` … ``u64``, ``f32``, ``f64``        numbers, of the same size everywhere
-``c64``, ``c128``                         complex numbers, with parts ``.x`` and ``.y``; made by ``C64(re, im)``
-``KERNEL``, ``FUNCTION``                  before an entry point, before a function of the library
-``GLOBAL``, ``LOCAL``, ``CONSTANT``       memory of the device, of a work-group, and tables in the program
-``GLOBAL_ID``, ``LOCAL_ID``, ``GROUP_ID`` who this work-item is along dim 0 (along 1, 2: ``GROUP_ID_1`` …)
-``GROUP_SIZE``, ``GLOBAL_SIZE``           how many there are
-``BARRIER``                               waits for the work-group, and for its local memory
-``REQUIRED_GROUP(n)``                     between ``KERNEL`` and ``void``: the work-group's size, known at compile time
-``BITS_F32(u)``, ``BITS_U32(f)``          the bits of an integer as a float, and back (``F64``, ``U64`` too)
+``i8`` … ``u64``, ``f32``, ``f64``        numbers, of the same size on every device
+``c64``, ``c128``                         complex numbers with parts ``.x`` and ``.y``; created by ``C64(re, im)``
+``KERNEL``, ``FUNCTION``                  the qualifiers of an entry point and of a library function
+``GLOBAL``, ``LOCAL``, ``CONSTANT``       memory of the device, memory of a work-group, tables in the program
+``GLOBAL_ID``, ``LOCAL_ID``, ``GROUP_ID`` ids of the work-item along dim 0 (along dims 1 and 2: ``GROUP_ID_1`` …)
+``GROUP_SIZE``, ``GLOBAL_SIZE``           the numbers of work-items in the group and in the launch
+``BARRIER``                               a barrier of the work-group, which also orders its memory accesses
+``REQUIRED_GROUP(n)``                     between ``KERNEL`` and ``void``: the work-group size at compile time
+``BITS_F32(u)``, ``BITS_U32(f)``          an integer's bits as a float, and vice versa (``F64``, ``U64`` too)
 ``MULTIPLY_HIGH(a, b)``                   the upper 64 bits of a product of two ``u64``
 ``SQRT_F32(x)``, ``DIVIDE_F32(a, b)``     correctly rounded (``F64`` too)
-``FMA_F32(a, b, c)``                      rounded once, where the device has it (``F64`` too)
-``CLAIM(address, old, new)``              atomic compare and swap of a ``GLOBAL u32``, returns what was there
-``ATOMIC_ADD_U32(address, value)``        atomic addition to a ``GLOBAL u32``, returns what was there
-``UNROLL``                                before a loop whose trips are constant
-``INDEPENDENT``                           before a loop of which no trip reads what another one writes: any order will
-                                          do. Some drivers vectorise no other loop; what they take is ``for (int j = 0;
-                                          j < n; ++j)`` over pointers that already stand at the first element
-``INDEPENDENT_FEW``                       the same, where the trips are fewer than a vector has lanes
-``f32x8`` … ``u64x8``                     eight at once, in the forms for ``serial`` devices: not all dialects have them
-``EIGHT(f32, p)``                         eight in the device's memory from a place on, aligned as one of them is
-``PUT_EIGHT(f32, p, v)``                  eight written there
-``OWN_EIGHT(f32, p)``                     eight of an array of the work-item's own, to read and write
-``AS_F32X8(v)``, ``BITS_F32X8(v)``        eight converted to another type, the bits of eight as another type
-``LINE``                                  64 bytes
-``PUT_PAST_CACHES(address, line)``        one written where it is aligned as such; not into a cache, if that can be said
-========================================  ==============================================================
+``FMA_F32(a, b, c)``                      fused multiply-add, if the device has it (``F64`` too)
+``COMPARE_AND_SWAP(address, old, new)``   atomic compare and swap of a ``GLOBAL u32``; returns the old value
+``ATOMIC_ADD_U32(address, value)``        atomic addition to a ``GLOBAL u32``; returns the old value
+``UNROLL``                                before a loop with a constant number of iterations
+``INDEPENDENT``                           before a loop without dependencies between iterations. Some drivers vectorise
+                                          no other loop, and only loops of the form ``for (int j = 0; j < n; ++j)`` over
+                                          pointers to the first element
+``INDEPENDENT_FEW``                       the same, for fewer iterations than a vector has lanes ``f32x8`` … ``u64x8``
+vectors of eight, in the forms for ``serial`` devices: not in all dialects ``LOAD_X8(f32, p)``                       a
+vector load from device memory, aligned like one element ``STORE_X8(f32, p, v)``                   a vector store to
+device memory ``PRIVATE_X8(f32, p)``                    a vector in an array of the work-item, to read or to write
+``AS_F32X8(v)``, ``BITS_F32X8(v)``        a vector converted to another type, the bits of a vector as another type
+``CACHE_LINE``                            a type of 64 bytes ``STORE_NONTEMPORAL(address, line)``      a store to an
+aligned address that bypasses the caches, if the driver allows it ========================================
+==============================================================
 """
 
 from __future__ import annotations
@@ -41,25 +40,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dialect:
-    """A language. ``preamble`` defines the words above; the options are those of its compiler."""
+    """A language of kernels. ``preamble`` defines the words above; the options are those of its compiler."""
 
     name: str
     preamble: str
     float64: str = ""
-    """The part of the preamble for devices that have float64."""
+    """The part of the preamble for devices with float64."""
     exact: str = ""
-    """What stands before a program that must not contract ``a * b + c``."""
+    """A pragma at the start of programs that must not contract ``a * b + c``."""
     exact_options: Sequence[str] = ()
-    """The options of such a program; all are such, but polynomials and products of matrices."""
+    """The compiler options of such programs: all except those with polynomials and matrix products."""
     options: Sequence[str] = ()
-    """Of every program."""
+    """The compiler options of every program."""
     rounding: Sequence[str] = ()
-    """That make division and square root correctly rounded, for devices that can."""
+    """The compiler options for correctly rounded division and square root, for devices that support them."""
     processor: Sequence[str] = ()
-    """For devices that are the host's processor."""
+    """The compiler options for devices that are the host's processor."""
     rounds_up: bool = False
-    """Work-items are launched by whole groups: a source without ``group`` gets their true number as last argument, and
-    those beyond it return."""
+    """Whether launches consist of whole work-groups. A source without ``group`` then gets the number of work-items as
+    its last
+    argument, and work-items beyond that number return."""
 
 
 _IDS = """
@@ -73,15 +73,15 @@ _IDS = """
 #define GROUP_ID_2  ((INDEX)get_group_id(2))
 """
 
-# Some drivers for processors vectorise no loops, so what shall be fast on all of them names its vectors.
-_EIGHTS = """
+# Some CPU drivers do not vectorise loops, so kernels that must be fast everywhere use explicit vectors.
+_VECTORS = """
 #define VECTOR(type, name) typedef name##8 type##x8; \\
     typedef name##8 __attribute__((aligned(sizeof(name)))) type##x8_at;
 VECTOR(i8, char) VECTOR(i16, short) VECTOR(i32, int) VECTOR(i64, long)
 VECTOR(u8, uchar) VECTOR(u16, ushort) VECTOR(u32, uint) VECTOR(u64, ulong) VECTOR(f32, float)
-#define EIGHT(type, p) (*(__global const type##x8_at*)(p))
-#define PUT_EIGHT(type, p, v) (*(__global type##x8_at*)(p) = (v))
-#define OWN_EIGHT(type, p) (*(type##x8_at*)(p))
+#define LOAD_X8(type, p) (*(__global const type##x8_at*)(p))
+#define STORE_X8(type, p, v) (*(__global type##x8_at*)(p) = (v))
+#define PRIVATE_X8(type, p) (*(type##x8_at*)(p))
 #define AS_I8X8(v) convert_char8(v)
 #define AS_U8X8(v) convert_uchar8(v)
 #define AS_I16X8(v) convert_short8(v)
@@ -94,11 +94,11 @@ VECTOR(u8, uchar) VECTOR(u16, ushort) VECTOR(u32, uint) VECTOR(u64, ulong) VECTO
 #define BITS_F32X8(v) as_float8(v)
 #define BITS_U32X8(v) as_uint8(v)
 #define BITS_I32X8(v) as_int8(v)
-typedef uint16 LINE;
+typedef uint16 CACHE_LINE;
 #if defined(__clang__) && defined(PROCESSOR)
-#define PUT_PAST_CACHES(address, line) __builtin_nontemporal_store(line, address)
+#define STORE_NONTEMPORAL(address, line) __builtin_nontemporal_store(line, address)
 #else
-#define PUT_PAST_CACHES(address, line) (*(address) = (line))
+#define STORE_NONTEMPORAL(address, line) (*(address) = (line))
 #endif
 """
 
@@ -120,7 +120,7 @@ typedef float f32; typedef float2 c64;
 #define BITS_U32(f) as_uint((f32)(f))
 #define MULTIPLY_HIGH(a, b) mul_hi((u64)(a), (u64)(b))
 #if defined(__clang__) && defined(PROCESSOR)
-/* An instruction there, where the library's function is a call for every number. */
+/* An instruction on the processor; the library's function is a call for every number. */
 #define SQRT_F32(x) __builtin_sqrtf((f32)(x))
 #define SQRT_F64(x) __builtin_sqrt((f64)(x))
 #else
@@ -135,14 +135,14 @@ typedef float f32; typedef float2 c64;
 #define FMA_F64(a, b, c) fma((f64)(a), (f64)(b), (f64)(c))
 #endif
 #define DIVIDE_F32(a, b) ((f32)(a) / (f32)(b))
-#define CLAIM(address, old, new) atomic_cmpxchg((volatile __global u32*)(address), (u32)(old), (u32)(new))
+#define COMPARE_AND_SWAP(address, old, new) atomic_cmpxchg((volatile __global u32*)(address), (u32)(old), (u32)(new))
 #define ATOMIC_ADD_U32(address, value) atomic_add((volatile __global u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define INDEPENDENT_FEW _Pragma("clang loop vectorize(assume_safety) vectorize_predicate(enable)")
 """
     + _IDS
-    + _EIGHTS,
+    + _VECTORS,
     """
 typedef double f64; typedef double2 c128;
 VECTOR(f64, double)
@@ -179,7 +179,7 @@ typedef float f32; typedef float2 c64;
 #define SQRT_F32(x) __fsqrt_rn((f32)(x))
 #define DIVIDE_F32(a, b) __fdiv_rn((f32)(a), (f32)(b))
 #define FMA_F32(a, b, c) __fmaf_rn((f32)(a), (f32)(b), (f32)(c))
-#define CLAIM(address, old, new) atomicCAS((u32*)(address), (u32)(old), (u32)(new))
+#define COMPARE_AND_SWAP(address, old, new) atomicCAS((u32*)(address), (u32)(old), (u32)(new))
 #define ATOMIC_ADD_U32(address, value) atomicAdd((u32*)(address), (u32)(value))
 #define UNROLL _Pragma("unroll")
 #define INDEPENDENT

@@ -1,7 +1,6 @@
-"""What a device brings to run the kernels of this package: memory, and a compiler for one dialect.
+"""The interface that a device implements to run the kernels of this package: memory, and a compiler for one dialect.
 
-An :class:`Engine` is one device. The kernels of :mod:`candelabra_clike.kernels` are written against this page and know
-nothing else about it.
+An :class:`Engine` is one device. The kernels of :mod:`candelabra_clike.kernels` use nothing else of it.
 """
 
 from __future__ import annotations
@@ -16,94 +15,95 @@ from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.device_errors import DeviceErrors
 from candelabra_clike.dialect import Dialect
-from candelabra_clike.faults import Faults
 from candelabra_clike.source import Source
 
 Buffer = Any
-"""The engine's own object for a piece of memory. Arguments of kernels are such, as they are."""
+"""The engine's object for a block of memory. It is passed to kernels as it is."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What of a device decides which form of a kernel is right for it.
+    """The properties of a device that determine which form of a kernel it runs.
 
-    ``serial``: a work-item is a loop of a processor core, not a lane (CPU devices): few long work-items with plain
-    loops that the driver's compiler vectorises, and no work-groups, which cost a pass over all work-items per barrier.
-    Sources of this form say ``group=1``: Intel's compiler else spreads its vectors over work-items, ten times slower.
+    ``serial`` is true for CPU devices. There a work-item is a loop on a processor core, not a lane: a kernel has few
+    long work-items with plain loops, which the compiler of the driver vectorises, and no work-groups, since a barrier
+    costs a pass over all work-items. Such sources have ``group=1``; otherwise Intel's compiler vectorises across
+    work-items, which is ten times slower.
     """
 
     serial: bool
     compute_units: int
     group: int
-    """The largest work-group, along dim 0."""
+    """The maximum work-group size along dim 0."""
     local_memory: int
-    """Bytes that a work-group shares."""
+    """Local memory of a work-group, in bytes."""
     float64: bool = True
     exact_division: bool = True
-    """Division and square root of float32 are correctly rounded when the program asks for it."""
+    """Whether division and square root of float32 are correctly rounded if the program requests it."""
     memory: int = 0
-    """Bytes of the device's memory."""
+    """Global memory of the device, in bytes."""
     largest: int = 0
-    """Bytes of its largest possible buffer."""
+    """The maximum size of a buffer, in bytes."""
     cache: int = 0
-    """Bytes of the last cache before its memory. Only for ``serial`` devices."""
+    """The size of the last-level cache, in bytes. Used for ``serial`` devices only."""
 
 
 class Launch(Protocol):
     """A compiled kernel of one device.
 
-    ``count`` is the number of work-items of a source without ``group``, the number of work-groups along dims 0, 1, 2
-    of a source with one. The arguments are buffers and Python numbers, in the order of the source's parameters. Work is
-    queued on the calling thread's current stream. A count of 0 does nothing.
+    ``count`` is the number of work-items for a source without ``group``, and the number of work-groups along dims 0, 1,
+    2 for a source with one. The arguments are buffers and Python numbers, in the order of the source's parameters. The
+    work is queued on the current stream of the calling thread. A count of 0 does nothing.
     """
 
     def __call__(self, count: int | tuple[int, ...], /, *arguments: Any) -> None: ...
 
 
 class Engine(ABC):
-    """One device. Everything here may be called by several threads at once."""
+    """One device. All methods are thread-safe."""
 
     dialect: ClassVar[Dialect]
     traits: Traits
     index: int
-    faults: Faults
-    """What kernels found wrong in values, until somebody synchronises."""
+    errors: DeviceErrors
+    """Errors reported by kernels; synchronisation raises them."""
 
     # -- memory -------------------------------------------------------------------------------------------------------
     @abstractmethod
     def allocate(self, nbytes: int) -> Buffer:
-        """Memory of unspecified content, at least 1 byte. ``OutOfMemoryError`` where there is none."""
+        """Return uninitialised memory of at least 1 byte. Raises ``OutOfMemoryError``."""
 
     @abstractmethod
     def read(self, buffer: Buffer, offset: int, nbytes: int) -> memoryview:
-        """Bytes of a buffer, once all work queued before is done."""
+        """Return bytes of a buffer when all previously queued work is complete."""
 
     @abstractmethod
     def write(self, buffer: Buffer, offset: int, data: memoryview) -> None:
-        """Put bytes into a buffer, in the order of the queue. ``data`` may change after the call."""
+        """Write bytes to a buffer, in queue order. ``data`` may change after the call."""
 
     @abstractmethod
     def copy(self, destination: Buffer, to: int, source: Buffer, start: int, nbytes: int) -> None:
-        """Copy bytes between two buffers that do not overlap there, in the order of the queue."""
+        """Copy bytes between two buffers in queue order. The ranges do not overlap."""
 
     # -- kernels ------------------------------------------------------------------------------------------------------
     @abstractmethod
     def compile(self, source: Source) -> Launch:
-        """The source as a kernel of this device. The same object for equal sources."""
+        """Compile a source for this device. Equal sources give the same object."""
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait for all work of the device; raise what went wrong in it."""
+        """Wait for all work of the device. Raises an error of the device or driver."""
 
     # -- arrays -------------------------------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: dtype) -> StridedArray:
-        """A contiguous array of unspecified content."""
+        """Return an uninitialised contiguous array."""
         size, strides = contiguous(shape)
         return StridedArray(self, self.allocate(size * dtype.itemsize or 1), shape, strides, 0, dtype, size, True)
 
 
 @lru_cache(4096)
 def contiguous(shape: Shape) -> tuple[int, Shape]:
-    """The size and the strides of a contiguous array: on the path of every call."""
+    """Return the size and the strides of a contiguous array. Every call uses this function, so it is cached."""
     return prod(shape), contiguous_strides(shape)

@@ -1,4 +1,4 @@
-"""Shapes and strides of several arrays that are walked together: broadcast, and with as few dims as will do."""
+"""Shapes and strides of arrays in one loop nest: broadcasting, collapsing of dims, memory order."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import lru_cache
 from candelabra_clike.array import Shape, StridedArray
 
 WIDE = 2**31
-"""From here on an index of 32 bits is not enough."""
+"""From this offset on an index needs 64 bits."""
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
-    """The common shape. Raises ``RuntimeError`` where there is none; the core finds the words."""
+    """Return the common shape. Raises ``RuntimeError`` if there is none; the core reports which argument is wrong."""
     first = shapes[0]
     if all(shape == first for shape in shapes):
         return first
@@ -24,27 +24,27 @@ def _broadcast(shapes: tuple[Shape, ...]) -> Shape:
     rank = max(map(len, shapes))
     result = [1] * rank
     for shape in shapes:
-        for place, size in enumerate(shape, rank - len(shape)):
+        for dim, size in enumerate(shape, rank - len(shape)):
             if size != 1:
-                if result[place] not in (1, size):
+                if result[dim] not in (1, size):
                     raise RuntimeError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
-                result[place] = size
+                result[dim] = size
     return tuple(result)
 
 
 @lru_cache(4096)
 def collapsed(shape: Shape, strides: tuple[Shape, ...]) -> tuple[Shape, tuple[Shape, ...]]:
-    """The same walk with adjacent dims merged where all arrays allow it, and without dims of size 1.
+    """Merge adjacent dims where the strides of all arrays allow it, and drop dims of size 1.
 
-    ``strides`` has one row an array, of the rank of ``shape``. At least one dim is left. Order is kept: it is that of
-    C, so a caller that may walk in any order sorts the dims first.
+    ``strides`` has one row per array, of the rank of ``shape``. At least one dim remains. The C order of the elements
+    is kept, so a caller for whom the order does not matter sorts the dims first.
     """
     sizes: list[int] = []
     rows: list[list[int]] = [[] for _ in strides]
-    for place, size in enumerate(shape):
+    for dim, size in enumerate(shape):
         if size == 1:
             continue
-        steps = [row[place] for row in strides]
+        steps = [row[dim] for row in strides]
         if sizes and all(row[-1] == step * size for row, step in zip(rows, steps)):
             sizes[-1] *= size
             for row, step in zip(rows, steps):
@@ -60,9 +60,9 @@ def collapsed(shape: Shape, strides: tuple[Shape, ...]) -> tuple[Shape, tuple[Sh
 
 @lru_cache(4096)
 def memory_order(shape: Shape, strides: tuple[Shape, ...]) -> Shape:
-    """The dims from the outermost to the innermost in memory, as far as the arrays agree; else in C order.
+    """Return the dims from outermost to innermost in memory, as far as the arrays agree; otherwise in C order.
 
-    An array decides about two dims where its strides differ and neither is 0; earlier arrays decide before later ones.
+    An array orders two dims if its strides for them differ and neither is 0. Earlier arrays take precedence.
     """
 
     def outside(first: int, second: int) -> bool:
@@ -74,15 +74,15 @@ def memory_order(shape: Shape, strides: tuple[Shape, ...]) -> Shape:
 
     order: list[int] = []
     for dim in range(len(shape)):
-        place = len(order)
-        while place and not outside(order[place - 1], dim):
-            place -= 1
-        order.insert(place, dim)
+        position = len(order)
+        while position and not outside(order[position - 1], dim):
+            position -= 1
+        order.insert(position, dim)
     return tuple(order)
 
 
 def dense_strides(shape: Shape, order: Shape) -> Shape:
-    """The strides of an array without gaps whose dims lie in memory in this order."""
+    """Return the strides of an array without gaps whose dims have this order in memory."""
     strides = [0] * len(shape)
     step = 1
     for dim in reversed(order):
@@ -91,18 +91,18 @@ def dense_strides(shape: Shape, order: Shape) -> Shape:
     return tuple(strides)
 
 
-def aligned(array: StridedArray, shape: Shape) -> Shape:
-    """The strides of an array when it is seen with ``shape``, to which it broadcasts: 0 along what it repeats."""
+def broadcast_strides(array: StridedArray, shape: Shape) -> Shape:
+    """Return the strides of an array that is broadcast to ``shape``: 0 along repeated dims."""
     if array.shape == shape:
         return array.strides
     missing = len(shape) - len(array.shape)
     return (0,) * missing + tuple(
-        0 if size == 1 != wanted else step for size, step, wanted in zip(array.shape, array.strides, shape[missing:])
+        0 if size == 1 != target else step for size, step, target in zip(array.shape, array.strides, shape[missing:])
     )
 
 
 def overlapping(first: StridedArray, second: StridedArray) -> bool:
-    """Whether the two may share an element (by the range of memory they lie in)."""
+    """Whether the memory ranges of two arrays overlap."""
     if first.buffer is not second.buffer:
         return False
     (a, b), (c, d) = first.span, second.span
@@ -110,5 +110,5 @@ def overlapping(first: StridedArray, second: StridedArray) -> bool:
 
 
 def is_wide(*arrays: StridedArray) -> bool:
-    """Whether an index into one of them may need more than 32 bits."""
+    """Whether an index into one of the arrays may need more than 32 bits."""
     return any(array.span[1] >= WIDE for array in arrays)

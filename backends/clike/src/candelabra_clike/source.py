@@ -1,4 +1,4 @@
-"""A kernel before it is compiled: a name, parameters and a body in the words of :mod:`candelabra_clike.dialect`."""
+"""The source of a kernel: a name, parameters and a body in the vocabulary of :mod:`candelabra_clike.dialect`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from candelabra_clike.library import needed
 
 
 class Parameter(NamedTuple):
-    """An argument of a kernel: a buffer of elements of a type, or a number of that type.
+    """A parameter of a kernel: a buffer of elements of a type, or a number of that type.
 
-    Numbers are of the types ``i32 u32 i64 u64 f32 f64`` or ``INDEX``: no language lets others pass everywhere.
+    The types of numbers are ``i32 u32 i64 u64 f32 f64`` and ``INDEX``: no other type can be passed in every language.
     """
 
     name: str
@@ -28,30 +28,31 @@ class Parameter(NamedTuple):
 
 
 def reads(name: str, type: str) -> Parameter:
-    """A buffer that is only read. It may be the same as one that is written: there is no ``restrict``."""
+    """Declare a buffer that is only read. It may alias a buffer that is written: there is no ``restrict``."""
     return Parameter(name, type, buffer=True)
 
 
 def writes(name: str, type: str) -> Parameter:
-    """A buffer that is written, and may be read."""
+    """Declare a buffer that is written and may also be read."""
     return Parameter(name, type, buffer=True, written=True)
 
 
 def number(name: str, type: str = "INDEX") -> Parameter:
-    """A number; without a type an index: 32 bits where they are enough, 64 in the wide variant."""
+    """Declare a number. The default type is that of indices: 32 bits, or 64 bits in the wide variant."""
     return Parameter(name, type)
 
 
 COUNT = number("work_items")
-"""The last argument of kernels in dialects that round the number of work-items up."""
+"""The last argument of kernels in dialects that launch whole work-groups."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel. Equal sources are compiled once on each device.
+    """The source of a kernel. Equal sources are compiled once per device.
 
-    ``group`` is the size of its work-groups, if it depends on it; without one a launch names the number of work-items
-    and the engine chooses. ``wide``: indices have 64 bits. ``contract``: ``a * b + c`` may be rounded once.
+    ``group`` is the work-group size if the kernel depends on it. Without one, a launch specifies the number of
+    work-items and the engine chooses the work-group size. With ``wide`` indices have 64 bits. With ``contract``, ``a *
+    b + c`` may be fused.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Source:
     wide: bool = False
     contract: bool = False
     float64: bool = False
-    """Whether it takes a device with float64; found in the text where a type says so."""
+    """Whether the kernel needs a device with float64; inferred from the types in the text."""
 
     def __post_init__(self) -> None:
         if not self.float64:
@@ -73,16 +74,18 @@ class Source:
 
     @property
     def index(self) -> str:
-        """The type of its indices."""
+        """The type of indices."""
         return "u64" if self.wide else "u32"
 
     @property
     def text(self) -> str:
-        """The entry point with the functions that it needs, without the dialect's preamble."""
+        """The entry point and the functions that it needs, without the preamble of the dialect."""
         return needed(self.body) + self.entry(None)
 
     def entry(self, dialect: Dialect | None, name: str = "") -> str:
-        """The entry point alone; with a dialect, as that launches it, and under another name if one is given."""
+        """Return the entry point alone. With a dialect, it has the parameters that the dialect adds; ``name`` replaces
+        the name.
+        """
         parameters, body = self.parameters, self.body
         if dialect is not None and dialect.rounds_up and self.group is None:
             parameters = (*parameters, COUNT)
@@ -92,23 +95,27 @@ class Source:
         return f"KERNEL {group}void {name or self.name}({declared}) {{\n{body}\n}}\n"
 
     def program(self, dialect: Dialect) -> str:
-        """The whole program in one language."""
+        """Return the complete program in one language."""
         return self.preamble(dialect) + needed(self.body) + self.entry(dialect)
 
     def preamble(self, dialect: Dialect) -> str:
-        """What stands before functions and entry points. The index type comes first: the dialect's ids are of it."""
+        """Return the text before functions and entry points.
+
+        The index type comes first: the ids of the dialect use it.
+        """
         exact = "" if self.contract else dialect.exact
         return f"{exact}#define INDEX {self.index}\n{dialect.preamble}{dialect.float64 if self.float64 else ''}"
 
     def types(self) -> Sequence[str]:
-        """The type of each number among the parameters, ``""`` for buffers."""
+        """Return the type of each number among the parameters, and ``""`` for buffers."""
         return ["" if p.buffer else self.index if p.type == "INDEX" else p.type for p in self.parameters]
 
 
 def units(sources: Iterable[Source], dialect: Dialect, size: int = 60) -> Iterator[tuple[Source, str]]:
-    """Many kernels in few programs, each with the first of its sources: what differs in preamble is kept apart.
+    """Combine many kernels into few programs, and yield each with its first source. Sources with other preambles are
+    separate.
 
-    Entry points are numbered, since kernels of one name for different layouts meet in a program.
+    Entry points are numbered, because kernels of one name for different layouts may be in one program.
     """
     groups: dict[tuple[str, bool], list[Source]] = {}
     for source in sources:

@@ -1,7 +1,7 @@
-"""How each dtype is kept in memory and computed in, in the words that every dialect's preamble defines.
+"""The C types of each dtype in memory and in computations.
 
-Half types are kept as their 16 bits and computed in float32, on every device alike: no kernel argument is ever ``half``
-(OpenCL allows none) and a sum of a thousand ones is a thousand. Bools are bytes of 0 and 1.
+Half types are stored as their 16 bits and computed in float32 on every device. No kernel argument is a ``half``, which
+OpenCL does not allow, and sums of half types are accurate. Bools are bytes of 0 and 1.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from candelabra.dtypes import ALL, dtype
 class CType(NamedTuple):
     """``memory`` is the type of an element in a buffer, ``value`` that of a variable in a kernel.
 
-    The names of library functions on values end in it (``exp_f32``). :meth:`load` and :meth:`store` turn one into the
-    other.
+    The names of library functions end in the value type (``exp_f32``). :meth:`load` and :meth:`store` convert between
+    the two types.
     """
 
     memory: str
     value: str
     converts: str = ""
-    """``f16`` where the library's ``load_f16`` and ``store_f16`` stand between memory and value."""
+    """``f16`` if the library functions ``load_f16`` and ``store_f16`` convert between memory and value."""
 
     def load(self, element: str) -> str:
-        """The expression of a value that is read from ``element``."""
+        """Return the expression of the value of ``element``."""
         return f"load_{self.converts}({element})" if self.converts else element
 
     def store(self, value: str) -> str:
-        """The expression that is written to memory for ``value``."""
+        """Return the expression that is stored in memory for ``value``."""
         return f"store_{self.converts}({value})" if self.converts else f"({self.memory})({value})"
 
 
@@ -42,7 +42,4 @@ def _ctype(d: dtype) -> CType:
 
 
 CTYPES: dict[dtype, CType] = {d: _ctype(d) for d in ALL}
-"""Every dtype of the core."""
-
-WIDE: dict[str, str] = {"f32": "f64", "i32": "i64", "u32": "u64"}
-"""The value type twice as wide."""
+"""The C types of every dtype."""

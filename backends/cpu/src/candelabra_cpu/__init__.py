@@ -1,11 +1,11 @@
-"""The CPU device of candelabra, on NumPy and SciPy."""
+"""The CPU device of candelabra, implemented with NumPy and SciPy."""
 
 from __future__ import annotations
 
 from candelabra.backend import hookimpl
 
 
-class _Plugin:
+class _CpuPlugin:
     @hookimpl
     def candelabra_backend(self) -> object:
         from candelabra_cpu.backend import CpuBackend
@@ -13,4 +13,4 @@ class _Plugin:
         return CpuBackend()
 
 
-plugin = _Plugin()
+plugin = _CpuPlugin()

@@ -1,4 +1,4 @@
-"""The CPU as a device: NumPy arrays are the payloads. The reference that other devices are held against."""
+"""The device type ``cpu``. Its payloads are NumPy arrays. Other devices are tested against it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FROM_NUMPY: dict[np.dtype[Any], dtype] = {n: d for d, n in TO_NUMPY.items()}
 
 
 class CpuBackend(Backend):
-    """One device, the host."""
+    """The backend with one device, the host."""
 
     name = "cpu"
     capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), host=True, dlpack=1)
@@ -35,7 +35,7 @@ class CpuBackend(Backend):
     def kernels(self) -> Mapping[str, Kernel]:
         from candelabra_cpu.kernels import table
 
-        return declared(table())  # candelabra-operators may not be installed
+        return declared(table())  # without the operators that are not installed
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
         return allocate(shape, dtype)
@@ -44,7 +44,7 @@ class CpuBackend(Backend):
         return np.frombuffer(data, TO_NUMPY[dtype]).reshape(shape).copy()
 
     def to_host(self, payload: np.ndarray) -> memoryview:
-        if payload.size <= 8:  # a number or two: three views of an array take ten times as long as a copy
+        if payload.size <= 8:  # copying a few elements is ten times as fast as creating three views
             return memoryview(payload.tobytes())
         return memoryview(np.ascontiguousarray(payload).reshape(-1).view(np.uint8))
 
@@ -61,7 +61,7 @@ class CpuBackend(Backend):
             return contiguous_strides(shape), 0
         size = payload.itemsize
         strides = [step // size for step in payload.strides]
-        # NumPy's steps along dims of size 0 or 1 are whatever came along; PyTorch's are reported instead.
+        # NumPy leaves the strides of dims of size 0 or 1 arbitrary. Report those that PyTorch reports.
         if 0 in shape:
             strides = list(contiguous_strides(shape))
         elif 1 in shape:
@@ -78,47 +78,47 @@ class CpuBackend(Backend):
         steps = [step * size for step in strides]
         try:
             return np.ndarray(shape, payload.dtype, storage, offset * size, steps)
-        except ValueError:  # the owner's memory is not in C order: foreign, or transposed by its maker
+        except ValueError:  # the storage is not in C order: it is foreign memory or was created transposed
             first = as_strided(storage, (1,), (size,)) if storage.size else storage
             if not storage.size:
                 return np.empty(shape, payload.dtype)
             return as_strided(as_strided(first, (offset + 1,), (size,))[offset:], shape, steps)
 
     def to_dlpack(self, payload: np.ndarray, index: int, **options: Any) -> Any:
-        from candelabra_cpu.dlpack import exported
+        from candelabra_cpu.dlpack import to_capsule
 
-        return exported(payload, **options)
+        return to_capsule(payload, **options)
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> np.ndarray | None:
-        from candelabra_cpu.dlpack import imported
+        from candelabra_cpu.dlpack import from_exporter
 
-        return imported(source, copy)
+        return from_exporter(source, copy)
 
 
 def allocate(shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
-    """An uninitialised array; OutOfMemoryError where there is no room (or no address) for it."""
+    """Return an uninitialised array. Raises ``OutOfMemoryError`` if there is not enough memory."""
     try:
         return np.empty(shape, TO_NUMPY[dtype])
-    except (MemoryError, ValueError) as error:  # ValueError: more bytes than an address can count
+    except (MemoryError, ValueError) as error:  # ValueError: the size exceeds the address space
         if any(size < 0 for size in shape):
             raise
         raise OutOfMemoryError(f"cannot allocate {list(shape)} of {dtype} on the CPU: {error}") from error
 
 
 def zeros(shape: tuple[int, ...], dtype: dtype) -> np.ndarray:
-    """An array of zeros; errors as in :func:`allocate`."""
+    """Return an array of zeros. Raises the same errors as :func:`allocate`."""
     try:
         return np.zeros(shape, TO_NUMPY[dtype])
     except (MemoryError, ValueError):
-        return allocate(shape, dtype)  # which has the words
+        return allocate(shape, dtype)  # raises the error
 
 
 def storage_of(payload: np.ndarray) -> np.ndarray:
-    """The array that owns the memory (or the outermost one over foreign memory)."""
+    """Return the array that owns the memory of ``payload``, or the outermost array over foreign memory."""
     while True:
         base = payload.base
         if base is not None and not isinstance(base, np.ndarray):
-            base = getattr(base, "base", None)  # what as_strided() puts between a view and its array
+            base = getattr(base, "base", None)  # as_strided() inserts a dummy object between a view and its array
         if not isinstance(base, np.ndarray):
             return payload
         payload = base
@@ -129,7 +129,7 @@ def _interface_address(payload: np.ndarray) -> int:
 
 
 def _pointer_address(payload: np.ndarray) -> int:
-    # An array object holds its data pointer right after its header: part of NumPy's C interface, and four times faster.
+    # NumPy's C API specifies that the data pointer follows the object header. Reading it there is four times as fast.
     return _pointer_at(id(payload) + _HEADER).value or 0
 
 
@@ -140,7 +140,7 @@ _is_cpython = sys.implementation.name == "cpython"
 address = (
     _pointer_address if _is_cpython and _pointer_address(_probe) == _interface_address(_probe) else _interface_address
 )
-"""Where the first element of an array lies."""
+"""Return the address of the first element of an array."""
 
 
 __all__ = ["BY_NAME", "CpuBackend", "FROM_NUMPY", "TO_NUMPY"]

@@ -1,4 +1,4 @@
-"""Bessel functions: SciPy's, amended where they lose digits or limits.
+"""Bessel functions: those of SciPy, with corrections where these lose digits or return NaN instead of a limit.
 
 Source of the series: NIST Digital Library of Mathematical Functions, chapter 10.
 """
@@ -14,11 +14,11 @@ import numpy as np
 
 Function = Callable[[Any], Any]
 TERMS: Final = 9
-"""Of the power series of numbers up to 1, for float64."""
-LEAST: Final = 1e-30
-"""Below it K is its first term to the last digit, and so is ``exp(x) K``."""
+"""Terms of the power series for arguments up to 1 in float64."""
+TINY: Final = 1e-30
+"""Below this argument the first term of K, and of ``exp(x) K``, is exact to the last digit."""
 EULER: Final = 0.5772156649015329
-SECOND: Final[tuple[tuple[float, ...], ...]] = (
+Y_COEFFICIENTS: Final[tuple[tuple[float, ...], ...]] = (
     (
         -8.840112096073101e-13, 2.6926938054524057e-11, -7.13046146536789e-10, 1.6390875014077404e-08,
         -3.2185078445935923e-07, 5.3213188103997145e-06, -7.279541882454115e-05, 0.000806158605961636,
@@ -32,95 +32,102 @@ SECOND: Final[tuple[tuple[float, ...], ...]] = (
         0.02336757172099348, -0.24337743079193114, 0.07075985882118005,
     ),
 )  # fmt: skip
-"""Coefficients in ``t = x**2 / 32 - 1``, from the highest down, of what Y is over its logarithm and pole (over x in
-order 1): minimax fits of our own for x up to 8."""
+"""Coefficients, highest power first, of a polynomial in ``t = x**2 / 32 - 1`` for x up to 8: the regular part of Y0,
+and that of Y1 divided by x. These are minimax fits of our own."""
 
 
-class Amendment(NamedTuple):
-    """Where a function takes other values, and those. ``double``: in float64; narrower dtypes do not show it."""
+class Correction(NamedTuple):
+    """Values that replace those of SciPy: ``value(x)`` wherever ``where(x)`` is true."""
 
     where: Function
     value: Function
-    double: bool = True
+    float64_only: bool = True
+    """Whether the error of SciPy is too small to show in narrower dtypes."""
 
 
-def amended(name: str, *amendments: Amendment) -> Callable[[], Function]:
-    """What finds the function that is ``scipy.special.<name>``, amended."""
+def corrected(name: str, *corrections: Correction) -> Callable[[], Function]:
+    """Return a loader of ``scipy.special.<name>`` with corrections."""
 
-    def find() -> Function:
+    def load() -> Function:
         function = getattr(import_module("scipy.special"), name)
 
         def bessel(x: Any) -> Any:
             out = np.asarray(function(x))
-            for amendment in amendments:
-                if amendment.double and x.dtype != np.float64:
+            for correction in corrections:
+                if correction.float64_only and x.dtype != np.float64:
                     continue
-                here = amendment.where(x)
-                if here.any():
-                    out[here] = amendment.value(x[here])
+                mask = correction.where(x)
+                if mask.any():
+                    out[mask] = correction.value(x[mask])
             return out
 
         return bessel
 
-    return find
+    return load
 
 
-def _ends(lower: float, upper: float) -> Amendment:
-    """The limits at the infinities, where the formulas have NaN."""
-    return Amendment(np.isinf, lambda x: np.where(x > 0, upper, lower), double=False)
+def _limits_at_infinity(lower: float, upper: float) -> Correction:
+    """Return the limits at the infinities, where the formulas give NaN."""
+    return Correction(np.isinf, lambda x: np.where(x > 0, upper, lower), float64_only=False)
 
 
-ODD: Final = Amendment(lambda x: x == 0, lambda x: x, double=False)
-"""An odd function keeps the sign of a zero."""
+SIGNED_ZERO: Final = Correction(lambda x: x == 0, lambda x: x, float64_only=False)
+"""An odd function keeps the sign of zero."""
 
 
-def _series(order: int, sign: int) -> Amendment:
-    """J (sign -1) or I (sign 1) near 0, where derivatives divide their roundings by x: 10.2.2 and 10.25.2."""
+def _series_near_zero(order: int, sign: int) -> Correction:
+    """Compute J (sign -1) or I (sign 1) near 0 by DLMF 10.2.2 and 10.25.2.
+
+    Derivatives divide the rounding errors of these functions by x, so the last digits matter.
+    """
 
     def value(x: Any) -> Any:
         z = sign * 0.25 * x * x
-        more = np.zeros_like(x)
+        tail = np.zeros_like(x)
         for k in range(TERMS, 0, -1):
-            more = z / (k * (k + order)) * (1 + more)
-        return 0.5 * x + 0.5 * x * more if order else 1 + more
+            tail = z / (k * (k + order)) * (1 + tail)
+        return 0.5 * x + 0.5 * x * tail if order else 1 + tail
 
-    return Amendment(lambda x: np.abs(x) < 1, value)
+    return Correction(lambda x: np.abs(x) < 1, value)
 
 
-def _second(order: int) -> Amendment:
-    """Y between 3 and 5, where SciPy has errors of 90 roundings: 10.8.1 with its sums as one polynomial."""
+def _y_between_3_and_5(order: int) -> Correction:
+    """Compute Y by DLMF 10.8.1 with one polynomial for its sums.
+
+    The error of SciPy between 3 and 5 is 90 times that of one rounding.
+    """
 
     def value(x: Any) -> Any:
         t = x * x / 32 - 1
         first = getattr(import_module("scipy.special"), f"j{order}")(x)
-        regular = np.polyval(SECOND[order], t)
+        regular = np.polyval(Y_COEFFICIENTS[order], t)
         if order:
             return x * regular + (2 / pi) * (np.log(x) * first - 1 / x)
         return regular + (2 / pi) * (np.log(x) * first)
 
-    return Amendment(lambda x: (x > 3) & (x <= 5), value)
+    return Correction(lambda x: (x > 3) & (x <= 5), value)
 
 
-def _least(order: int) -> Amendment:
-    """K of the smallest numbers, of which SciPy takes a half that may be 0: 10.30.2 and 10.31.2."""
+def _k_near_zero(order: int) -> Correction:
+    """Compute K of the smallest numbers by DLMF 10.30.2 and 10.31.2; SciPy halves them, which may underflow to 0."""
 
     def value(x: Any) -> Any:
         return 1 / x if order else log(2) - EULER - np.log(x)
 
-    return Amendment(lambda x: (x > 0) & (x < LEAST), value, double=False)
+    return Correction(lambda x: (x > 0) & (x < TINY), value, float64_only=False)
 
 
 FUNCTIONS: Final[dict[str, Callable[[], Function]]] = {
-    "i0": amended("i0", _series(0, 1), _ends(inf, inf)),
-    "special_i1": amended("i1", _series(1, 1), ODD, _ends(-inf, inf)),
-    "special_i1e": amended("i1e", ODD),
-    "special_bessel_j0": amended("j0", _series(0, -1), _ends(0.0, 0.0)),
-    "special_bessel_j1": amended("j1", _series(1, -1), ODD, _ends(-0.0, 0.0)),
-    "special_bessel_y0": amended("y0", _second(0), _ends(nan, 0.0)),
-    "special_bessel_y1": amended("y1", _second(1), _ends(nan, 0.0)),
-    "special_modified_bessel_k0": amended("k0", _least(0)),
-    "special_modified_bessel_k1": amended("k1", _least(1)),
-    "special_scaled_modified_bessel_k0": amended("k0e", _least(0)),
-    "special_scaled_modified_bessel_k1": amended("k1e", _least(1)),
+    "i0": corrected("i0", _series_near_zero(0, 1), _limits_at_infinity(inf, inf)),
+    "special_i1": corrected("i1", _series_near_zero(1, 1), SIGNED_ZERO, _limits_at_infinity(-inf, inf)),
+    "special_i1e": corrected("i1e", SIGNED_ZERO),
+    "special_bessel_j0": corrected("j0", _series_near_zero(0, -1), _limits_at_infinity(0.0, 0.0)),
+    "special_bessel_j1": corrected("j1", _series_near_zero(1, -1), SIGNED_ZERO, _limits_at_infinity(-0.0, 0.0)),
+    "special_bessel_y0": corrected("y0", _y_between_3_and_5(0), _limits_at_infinity(nan, 0.0)),
+    "special_bessel_y1": corrected("y1", _y_between_3_and_5(1), _limits_at_infinity(nan, 0.0)),
+    "special_modified_bessel_k0": corrected("k0", _k_near_zero(0)),
+    "special_modified_bessel_k1": corrected("k1", _k_near_zero(1)),
+    "special_scaled_modified_bessel_k0": corrected("k0e", _k_near_zero(0)),
+    "special_scaled_modified_bessel_k1": corrected("k1e", _k_near_zero(1)),
 }
-"""What finds the function of each operator when it is first needed."""
+"""A loader for the function of each operator, called at the first use."""

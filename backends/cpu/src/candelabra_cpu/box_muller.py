@@ -1,11 +1,10 @@
-"""``-ln`` and ``cos, sin`` of a turn in float64, from correctly rounded operations only.
+"""``-ln(u)``, and ``cos`` and ``sin`` of an angle in turns, in float64 from correctly rounded operations only.
 
-The logarithm and the circular functions of two mathematical libraries differ in the last bits; sums, products,
-quotients and square roots of IEEE 754 do not. So the random-number specification
-(``docs/notes/0001-random-numbers.md``, section 7) fixes the operations and their order, and normal and exponential
-numbers have the same bits on every device with float64. Here the steps stand twice: for one value in plain Python, the
-obvious form and the fast one for a few values, and for NumPy arrays. A test holds the two against each other, bit for
-bit.
+Mathematical libraries differ in the last bits of logarithms and trigonometric functions, but not in the sums, products,
+quotients and square roots of IEEE 754. The random-number specification (``docs/notes/0001-random-numbers.md``, section
+7) therefore fixes these operations and their order, and normal and exponential numbers have the same bits on every
+device with float64. This module implements the steps twice: on Python floats, which is the obvious form and the faster
+one for a few values, and on NumPy arrays. A test compares the two bit for bit.
 
 Sources: G. E. P. Box and M. E. Muller, "A note on the generation of random normal deviates", Ann. Math. Statist. 29
 (1958); the argument reduction of the logarithm is that of FreeBSD's ``e_log.c`` (Sun Microsystems, 1993). The
@@ -78,11 +77,11 @@ _SQRT_HALF_BITS = 0x3FE6A09E << 32
 _MASK = (1 << 64) - 1
 _QUARTER, _EIGHTH = 1 << 62, 1 << 61
 LOG_ROWS, ROWS = 7, 13
-"""Arrays that the logarithm works in, and with it the circular functions."""
+"""The number of scratch arrays of the logarithm, and of the logarithm and ``cos_sin`` together."""
 
 
-# One name a coefficient: the scalar forms write Horner's rule out, highest power first, since for a few values the call
-# of a function would take as long as its work. Each step is one product and one sum, never a fused one.
+# The scalar forms write out Horner's rule, highest power first, with one name per coefficient: a function call would
+# take as long as the computation. Each step is one product and one sum, never a fused multiply-add.
 _L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG_COEFFICIENTS
 _C0, _C1, _C2, _C3, _C4, _C5, _C6 = COS_COEFFICIENTS
 _S0, _S1, _S2, _S3, _S4, _S5, _S6 = SIN_COEFFICIENTS
@@ -104,27 +103,27 @@ def negative_log_scalar(h: int, bits: int) -> float:
 
 def cos_sin_scalar(angle: int) -> tuple[float, float]:
     """``cos`` and ``sin`` of ``2*pi * angle / 2**64`` for a multiple of ``2**11``, ``0 <= angle < 2**64``."""
-    turned = (angle + _EIGHTH) & _MASK
-    x = ((turned & (_QUARTER - 1)) - _EIGHTH) * 2.0**-62
+    shifted = (angle + _EIGHTH) & _MASK
+    x = ((shifted & (_QUARTER - 1)) - _EIGHTH) * 2.0**-62
     z = x * x
     c = z * ((((((_C6 * z + _C5) * z + _C4) * z + _C3) * z + _C2) * z + _C1) * z + _C0) + 1.0
     sine = (((((_S6 * z + _S5) * z + _S4) * z + _S3) * z + _S2) * z + _S1) * z + _S0
     s = x * HALF_PI_HIGH + x * (z * sine + HALF_PI_LOW)
-    quadrant = turned >> 62
+    quadrant = shifted >> 62
     if quadrant & 1:
         c, s = s, c
     return (-c if (quadrant + 1) & 2 else c), (-s if quadrant & 2 else s)
 
 
-def _rows(room: Floats | None, first: int, count: int, like: Words) -> list[Floats]:
-    """``count`` arrays of that size to work in, from ``room`` or new."""
-    if room is None:
+def _scratch_rows(workspace: Floats | None, first: int, count: int, like: Words) -> list[Floats]:
+    """Return ``count`` scratch arrays of the size of ``like``: rows of ``workspace``, or new arrays without one."""
+    if workspace is None:
         return [np.empty(like.shape) for _ in range(count)]
-    return [row[: like.size] for row in room[first : first + count]]
+    return [row[: like.size] for row in workspace[first : first + count]]
 
 
 def _polynomials(z: Floats, coefficients: Sequence[float], value: Floats) -> Floats:
-    """Horner's rule for an array: the same operations, value by value, into ``value``."""
+    """Evaluate a polynomial by Horner's rule into ``value``, with the operations of the scalar form."""
     np.multiply(z, coefficients[-1], out=value)
     for coefficient in reversed(coefficients[1:-1]):
         value += coefficient
@@ -133,16 +132,16 @@ def _polynomials(z: Floats, coefficients: Sequence[float], value: Floats) -> Flo
     return value
 
 
-def negative_log(h: Words, bits: int, room: Floats | None = None) -> Floats:
-    """`negative_log_scalar` for an array of integers below ``2**bits``: float64 of the same shape.
+def negative_log(h: Words, bits: int, workspace: Floats | None = None) -> Floats:
+    """Apply :func:`negative_log_scalar` to an array of integers below ``2**bits``; float64 of the same shape.
 
-    ``room``, of shape `(ROWS, n)` with n at least the size of ``h``, is memory to work in, and then the result lies in
-    it: fresh memory for each step takes longer than the steps.
+    ``workspace``, of shape ``(ROWS, n)`` with n at least the size of ``h``, holds the temporaries and the result.
+    Allocating memory for each step takes longer than the steps.
     """
-    value, whole, exponent, s, z, series, shifted = _rows(room, 0, LOG_ROWS, h)
+    value, integral, exponent, s, z, series, shifted = _scratch_rows(workspace, 0, LOG_ROWS, h)
     np.copyto(value, h.view(np.int64))
     value += 0.5
-    pattern, k = value.view(np.int64), whole.view(np.int64)
+    pattern, k = value.view(np.int64), integral.view(np.int64)
     np.subtract(pattern, _SQRT_HALF_BITS, out=k)
     k >>= 52
     pattern -= np.left_shift(k, 52, out=shifted.view(np.int64))  # value is now the mantissa, in [sqrt(1/2), sqrt(2))
@@ -166,15 +165,15 @@ def negative_log(h: Words, bits: int, room: Floats | None = None) -> Floats:
     return half_square
 
 
-def cos_sin(angle: Words, room: Floats | None = None) -> tuple[Floats, Floats]:
-    """`cos_sin_scalar` for an array of angles, in ``2**-64`` turns: two float64 arrays of the same shape.
+def cos_sin(angle: Words, workspace: Floats | None = None) -> tuple[Floats, Floats]:
+    """Apply :func:`cos_sin_scalar` to an array of angles in units of ``2**-64`` turns; two float64 arrays.
 
-    ``room`` as for :func:`negative_log`, whose result in it is left alone.
+    ``workspace`` is that of :func:`negative_log`, whose result in it is not overwritten.
     """
-    first, second, x, z, c, s = _rows(room, LOG_ROWS, ROWS - LOG_ROWS, angle)
-    turned, low = first.view(np.uint64), second.view(np.uint64)
-    np.add(angle, np.uint64(_EIGHTH), out=turned)
-    np.left_shift(turned, np.uint64(2), out=low)
+    first, second, x, z, c, s = _scratch_rows(workspace, LOG_ROWS, ROWS - LOG_ROWS, angle)
+    shifted, low = first.view(np.uint64), second.view(np.uint64)
+    np.add(angle, np.uint64(_EIGHTH), out=shifted)
+    np.left_shift(shifted, np.uint64(2), out=low)
     low ^= np.uint64(1 << 63)
     np.copyto(x, low.view(np.int64))
     x *= 2.0**-64
@@ -188,18 +187,18 @@ def cos_sin(angle: Words, room: Floats | None = None) -> tuple[Floats, Floats]:
     s *= x
     x *= HALF_PI_HIGH
     s += x
-    # In odd quadrants the two change places: by their bits, since a branch at random costs more than the other steps.
+    # Swap the two in odd quadrants by bit operations: an unpredictable branch costs more than all other steps.
     cosine, sine = c.view(np.uint64), s.view(np.uint64)
-    np.left_shift(turned, np.uint64(1), out=low)
+    np.left_shift(shifted, np.uint64(1), out=low)
     odd = low.view(np.int64)
     odd >>= 63
     low &= np.bitwise_xor(cosine, sine, out=z.view(np.uint64))
     cosine ^= low
     sine ^= low
     sign = np.uint64(1 << 63)
-    np.bitwise_and(turned, sign, out=low)
+    np.bitwise_and(shifted, sign, out=low)
     sine ^= low
-    turned += np.uint64(_QUARTER)
-    turned &= sign
-    cosine ^= turned
+    shifted += np.uint64(_QUARTER)
+    shifted &= sign
+    cosine ^= shifted
     return c, s

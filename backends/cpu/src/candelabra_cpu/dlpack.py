@@ -1,7 +1,7 @@
-"""DLPack for NumPy arrays, bfloat16 included, which NumPy has no code for.
+"""DLPack export and import of NumPy arrays, including bfloat16, which NumPy does not support.
 
-A capsule of bfloat16 is one of uint16 with another type code, so the code is changed in the capsule's struct.
-Source: dlpack.h, ``DLManagedTensor`` and ``DLManagedTensorVersioned``.
+A bfloat16 capsule is a uint16 capsule with another type code. This module patches the type code in the struct of the
+capsule. Source: dlpack.h, ``DLManagedTensor`` and ``DLManagedTensorVersioned``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import ml_dtypes
 import numpy as np
 
 UINT, BFLOAT = 1, 4
-_TENSOR_CODE = 8 + 8 + 4
-"""Bytes before the type code in DLTensor: data pointer, device, number of dims."""
-_BEFORE_TENSOR = {b"dltensor": 0, b"dltensor_versioned": 8 + 8 + 8 + 8}
-"""Bytes before the DLTensor: nothing, or version, context, deleter, flags."""
+_TYPE_CODE_OFFSET = 8 + 8 + 4
+"""The offset of the type code in ``DLTensor``, after the data pointer, the device and the number of dims."""
+_TENSOR_OFFSET = {b"dltensor": 0, b"dltensor_versioned": 8 + 8 + 8 + 8}
+"""The offset of the ``DLTensor`` in each struct; version, context, deleter and flags precede it in the second."""
 
 _api = ctypes.pythonapi
 _name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", _api))
@@ -25,11 +25,11 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 def _type_code(capsule: Any) -> ctypes.c_uint8:
     name = _name(capsule)
-    return ctypes.c_uint8.from_address(_pointer(capsule, name) + _BEFORE_TENSOR[name] + _TENSOR_CODE)
+    return ctypes.c_uint8.from_address(_pointer(capsule, name) + _TENSOR_OFFSET[name] + _TYPE_CODE_OFFSET)
 
 
-def exported(array: np.ndarray, **options: Any) -> Any:
-    """A capsule over an array's memory."""
+def to_capsule(array: np.ndarray, **options: Any) -> Any:
+    """Return a DLPack capsule over the memory of an array."""
     if array.dtype != ml_dtypes.bfloat16:
         return array.__dlpack__(**options)
     capsule = array.view(np.uint16).__dlpack__(**options)
@@ -37,8 +37,8 @@ def exported(array: np.ndarray, **options: Any) -> Any:
     return capsule
 
 
-class _Readable:
-    """An exporter whose bfloat16 is handed on as uint16, which NumPy reads."""
+class _Uint16Exporter:
+    """Wraps an exporter so that NumPy can read its bfloat16 capsule, as uint16."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -57,21 +57,21 @@ class _Readable:
         return capsule
 
 
-def imported(source: Any, copy: bool | None) -> np.ndarray | None:
-    """An array over an exporter's memory; None where that is not the host's.
+def from_exporter(source: Any, copy: bool | None) -> np.ndarray | None:
+    """Return an array over the memory of a DLPack exporter; None if it is not host memory.
 
-    Memory that its owner calls read-only is copied; ``BufferError`` where ``copy=False``.
+    Read-only memory is copied. Raises ``BufferError`` for it if ``copy=False``.
     """
-    if isinstance(source, np.ndarray):  # as it is: strides, and dtypes that DLPack has no code for
+    if isinstance(source, np.ndarray):  # keeps strides that DLPack cannot represent, and dtypes without a type code
         return source.copy() if copy else source.view()
-    readable = _Readable(source)
-    if readable.__dlpack_device__()[0] != 1:
+    exporter = _Uint16Exporter(source)
+    if exporter.__dlpack_device__()[0] != 1:
         return None
-    array = np.from_dlpack(readable, copy=copy)
-    if readable.is_bfloat16:
+    array = np.from_dlpack(exporter, copy=copy)
+    if exporter.is_bfloat16:
         array = array.view(ml_dtypes.bfloat16)
     if array.flags.writeable:
         return array
     if copy is False:
-        raise BufferError("the memory is read-only, and copy=False forbids to copy it")
+        raise BufferError("the source is read-only and copy=False does not allow a copy: pass copy=None or copy=True")
     return array.copy()

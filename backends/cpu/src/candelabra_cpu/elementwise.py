@@ -1,4 +1,4 @@
-"""Overrides of composites in fewer passes than their bodies take, and what NumPy has and the standard has not.
+"""Fused overrides of composite operators, and functions of NumPy that the Array API standard lacks.
 
 Half types are computed in float32 and rounded once.
 """
@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.blocks import blockwise, large_in_blocks, large_in_blocks_into
-from candelabra_cpu.complex_numbers import for_complex, for_complex_into
+from candelabra_cpu.blocks import blockwise, large_in_blocks, large_in_blocks_inplace
+from candelabra_cpu.complex_numbers import with_complex_kernel, with_complex_kernel_inplace
 from candelabra_cpu.float32 import FUNCTIONS
-from candelabra_cpu.halves import widened
-from candelabra_cpu.pointwise import choose
-from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into
-from candelabra_cpu.vectors import vectored
+from candelabra_cpu.half_precision import in_float32
+from candelabra_cpu.numpy_kernels import asarray, binary_kernel, inplace_kernel, ndarray, numpy_kernel, unary_kernel
+from candelabra_cpu.pointwise import where
+from candelabra_cpu.vectorized import vectorized
 
 Kernel = Callable[..., Any]
 
 
 def _addcmul(x: Any, first: Any, second: Any, value: Any) -> Any:
-    if x.dtype.kind in "iub":  # the number is of the tensors' dtype: cut before it is multiplied by
+    if x.dtype.kind in "iub":  # the number is converted to the dtype of the tensors first
         value = bool(value) if x.dtype.kind == "b" else int(value)
     product = np.multiply(first, second)
     return np.add(product if value == 1 else np.multiply(product, value), x)
@@ -34,15 +34,15 @@ def _addcdiv(x: Any, first: Any, second: Any, value: Any) -> Any:
 
 
 def _lerp(x: Any, end: Any, weight: Any) -> Any:
-    # From the nearer end, so that a weight of 1 gives the end exactly.
+    # Interpolate from the nearer end, so that a weight of 1 gives the end exactly.
     span = np.subtract(end, x)
     if isinstance(weight, ndarray):
-        return choose(np.abs(weight) < 0.5, x + weight * span, end - span * (1 - weight))
+        return where(np.abs(weight) < 0.5, x + weight * span, end - span * (1 - weight))
     return np.add(span * weight, x) if abs(weight) < 0.5 else np.subtract(end, span * (1 - weight))
 
 
 def _atanh(x: Any) -> Any:
-    # NumPy's float32 is slower than a logarithm in float64, of which float32 sees nothing of the cancellation.
+    # A logarithm in float64 is faster than NumPy's float32 function; the cancellation does not reach float32's digits.
     if x.dtype.char != "f":
         return np.arctanh(x)
     wide = x.astype(np.float64)
@@ -71,12 +71,12 @@ def _finfo(d: Any) -> Any:
 
 
 def _tan(x: Any) -> Any:
-    # NumPy has vector code for float32's sine and cosine, not for its tangent.
+    # NumPy has SIMD code for the sine and cosine of float32, not for the tangent.
     return np.sin(x) / np.cos(x) if x.dtype.char == "f" else np.tan(x)
 
 
-def _log_of_sum(x: Any, y: Any, exp: Kernel, log1p: Kernel) -> Any:
-    # The larger term is taken out. Equal infinities have no difference, and nothing to add.
+def _logaddexp_with(x: Any, y: Any, exp: Kernel, log1p: Kernel) -> Any:
+    # Factor out the larger term. The difference of equal infinities is NaN, so they are returned as they are.
     if x.dtype.kind == "c":
         first = x.real >= y.real
         high, low = np.where(first, x, y), np.where(first, y, x)
@@ -87,25 +87,29 @@ def _log_of_sum(x: Any, y: Any, exp: Kernel, log1p: Kernel) -> Any:
 
 
 def _log1p(x: Any) -> Any:
-    """Of numbers in [0, 1]; in float64 for float32, which is faster than NumPy's own function and as exact."""
+    """``log1p`` of numbers in [0, 1]. float32 is computed in float64, which is faster than NumPy's function and as
+    accurate.
+    """
     return np.log(1 + x.astype(np.float64)) if x.dtype.char == "f" else np.log1p(x)
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    return _log_of_sum(x, y, np.exp, _log1p)
+    return _logaddexp_with(x, y, np.exp, _log1p)
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
-    return _log_of_sum(x, y, np.exp2, lambda e: _log1p(e) * (1 / math.log(2)))
+    return _logaddexp_with(x, y, np.exp2, lambda e: _log1p(e) * (1 / math.log(2)))
 
 
 def _nextafter(x: Any, y: Any) -> Any:
-    """NumPy's, but of equal numbers the second: in float16 NumPy gives the first, which may be the other zero."""
+    """NumPy's function, except that equal numbers give ``y``: in float16 NumPy gives ``x``, which may be the other
+    zero.
+    """
     out = np.nextafter(x, y)
     return np.where(x == y, np.asarray(y, out.dtype), out) if out.dtype == np.float16 else out
 
 
-SLOW: dict[str, tuple[np.ufunc, Kernel]] = {
+TRANSCENDENTAL: dict[str, tuple[np.ufunc, Kernel]] = {
     "acos": (np.arccos, np.arccos), "acosh": (np.arccosh, np.arccosh), "asin": (np.arcsin, np.arcsin),
     "asinh": (np.arcsinh, np.arcsinh), "atan": (np.arctan, np.arctan), "atan2": (np.arctan2, np.arctan2),
     "atanh": (np.arctanh, _atanh), "cos": (np.cos, np.cos), "cosh": (np.cosh, np.cosh), "exp": (np.exp, np.exp),
@@ -113,7 +117,7 @@ SLOW: dict[str, tuple[np.ufunc, Kernel]] = {
     "log10": (np.log10, np.log10), "log1p": (np.log1p, np.log1p), "log2": (np.log2, np.log2), "sin": (np.sin, np.sin),
     "sinh": (np.sinh, np.sinh), "tan": (np.tan, _tan), "tanh": (np.tanh, np.tanh),
 }  # fmt: skip
-"""NumPy's functions of a nanosecond an element and more, and what serves large arrays."""
+"""NumPy functions that take a nanosecond or more per element: the ufunc, and the function for large arrays."""
 
 
 def _sigmoid(x: Any) -> Any:
@@ -127,17 +131,19 @@ def _angle(x: Any) -> Any:
     return np.where(x == x, np.less(x, 0).astype(x.dtype) * x.dtype.type(math.pi), x)
 
 
-def in_passes(name: str, small: Kernel, into: bool = False) -> Kernel:
-    """``small``, but for large arrays of float32 and narrower the passes of float32.py, where there are some."""
-    return vectored(small, FUNCTIONS[name], into) if name in FUNCTIONS else small
+def with_float32_passes(name: str, small: Kernel, into: bool = False) -> Kernel:
+    """Return ``small``, extended by the passes of :mod:`candelabra_cpu.float32` for large arrays of float32 and half
+    types.
+    """
+    return vectorized(small, FUNCTIONS[name], into) if name in FUNCTIONS else small
 
 
-def _quieted(ufunc: np.ufunc) -> Kernel:
-    return quiet1(ufunc) if ufunc.nin == 1 else quiet2(ufunc)
+def _wrap_ufunc(ufunc: np.ufunc) -> Kernel:
+    return unary_kernel(ufunc) if ufunc.nin == 1 else binary_kernel(ufunc)
 
 
 def _sinc(x: Any) -> Any:
-    # x - n is exact for the nearest whole number n, and sin(pi x) = (-1)**n sin(pi (x - n)): 0 at whole numbers.
+    # x - n is exact for the nearest integer n, and sin(pi x) = (-1)**n sin(pi (x - n)), which is 0 at integers.
     nearest = np.rint(x.real)
     half = nearest * 0.5
     sine = np.sin(np.multiply(x - nearest, np.pi))
@@ -152,30 +158,32 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 
 KERNELS: dict[str, Any] = {
-    "angle": in_passes("angle", quiet1(_angle)),
+    "angle": with_float32_passes("angle", unary_kernel(_angle)),
     "addcmul": blockwise(_addcmul),
     "addcdiv": blockwise(_addcdiv),
     "lerp": blockwise(_lerp),
-    "fmax": quiet2(np.fmax),
-    "fmin": quiet2(np.fmin),
-    "frexp": quiet(_frexp),
-    "gcd": quiet2(np.gcd),
-    "lcm": quiet2(np.lcm),
-    "frac": in_passes("frac", quiet1(lambda x: np.subtract(x, np.trunc(x)))),
-    "logaddexp": in_passes("logaddexp", blockwise(_logaddexp)),
+    "fmax": binary_kernel(np.fmax),
+    "fmin": binary_kernel(np.fmin),
+    "frexp": numpy_kernel(_frexp),
+    "gcd": binary_kernel(np.gcd),
+    "lcm": binary_kernel(np.lcm),
+    "frac": with_float32_passes("frac", unary_kernel(lambda x: np.subtract(x, np.trunc(x)))),
+    "logaddexp": with_float32_passes("logaddexp", blockwise(_logaddexp)),
     "logaddexp2": blockwise(_logaddexp2),
-    "nextafter": vectored(quiet2(_nextafter), FUNCTIONS["nextafter"], dtypes="f"),
-    "rsqrt": in_passes("rsqrt", quiet1(widened(lambda x: np.divide(x.dtype.type(1), np.sqrt(x))))),
-    "sigmoid": in_passes("sigmoid", quiet1(widened(_sigmoid))),
-    "nan_to_num": quiet(_nan_to_num),
+    "nextafter": vectorized(binary_kernel(_nextafter), FUNCTIONS["nextafter"], dtypes="f"),
+    "rsqrt": with_float32_passes("rsqrt", unary_kernel(in_float32(lambda x: np.divide(x.dtype.type(1), np.sqrt(x))))),
+    "sigmoid": with_float32_passes("sigmoid", unary_kernel(in_float32(_sigmoid))),
+    "nan_to_num": numpy_kernel(_nan_to_num),
     "sinc": blockwise(_sinc),
-    "signbit": quiet1(lambda x: np.signbit(x) if x.dtype.kind not in "iub" else x < x.dtype.type(0)),
+    "signbit": unary_kernel(lambda x: np.signbit(x) if x.dtype.kind not in "iub" else x < x.dtype.type(0)),
     **{
-        name: for_complex(name, in_passes(name, large_in_blocks(_quieted(ufunc), function)))
-        for name, (ufunc, function) in SLOW.items()
+        name: with_complex_kernel(name, with_float32_passes(name, large_in_blocks(_wrap_ufunc(ufunc), function)))
+        for name, (ufunc, function) in TRANSCENDENTAL.items()
     },
     **{
-        name + "_": for_complex_into(name, in_passes(name, large_in_blocks_into(quiet_into(ufunc), function), True))
-        for name, (ufunc, function) in SLOW.items()
+        name + "_": with_complex_kernel_inplace(
+            name, with_float32_passes(name, large_in_blocks_inplace(inplace_kernel(ufunc), function), True)
+        )
+        for name, (ufunc, function) in TRANSCENDENTAL.items()
     },
 }

@@ -1,9 +1,9 @@
-"""Functions of float32 as sequences of vectorised passes; see vectors.py for the form and the mechanism.
+"""Elementary functions of float32 as sequences of vectorised passes; vectorized.py defines their form.
 
-Each reduces its argument to a short interval and evaluates a minimax polynomial there (fitted by iteratively
-reweighted least squares on Chebyshev points, to errors below 2**-24 of the result). What is outside a reduction's
-range, infinities among it, goes to NumPy's own function. Within about 2 units in the last place, the signs of zeros
-kept: tests/cpu/test_float32.py has the bounds.
+Each function reduces its argument to a short interval and evaluates a minimax polynomial there. The polynomials are
+fitted by iteratively reweighted least squares on Chebyshev points, with relative errors below 2**-24. Arguments outside
+the range of the reduction, such as infinities, are passed to NumPy's function. The error is about 2 ULP
+(tests/cpu/test_float32.py has the bounds), and the signs of zeros are kept.
 
 Sources: W. J. Cody and W. Waite, "Software Manual for the Elementary Functions" (1980), for the reductions; the
 rational form of the exponential and the logarithm by ``f / (2 + f)`` are those of fdlibm (Sun, 1993).
@@ -25,26 +25,26 @@ ONE: Final = 0x3F800000
 HALF_ROOT: Final = 0x3F3504F3
 """The bits of 1 and of sqrt(1/2)."""
 EXPONENT: Final = -(1 << 23)
-"""The sign and the exponent of a number's bits; minus one unit of the exponent."""
+"""The mask of the sign and exponent bits, which is also minus one unit of the exponent."""
 MAGIC: Final = 1.5 * 2**23
-"""What is added to a number to have it rounded to an integer, which then stands in the lowest bits."""
+"""Adding this number rounds to an integer, which is then in the lowest bits."""
 
 
 def _mend(out: Any, odd: Any, function: Kernel, *operands: Any) -> None:
-    """The ``odd`` elements by NumPy's own function."""
+    """Replace the ``odd`` elements by the results of NumPy's function."""
     if odd.any():
         out[odd] = function(*(x[odd] for x in operands))
 
 
 def _signed(x: Any, out: Any, bits: Any) -> None:
-    """Give ``out``, which is not negative or of the sign already, the sign of ``x``."""
+    """Give ``out`` the sign of ``x``. Its elements are positive, or have that sign already."""
     bits = bits.view(np.int32)
     np.bitwise_and(x.view(np.int32), SIGN, bits)
     np.bitwise_or(out.view(np.int32), bits, out.view(np.int32))
 
 
 def _horner(coefficients: tuple[float, ...], z: Any, out: Any) -> None:
-    """The polynomial in ``z``; the constant term first."""
+    """Evaluate the polynomial in ``z`` into ``out``; the constant term is the first coefficient."""
     *others, last = coefficients
     np.multiply(z, last, out)
     for c in reversed(others[1:]):
@@ -59,15 +59,15 @@ LOG: Final = (0.6666677594184875, 0.3997754156589508, 0.29871729016304016)
 
 
 def _log_of_next(x: Any, out: Any, s: Any, t: Any, z: Any) -> None:
-    """``log(1 + x)`` of -1 < x < 2**127.
+    """``log(1 + x)`` for -1 < x < 2**127.
 
-    With ``1 + x = 2**e (1 + f)``, where f is ``2**-e x + (2**-e - 1)`` and so loses nothing, and ``t = f / (2 + f)``,
-    the logarithm is ``e ln 2 + f - t (f - t**2 P(t**2))``.
+    With ``1 + x = 2**e (1 + f)`` and ``t = f / (2 + f)``, the logarithm is ``e ln 2 + f - t (f - t**2 P(t**2))``. f is
+    computed as ``2**-e x + (2**-e - 1)``, which loses no digits.
     """
     bits = s.view(np.int32)
     np.add(x, 1, out)
     np.subtract(HALF_ROOT - 1 - EXPONENT, out.view(np.int32), bits)
-    np.bitwise_and(bits, EXPONENT, bits)  # minus e, in the place of the exponent
+    np.bitwise_and(bits, EXPONENT, bits)  # -e in the bits of the exponent
     np.copyto(z, bits, casting="unsafe")
     np.add(bits, ONE, bits)
     np.multiply(x, s, out)
@@ -78,14 +78,14 @@ def _log_of_next(x: Any, out: Any, s: Any, t: Any, z: Any) -> None:
     np.multiply(z, LN2 / 2**23, s)
     np.multiply(t, t, z)
     a, b, c = LOG
-    power = z * c
-    np.add(power, b, power)
-    np.multiply(power, z, power)
-    np.add(power, a, power)
-    np.multiply(power, z, power)
-    np.subtract(out, power, power)
-    np.multiply(power, t, power)
-    np.subtract(out, power, out)
+    tail = z * c
+    np.add(tail, b, tail)
+    np.multiply(tail, z, tail)
+    np.add(tail, a, tail)
+    np.multiply(tail, z, tail)
+    np.subtract(out, tail, tail)
+    np.multiply(tail, t, tail)
+    np.subtract(out, tail, out)
     np.subtract(out, s, out)
 
 
@@ -98,7 +98,7 @@ def log1p(x: Any, out: Any, s: Any, t: Any, z: Any) -> None:
 
 
 def asinh(x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
-    """``log1p(a + a**2 / (1 + sqrt(1 + a**2)))`` of a = ``abs(x)``."""
+    """``log1p(a + a**2 / (1 + sqrt(1 + a**2)))`` with a = ``abs(x)``."""
     np.multiply(x, x, s)
     np.add(s, 1, t)
     np.sqrt(t, t)
@@ -114,7 +114,7 @@ def asinh(x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
 
 
 def acosh(x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
-    """``log1p(t + sqrt(t (2 + t)))`` of t = x - 1."""
+    """``log1p(t + sqrt(t (2 + t)))`` with t = x - 1."""
     np.subtract(x, 1, s)
     np.add(x, 1, t)
     np.multiply(s, t, t)
@@ -127,7 +127,7 @@ def acosh(x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
 
 
 def atanh(x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
-    """``log1p(2 a / (1 - a)) / 2`` of a = ``abs(x)``."""
+    """``log1p(2 a / (1 - a)) / 2`` with a = ``abs(x)``."""
     np.abs(x, z)
     np.subtract(1, z, s)
     np.add(z, z, a)
@@ -158,7 +158,7 @@ def logaddexp(x: Any, y: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
 EXP: Final = (0.16666623950004578, -0.0027665349189192057)
 """``1 / 6 - r**2 / 360 + …``: what ``c`` lacks of r, over r**2, up to r = ln(2) / 2."""
 LN2_HIGH: Final = 0.693359375
-"""Nine bits of ln 2, so that products with whole numbers are exact."""
+"""Nine bits of ln 2, so that products with integers are exact."""
 LN2_LOW: Final = LN2 - LN2_HIGH
 
 
@@ -269,7 +269,7 @@ HALF_PI_LOW: Final = HALF_PI - float(np.float32(HALF_PI))
 
 
 def _angle(low: Any, high: Any, out: Any, t: Any, z: Any) -> None:
-    """``atan(low / high)`` of 0 <= low <= high, into ``out``."""
+    """Write ``atan(low / high)`` into ``out``, for 0 <= low <= high."""
     np.divide(low, high, t)
     np.multiply(t, t, z)
     _horner(ATAN, z, out)
@@ -279,7 +279,7 @@ def _angle(low: Any, high: Any, out: Any, t: Any, z: Any) -> None:
 
 
 def atan(x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
-    """``atan(a)``, and ``pi / 2 - atan(1 / a)`` of a = ``abs(x)`` above 1."""
+    """``atan(a)`` with a = ``abs(x)``, or ``pi / 2 - atan(1 / a)`` for a above 1."""
     np.abs(x, a)
     np.minimum(a, 1, out=s)
     np.maximum(a, 1, out=z)
@@ -299,7 +299,7 @@ def _from_half_pi(ones: Any, out: Any, s: Any) -> None:
 
 
 def atan2(y: Any, x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
-    """The angle of (x, y): that of the nearer axis, reflected."""
+    """The angle of (x, y), from the angle to the nearer axis by reflection."""
     np.abs(y, a)
     np.abs(x, s)
     above = np.greater(a, s)
@@ -317,7 +317,10 @@ def atan2(y: Any, x: Any, out: Any, a: Any, s: Any, t: Any, z: Any) -> None:
 
 
 def _arc(x: Any, out: Any, a: Any, s: Any, z: Any) -> None:
-    """``asin(t) - t`` in ``out``, ``t = min(abs(x), sqrt((1 - abs(x)) / 2))`` in ``s``, 1 for the latter in ``a``."""
+    """Write ``asin(t) - t`` into ``out`` and ``t = min(abs(x), sqrt((1 - abs(x)) / 2))`` into ``s``.
+
+    ``a`` is 1 where t is the square root, else 0.
+    """
     np.abs(x, a)
     np.subtract(1, a, s)
     np.multiply(s, 0.5, s)
@@ -331,7 +334,7 @@ def _arc(x: Any, out: Any, a: Any, s: Any, z: Any) -> None:
 
 
 def asin(x: Any, out: Any, a: Any, s: Any, z: Any) -> None:
-    """``r``, or ``pi / 2 - 2 r``, of r = asin(t) in two parts."""
+    """``r`` or ``pi / 2 - 2 r``, where r = asin(t) is the sum of two parts."""
     _arc(x, out, a, s, z)
     np.add(a, 1, z)
     np.multiply(out, z, out)
@@ -346,7 +349,7 @@ def asin(x: Any, out: Any, a: Any, s: Any, z: Any) -> None:
 
 
 def acos(x: Any, out: Any, a: Any, s: Any, z: Any) -> None:
-    """``pi / 2 - r``, ``2 r`` or ``pi - 2 r``, of negative x ``pi / 2 + r``."""
+    """``pi / 2 - r``, ``2 r`` or ``pi - 2 r``; ``pi / 2 + r`` for negative x."""
     _arc(x, out, a, s, z)
     np.add(out, s, out)
     np.multiply(a, 3, s)
@@ -372,17 +375,17 @@ ERF: Final = (
 
 
 def erf(x: Any, out: Any, s: Any, z: Any) -> None:
-    """``tanh(x P(x**2))``: the hyperbolic tangent hides the polynomial's errors where it is flat."""
+    """``tanh(x P(x**2))``. Where the hyperbolic tangent is flat, errors of the polynomial do not matter."""
     np.multiply(x, x, z)
-    np.minimum(z, 15.5, out=z)  # from where it is 1
+    np.minimum(z, 15.5, out=z)  # beyond, erf(x) is 1
     _horner(ERF, z, s)
     np.multiply(x, s, s)
     np.tanh(s, out)
 
 
-# -- few passes -------------------------------------------------------------------------------------------------------
+# -- functions of few passes -------------------------------------------------------------------------------------------
 def frac(x: Any, out: Any) -> None:
-    """What is behind the point."""
+    """The fractional part."""
     np.trunc(x, out)
     np.subtract(x, out, out)
 
@@ -399,25 +402,25 @@ def sign(x: Any, out: Any) -> None:
 
 
 def angle(x: Any, out: Any) -> None:
-    """Pi of negative numbers, else 0; NaN of NaN."""
+    """Pi for negative numbers, NaN for NaN, otherwise 0."""
     np.multiply(np.less(x, 0), np.float32(math.pi), out)
     if np.isnan(x.max()):
         _mend(out, x != x, np.positive, x)
 
 
 def nextafter(x: Any, y: Any, out: Any, s: Any) -> None:
-    """The bits of x, as an integer, one up or down."""
+    """The bits of x as an integer, plus or minus 1."""
     bits = s.view(np.int32)
     same = np.equal(np.greater(y, x), np.greater(x, 0))
     np.copyto(bits, same)
     np.add(bits, bits, bits)
     np.subtract(bits, 1, bits)
     np.add(x.view(np.int32), bits, out.view(np.int32))
-    well = np.not_equal(x, y)
-    np.logical_and(well, x, out=well)
-    if not well.all() or np.isnan(x.max()) or np.isnan(y.max()):
-        well &= (x == x) & (y == y)
-        _mend(out, ~well, np.nextafter, x, y)
+    ordinary = np.not_equal(x, y)
+    np.logical_and(ordinary, x, out=ordinary)
+    if not ordinary.all() or np.isnan(x.max()) or np.isnan(y.max()):
+        ordinary &= (x == x) & (y == y)
+        _mend(out, ~ordinary, np.nextafter, x, y)
 
 
 FUNCTIONS: Final[dict[str, Kernel]] = {
@@ -426,4 +429,4 @@ FUNCTIONS: Final[dict[str, Kernel]] = {
         rsqrt, sigmoid, sign, sinh,
     )
 }  # fmt: skip
-"""``{operator: its passes}``."""
+"""The functions by operator."""

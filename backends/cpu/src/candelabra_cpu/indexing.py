@@ -1,8 +1,8 @@
-"""Reading and writing by index arrays.
+"""Gathering and scattering by index arrays.
 
-Indices are int64. Every kernel checks bounds: NumPy does where negative indices count back (``index``, ``index_put``),
-the others refuse them here, as PyTorch does. Additions at repeated places happen in order of the index, in float32 for
-half types.
+Indices are int64. Every kernel checks bounds. NumPy checks those of ``index`` and ``index_put``, which count negative
+indices from the end; the other kernels reject negative indices here, as PyTorch does. Values for a repeated index are
+added in the order of the index, in float32 for half types.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.quiet import quiet
+from candelabra_cpu.numpy_kernels import numpy_kernel
 
 HALVES = ("float16", "bfloat16")
-WIDE = 64
-"""From so many columns on, rows are added one by one in Python."""
+WIDE_ROW = 64
+"""The row width from which rows are added one by one in a Python loop."""
 
 
-def _within(index: Any, size: int) -> None:
-    """Refuse indices outside ``[0, size)``."""
+def _check_bounds(index: Any, size: int) -> None:
+    """Raise ``IndexError`` unless every index is in ``[0, size)``."""
     if index.size <= 8:
-        for place in index.reshape(-1).tolist():
-            if not 0 <= place < size:
-                raise IndexError("index out of range")
-    # Read as unsigned, what is negative is large: one look serves both bounds.
+        for position in index.reshape(-1).tolist():
+            if not 0 <= position < size:
+                raise IndexError(f"index out of range for a dim of size {size}")
+    # A negative number is large when read as unsigned, so one comparison checks both bounds.
     elif np.maximum.reduce(index.view(np.uint64), None) >= size:
-        raise IndexError("index out of range")
+        raise IndexError(f"index out of range for a dim of size {size}")
 
 
 def _accumulator(x: Any) -> Any:
-    """A contiguous copy to add into: in float32 for half types."""
+    """Return a contiguous copy to accumulate into: float32 for half types."""
     return x.astype(np.float32 if x.dtype.name in HALVES else x.dtype, order="C", copy=True)
 
 
 def _add_rows(work: Any, rows: Any, values: Any) -> None:
-    """``work[rows[i]] += values[i]`` in order of i, for ``work`` (R, K), ``rows`` (n,) and ``values`` (n, K)."""
+    """Perform ``work[rows[i]] += values[i]`` in order of i; ``work`` is (R, K), ``rows`` (n,), ``values`` (n, K)."""
     if not values.size:
         return
     if work.shape[1] == 1:
-        np.add.at(work[:, 0], rows, values[:, 0].astype(work.dtype, copy=False))  # one-dimensional: the fast path
+        np.add.at(work[:, 0], rows, values[:, 0].astype(work.dtype, copy=False))  # NumPy's fast path is one-dimensional
         return
-    if work.shape[1] >= WIDE:
+    if work.shape[1] >= WIDE_ROW:
         wide = values.astype(work.dtype, copy=False)
-        for place, row in zip(rows.tolist(), range(len(rows))):
-            work[place] += wide[row]
+        for target, row in zip(rows.tolist(), range(len(rows))):
+            work[target] += wide[row]
         return
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
@@ -57,29 +57,32 @@ def _add_rows(work: Any, rows: Any, values: Any) -> None:
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
 def gather(x: Any, dim: int, index: Any) -> Any:
-    """Values picked along ``dim``; bounds checked."""
+    """The elements that ``index`` selects along ``dim``."""
     if not x.ndim or not index.ndim:
-        _within(index, prod(x.shape))
+        _check_bounds(index, prod(x.shape))
         return x.reshape(-1).take(index.reshape(-1)).reshape(index.shape)
-    _within(index, x.shape[dim])
-    if not index.size:  # of whatever rank, as in PyTorch
+    _check_bounds(index, x.shape[dim])
+    if not index.size:  # an empty index may have any rank, as in PyTorch
         return np.empty(index.shape, x.dtype)
     if x.ndim == 1 == index.ndim:
         return x.take(index)
-    return x.reshape(-1).take(_places(x, dim, index))
+    return x.reshape(-1).take(_flat_index(x, dim, index))
 
 
-def _corner(x: Any, dim: int, index: Any) -> Any:
-    """The part of ``x`` that an index of smaller sizes ranges over."""
+def _crop_to_index(x: Any, dim: int, index: Any) -> Any:
+    """Return the part of ``x`` that an index with smaller sizes covers."""
     if x.ndim != index.ndim or any(i > s for d, (s, i) in enumerate(zip(x.shape, index.shape)) if d != dim):
-        raise ValueError("the index is larger than the array, or has other dims")
+        raise ValueError(
+            f"an index of shape {index.shape} does not fit an input of shape {x.shape} along dim {dim}: "
+            "it must have as many dims and must not be larger along the other dims"
+        )
     return x[tuple(slice(None) if d == dim else slice(0, n) for d, n in enumerate(index.shape))]
 
 
-def _places(x: Any, dim: int, index: Any) -> Any:
-    """Where ``index`` points to, in ``x`` as if flattened in C order: shape of ``index``."""
-    _within(index, x.shape[dim])
-    _corner(x, dim, index)
+def _flat_index(x: Any, dim: int, index: Any) -> Any:
+    """Return the C-order index of every element of ``x`` that ``index`` selects, in the shape of ``index``."""
+    _check_bounds(index, x.shape[dim])
+    _crop_to_index(x, dim, index)
     step = stride = 1
     rest: Any = 0
     for d in range(x.ndim - 1, -1, -1):
@@ -92,60 +95,60 @@ def _places(x: Any, dim: int, index: Any) -> Any:
     return scaled + rest if x.ndim > 1 else scaled
 
 
-def _scatter_parts(x: Any, index: Any, src: Any) -> tuple[Any, Any, Any]:
-    """The arguments with at least one dim, ``src`` cut to the index's sizes."""
+def _prepare_scatter(x: Any, index: Any, src: Any) -> tuple[Any, Any, Any]:
+    """Return the arguments with at least one dim, and ``src`` cropped to the sizes of the index."""
     if not (x.ndim and index.ndim and src.ndim):
         x, index, src = x.reshape(-1), index.reshape(-1), src.reshape(-1)
     if src.ndim != index.ndim or any(i > s for s, i in zip(src.shape, index.shape)):
-        raise ValueError("the index is larger than the source")
+        raise ValueError(f"an index of shape {index.shape} is larger than the source of shape {src.shape}")
     return x, index, src[tuple(slice(0, n) for n in index.shape)]
 
 
 def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """Added in order, half types in float32."""
+    """Add the elements of ``src`` in order, half types in float32."""
     shape = x.shape
     if not index.size:
         return x.copy(order="C")
-    x, index, src = _scatter_parts(x, index, src)
+    x, index, src = _prepare_scatter(x, index, src)
     out = _accumulator(x)
-    _add_rows(out.reshape(-1, 1), _places(x, dim, index).reshape(-1), src.reshape(-1, 1))
+    _add_rows(out.reshape(-1, 1), _flat_index(x, dim, index).reshape(-1), src.reshape(-1, 1))
     return out.astype(x.dtype, copy=False).reshape(shape)
 
 
 def scatter_src(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """Put; the last write wins."""
+    """Write the elements of ``src``; the last write wins."""
     shape = x.shape
     if not index.size:
         return x.copy(order="C")
-    x, index, src = _scatter_parts(x, index, src)
+    x, index, src = _prepare_scatter(x, index, src)
     out = x.copy(order="C")
-    out.reshape(-1)[_places(x, dim, index)] = src
+    out.reshape(-1)[_flat_index(x, dim, index)] = src
     return out.reshape(shape)
 
 
 def index_select(x: Any, dim: int, index: Any) -> Any:
-    """Slices along ``dim``."""
+    """Select slices along ``dim``."""
     if index.ndim > 1:
-        raise ValueError("the index must be a vector")
-    _within(index, x.shape[dim] if x.ndim else 1)
+        raise ValueError(f"the index must be a vector, got {index.ndim} dims")
+    _check_bounds(index, x.shape[dim] if x.ndim else 1)
     if not x.ndim:
         if index.size != 1:
-            raise ValueError("a 0-d array has one slice")
+            raise ValueError(f"the index of a 0-d input must have one element, got {index.size}")
         return x.copy()
     return x.take(index.reshape(-1), axis=dim)
 
 
 def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """Slices added in order, half types in float32."""
+    """Add slices in order, half types in float32."""
     shape = x.shape
     if index.ndim > 1:
-        raise ValueError("the index must be a vector")
+        raise ValueError(f"the index must be a vector, got {index.ndim} dims")
     rows = index.reshape(-1)
     if not x.ndim:
         x, source = x.reshape(1), source.reshape(1)
     if source.shape != (*x.shape[:dim], rows.size, *x.shape[dim + 1 :]):
-        raise ValueError("the source does not fit")
-    _within(rows, x.shape[dim])
+        raise ValueError(f"a source of shape {source.shape} does not fit an input of shape {shape} along dim {dim}")
+    _check_bounds(rows, x.shape[dim])
     work = _accumulator(np.moveaxis(x, dim, 0))
     flat = work.reshape(work.shape[0], prod(work.shape[1:]))
     _add_rows(flat, rows, np.moveaxis(source, dim, 0).reshape(rows.size, flat.shape[1]))
@@ -156,68 +159,68 @@ def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
 Indices = Sequence[Any]
 
 
-def _key(indices: Indices) -> tuple[Any, ...]:
+def _numpy_index(indices: Indices) -> tuple[Any, ...]:
     return tuple([slice(None) if i is None else i for i in indices])
 
 
 def index(x: Any, indices: Indices) -> Any:
-    """Advanced indexing; index dims are placed as ``advanced_shape`` says."""
+    """Advanced indexing; ``advanced_shape`` in the core defines the position of the index dims."""
     used = [d for d, i in enumerate(indices) if i is not None]
     if len(used) == 1:
         return x.take(indices[used[0]], axis=used[0])
-    out = np.asarray(x[_key(indices)])
-    # Where all indices are 0-d, or there is none, NumPy takes this for basic indexing and gives a view.
+    out = np.asarray(x[_numpy_index(indices)])
+    # If all indices are 0-d, or there is none, NumPy performs basic indexing and returns a view.
     return out.copy() if np.may_share_memory(out, x) else out
 
 
 def index_put(x: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
-    """Put or added at index arrays, in a copy."""
+    """Write or add values at index arrays in a copy."""
     if accumulate:
-        return _index_added(x, indices, values)
+        return _index_accumulate(x, indices, values)
     out = x.copy(order="C")
-    out[_key(indices)] = values
+    out[_numpy_index(indices)] = values
     return out
 
 
 def index_put_(x: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
-    """Put or added at index arrays, in place."""
+    """Write or add values at index arrays in place."""
     if accumulate:
-        x[...] = _index_added(x, indices, values)
+        x[...] = _index_accumulate(x, indices, values)
     else:
-        x[_key(indices)] = values.copy() if np.may_share_memory(x, values) else values
+        x[_numpy_index(indices)] = values.copy() if np.may_share_memory(x, values) else values
     return x
 
 
-def _index_added(x: Any, indices: Indices, values: Any) -> Any:
-    used = [d for d, i in enumerate(indices) if i is not None]
-    if not used:
+def _index_accumulate(x: Any, indices: Indices, values: Any) -> Any:
+    indexed = [d for d, i in enumerate(indices) if i is not None]
+    if not indexed:
         return x + values
-    kept = [d for d in range(x.ndim) if d not in used]
-    picked = np.broadcast_arrays(*[indices[d] for d in used])
+    others = [d for d in range(x.ndim) if d not in indexed]
+    arrays = np.broadcast_arrays(*[indices[d] for d in indexed])
     rows: Any = 0
-    for d, place in zip(used, picked):
-        _within(place + x.shape[d] * (place < 0), x.shape[d])
-        rows = rows * x.shape[d] + np.where(place < 0, place + x.shape[d], place)
-    work = _accumulator(x.transpose(used + kept))
-    flat = work.reshape(prod(x.shape[d] for d in used), prod(x.shape[d] for d in kept))
-    # The index dims stand where the only run of indices stands, else in front: see advanced_shape().
-    front = used[0] if used[-1] - used[0] + 1 == len(used) else 0
-    rank = picked[0].ndim
-    others = [x.shape[d] for d in kept]
-    spread = np.broadcast_to(values, (*others[:front], *picked[0].shape, *others[front:]))
-    spread = np.moveaxis(spread, range(front, front + rank), range(rank))
-    _add_rows(flat, rows.reshape(-1), spread.reshape(rows.size, flat.shape[1]))
-    back = np.argsort(used + kept)
-    return np.ascontiguousarray(work.astype(x.dtype, copy=False).transpose(back))
+    for d, array in zip(indexed, arrays):
+        _check_bounds(array + x.shape[d] * (array < 0), x.shape[d])
+        rows = rows * x.shape[d] + np.where(array < 0, array + x.shape[d], array)
+    work = _accumulator(x.transpose(indexed + others))
+    flat = work.reshape(prod(x.shape[d] for d in indexed), prod(x.shape[d] for d in others))
+    # The dims of the index replace adjacent indexed dims; otherwise they come first. See advanced_shape().
+    front = indexed[0] if indexed[-1] - indexed[0] + 1 == len(indexed) else 0
+    rank = arrays[0].ndim
+    sizes = [x.shape[d] for d in others]
+    expanded = np.broadcast_to(values, (*sizes[:front], *arrays[0].shape, *sizes[front:]))
+    expanded = np.moveaxis(expanded, range(front, front + rank), range(rank))
+    _add_rows(flat, rows.reshape(-1), expanded.reshape(rows.size, flat.shape[1]))
+    inverse = np.argsort(indexed + others)
+    return np.ascontiguousarray(work.astype(x.dtype, copy=False).transpose(inverse))
 
 
 def nonzero(x: Any) -> Any:
-    """Indices of nonzero elements, one per row."""
+    """The indices of the nonzero elements, one row each."""
     return np.argwhere(x)
 
 
 def masked_select(x: Any, mask: Any) -> Any:
-    """Elements where the mask holds."""
+    """The elements where the mask is true."""
     if x.shape != mask.shape:
         x, mask = np.broadcast_arrays(x, mask)
     return x[mask]
@@ -244,6 +247,6 @@ FUNCTIONS: dict[str, Any] = {
     "basic_index_adjoint": basic_index_adjoint, "basic_index_scatter": basic_index_scatter,
 }  # fmt: skip
 KERNELS: dict[str, Any] = {
-    **{name: quiet(function) for name, function in FUNCTIONS.items()},
+    **{name: numpy_kernel(function) for name, function in FUNCTIONS.items()},
     "index_put_": index_put_,
 }

@@ -1,6 +1,7 @@
-"""The CPU's kernel table: the Array API's kernels over NumPy, made quiet, and what NumPy and SciPy do better.
+"""The kernel table of the CPU.
 
-Every module of this package that has a dictionary ``KERNELS`` adds it to the table; there is no list of them to keep.
+It contains the kernels of :mod:`candelabra_arrayapi` over NumPy, wrapped by :mod:`candelabra_cpu.numpy_kernels`, and
+the overrides of this package. Every module of this package that defines a dictionary ``KERNELS`` contributes it.
 """
 
 from __future__ import annotations
@@ -15,46 +16,52 @@ import candelabra_arrayapi
 import numpy as np
 
 import candelabra_cpu
-from candelabra_cpu.quiet import beside_numbers, quiet, quiet1, quiet2, quiet_into
+from candelabra_cpu.numpy_kernels import (
+    binary_kernel,
+    inplace_kernel,
+    keep_dtype_with_scalars,
+    numpy_kernel,
+    unary_kernel,
+)
 
 Kernel = Callable[..., Any]
 ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "trunc_divide", "remainder", "fmod", "pow")
-"""What takes a Python number for either operand and gives the dtype of the other."""
+"""Operators that accept a Python number for either operand and return the dtype of the other operand."""
 
 
 def table() -> dict[str, Kernel]:
-    """``{operator: kernel}``."""
+    """Return ``{operator: kernel}``."""
     from candelabra_cpu.backend import TO_NUMPY
 
     base = candelabra_arrayapi.kernels(np, TO_NUMPY)
     kernels = {
-        **{name: _quieted(kernel) for name, kernel in base.items()},
+        **{name: _wrap(kernel) for name, kernel in base.items()},
         **{
-            name + "_": quiet_into(kernel)
+            name + "_": inplace_kernel(kernel)
             for name, kernel in base.items()
             if isinstance(kernel, np.ufunc) and _same_dtype(kernel)
         },
-        **joined(import_module(f"candelabra_cpu.{m.name}") for m in iter_modules(candelabra_cpu.__path__)),
+        **merge_kernels(import_module(f"candelabra_cpu.{m.name}") for m in iter_modules(candelabra_cpu.__path__)),
     }
-    return kernels | {name: beside_numbers(kernels[name]) for name in ARITHMETIC}
+    return kernels | {name: keep_dtype_with_scalars(kernels[name]) for name in ARITHMETIC}
 
 
-def joined(modules: Iterable[ModuleType]) -> dict[str, Kernel]:
-    """The ``KERNELS`` of modules in one dictionary. Raises ``TypeError`` where two of them name the same kernel."""
+def merge_kernels(modules: Iterable[ModuleType]) -> dict[str, Kernel]:
+    """Merge the ``KERNELS`` of modules. Raises ``TypeError`` if two modules define the same kernel."""
     kernels: dict[str, Kernel] = {}
     origin: dict[str, str] = {}
     for module in modules:
         for name, kernel in getattr(module, "KERNELS", {}).items():
             if name in kernels:
-                raise TypeError(f"kernel '{name}' is in {origin[name]} and in {module.__name__}: one of them has to go")
+                raise TypeError(f"kernel '{name}' is defined in both {origin[name]} and {module.__name__}: remove one")
             kernels[name], origin[name] = kernel, module.__name__
     return kernels
 
 
-def _quieted(kernel: Kernel) -> Kernel:
+def _wrap(kernel: Kernel) -> Kernel:
     if isinstance(kernel, np.ufunc):
-        return quiet1(kernel) if kernel.nin == 1 else quiet2(kernel)
-    return quiet(kernel)
+        return unary_kernel(kernel) if kernel.nin == 1 else binary_kernel(kernel)
+    return numpy_kernel(kernel)
 
 
 def _same_dtype(ufunc: np.ufunc) -> bool:

@@ -1,7 +1,7 @@
-"""Linear algebra: NumPy's batched LAPACK where it has the function.
+"""Linear algebra by NumPy's batched LAPACK.
 
-NumPy raises for a whole batch when one matrix fails; then the matrices are done one by one (:mod:`linalg_each`), which
-also says where each of them failed.
+NumPy raises for the whole batch if one matrix fails. The kernels then process the matrices one by one with
+:mod:`candelabra_cpu.lapack`, which also reports where each of them fails.
 """
 
 from __future__ import annotations
@@ -11,48 +11,51 @@ from typing import Any
 import numpy as np
 from candelabra.errors import LinAlgError
 
-from candelabra_cpu import linalg_each
-from candelabra_cpu.quiet import asarray, quiet
+from candelabra_cpu import lapack
+from candelabra_cpu.numpy_kernels import asarray, numpy_kernel
 from candelabra_cpu.reductions import is_half
 
 
-def _no_info(x: Any) -> Any:
+def _zero_info(x: Any) -> Any:
     return np.zeros(x.shape[:-2], np.int32)
 
 
 def _cholesky(x: Any, upper: bool) -> tuple[Any, Any]:
     try:
-        return np.linalg.cholesky(x, upper=upper), _no_info(x)
+        return np.linalg.cholesky(x, upper=upper), _zero_info(x)
     except np.linalg.LinAlgError:
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise
-        return linalg_each.cholesky(x, upper)
+        return lapack.cholesky(x, upper)
 
 
 def _inverse(x: Any) -> tuple[Any, Any]:
     try:
-        return np.linalg.inv(x), _no_info(x)
+        return np.linalg.inv(x), _zero_info(x)
     except np.linalg.LinAlgError:
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise
-        return linalg_each.solved(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape))
+        return lapack.solve(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape))
 
 
 def _solve(a: Any, b: Any) -> tuple[Any, Any]:
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        raise ValueError("solve takes matrices that fit")
+        raise ValueError(f"solve() expects matrices of matching shapes, got {a.shape} and {b.shape}")
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     try:
         return np.linalg.solve(a, b), np.zeros(batch, np.int32)
     except np.linalg.LinAlgError:
         if a.shape[-1] != a.shape[-2]:
             raise
-        whole = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
-        return linalg_each.solved(*whole)
+        expanded = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
+        return lapack.solve(*expanded)
 
 
-def _failed(name: str, x: Any, fault: Any) -> LinAlgError:
-    """The error of an iteration, which names the first matrix of a batch for which ``fault`` holds."""
+def _convergence_error(name: str, x: Any, fault: Any) -> LinAlgError:
+    """Return the error of an iteration that does not converge.
+
+    It names the first matrix of the batch for which ``fault`` holds.
+    """
     where = ""
     if x.ndim > 2:
         flat = x.reshape(-1, *x.shape[-2:])
@@ -71,9 +74,9 @@ def _svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
     except np.linalg.LinAlgError as error:
         if x.ndim < 2:
             raise
-        raise _failed("linalg.svd", x, _infinite) from error
-    if np.isnan(s).any():  # LAPACK does not notice every infinity
-        raise _failed("linalg.svd", x, _infinite)
+        raise _convergence_error("linalg.svd", x, _infinite) from error
+    if np.isnan(s).any():  # LAPACK does not report every infinity
+        raise _convergence_error("linalg.svd", x, _infinite)
     return u, s, vh
 
 
@@ -83,9 +86,9 @@ def _svdvals(x: Any) -> Any:
     except np.linalg.LinAlgError as error:
         if x.ndim < 2:
             raise
-        raise _failed("linalg.svd", x, _infinite) from error
+        raise _convergence_error("linalg.svd", x, _infinite) from error
     if np.isnan(s).any():
-        raise _failed("linalg.svd", x, _infinite)
+        raise _convergence_error("linalg.svd", x, _infinite)
     return s
 
 
@@ -98,22 +101,22 @@ def _eigvalsh(x: Any, uplo: str) -> Any:
     return np.linalg.eigvalsh(x, uplo)
 
 
-def _complex(x: Any) -> Any:
+def _to_complex(x: Any) -> Any:
     return x.astype(np.result_type(x.dtype, np.complex64), copy=False)
 
 
 def _eig(x: Any) -> tuple[Any, Any]:
-    _refuse_infinite(x)
+    _check_finite(x)
     values, vectors = np.linalg.eig(x)
-    return _complex(values), _complex(vectors)
+    return _to_complex(values), _to_complex(vectors)
 
 
 def _eigvals(x: Any) -> Any:
-    _refuse_infinite(x)
-    return _complex(np.linalg.eigvals(x))
+    _check_finite(x)
+    return _to_complex(np.linalg.eigvals(x))
 
 
-def _refuse_infinite(x: Any) -> None:
+def _check_finite(x: Any) -> None:
     if not np.isfinite(x).all():
         raise LinAlgError("linalg.eig: input tensor should not contain infs or NaNs.")
 
@@ -132,7 +135,7 @@ def _slogdet(x: Any) -> tuple[Any, Any]:
 
 
 def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
-    """Norms of order 2 over the last dims without an array of squares; others as they are defined."""
+    """Return vector norms. The 2-norm over trailing dims allocates no array of squares."""
     if is_half(x):
         return asarray(_vector_norm(x.astype(np.float32), order, dim, keepdim)).astype(x.dtype)
     count = x.ndim if dim is None else len(dim)
@@ -147,16 +150,16 @@ def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: boo
 def _vecdot(x: Any, y: Any, dim: int) -> Any:
     if is_half(x):
         return _vecdot(x.astype(np.float32), y.astype(np.float32), dim).astype(x.dtype)
-    if x.shape != y.shape:  # the dim is one of the broadcast shape, NumPy's of each operand's, and it stays as it is
+    if x.shape != y.shape:  # dim refers to the broadcast shape; NumPy's axis refers to each operand
         x, y = np.broadcast_arrays(x, y)
     return asarray(np.vecdot(x, y, axis=dim))
 
 
 def _permutation(pivots: Any, rows: int) -> Any:
-    """Where each row of the product came from, when rows i and ``pivots[i] - 1`` were swapped in turn."""
+    """Return the source row of each row when rows ``i`` and ``pivots[i] - 1`` are swapped in order."""
     flat = pivots.reshape(int(np.prod(pivots.shape[:-1])), pivots.shape[-1]) - 1
     if flat.size and (flat.min() < 0 or flat.max() >= rows):
-        raise ValueError("a pivot is no row")
+        raise ValueError(f"pivots must be in 1 to {rows}, got {flat.min() + 1} to {flat.max() + 1}")
     order = np.tile(np.arange(rows), (len(flat), 1))
     every = np.arange(len(flat))
     for i in range(flat.shape[1]):
@@ -165,10 +168,10 @@ def _permutation(pivots: Any, rows: int) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "linalg_cholesky_ex": quiet(_cholesky), "linalg_inv_ex": quiet(_inverse), "linalg_solve_ex": quiet(_solve),
-    "linalg_svd": quiet(_svd), "linalg_svdvals": quiet(_svdvals), "linalg_eigh": quiet(_eigh),
-    "linalg_eigvalsh": quiet(_eigvalsh), "linalg_eig": quiet(_eig), "linalg_eigvals": quiet(_eigvals),
-    "linalg_qr": quiet(_qr), "linalg_det": quiet(np.linalg.det), "linalg_slogdet": quiet(_slogdet),
-    "linalg_vector_norm": quiet(_vector_norm), "linalg_vecdot": quiet(_vecdot),
-    "pivots_to_permutation": quiet(_permutation),
+    "linalg_cholesky_ex": numpy_kernel(_cholesky), "linalg_inv_ex": numpy_kernel(_inverse),
+    "linalg_solve_ex": numpy_kernel(_solve), "linalg_svd": numpy_kernel(_svd), "linalg_svdvals": numpy_kernel(_svdvals),
+    "linalg_eigh": numpy_kernel(_eigh), "linalg_eigvalsh": numpy_kernel(_eigvalsh), "linalg_eig": numpy_kernel(_eig),
+    "linalg_eigvals": numpy_kernel(_eigvals), "linalg_qr": numpy_kernel(_qr), "linalg_det": numpy_kernel(np.linalg.det),
+    "linalg_slogdet": numpy_kernel(_slogdet), "linalg_vector_norm": numpy_kernel(_vector_norm),
+    "linalg_vecdot": numpy_kernel(_vecdot), "pivots_to_permutation": numpy_kernel(_permutation),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Normalisation to mean 0 and variance 1, row by row where the dims are the last ones."""
+"""Normalisation to mean 0 and variance 1, row by row for trailing dims."""
 
 from __future__ import annotations
 
@@ -7,30 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.halves import widened
-from candelabra_cpu.quiet import quiet
-from candelabra_cpu.rows import each_block
+from candelabra_cpu.half_precision import in_float32
+from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.rows import for_each_block
 
 Ints = tuple[int, ...]
 
 
 def _mean(x: Any, dims: Ints) -> Any:
-    """The mean over ``dims``, kept: trailing dims pairwise, the others in float64, where NumPy would lose digits."""
-    last = tuple(d for d in dims if all(e in dims for e in range(d, x.ndim)))
-    first = tuple(d for d in dims if d not in last)
+    """Return the mean over ``dims`` with ``keepdim``: pairwise over trailing dims, in float64 over the others for
+    accuracy.
+    """
+    trailing = tuple(d for d in dims if all(e in dims for e in range(d, x.ndim)))
+    others = tuple(d for d in dims if d not in trailing)
     count = prod([x.shape[d] for d in dims])
-    total = x.sum(last, keepdims=True) if last else x
-    if first:
-        total = total.sum(first, keepdims=True, dtype=np.float64)
+    total = x.sum(trailing, keepdims=True) if trailing else x
+    if others:
+        total = total.sum(others, keepdims=True, dtype=np.float64)
     return (total / count).astype(x.dtype, copy=False)
 
 
 def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any, Any]:
-    """Mean 0 and variance 1 over ``dims``, scaled and shifted; also the mean and 1 / deviation."""
-    kept = tuple(1 if i in dims else s for i, s in enumerate(x.shape))
+    """Normalise to mean 0 and variance 1 over ``dims``, then scale and shift.
+
+    Also returns the mean and 1 / deviation.
+    """
+    kept_shape = tuple(1 if i in dims else s for i, s in enumerate(x.shape))
     trailing = dims == tuple(range(x.ndim - len(dims), x.ndim))
-    flat = all(t is None or t.shape == x.shape[x.ndim - len(dims) :] for t in (w, b))
-    if not (trailing and flat and x.size):
+    full_size = all(t is None or t.shape == x.shape[x.ndim - len(dims) :] for t in (w, b))
+    if not (trailing and full_size and x.size):
         mean = _mean(x, dims)
         out = x - mean
         rstd = 1 / np.sqrt(_mean(out * out, dims) + eps)
@@ -41,24 +46,24 @@ def normalize(x: Any, w: Any, b: Any, dims: Ints, eps: float) -> tuple[Any, Any,
     rows = np.ascontiguousarray(x).reshape(-1, width)
     out, mean, rstd = np.empty_like(rows), np.empty(len(rows), x.dtype), np.empty(len(rows), x.dtype)
 
-    def work(part: slice) -> None:
-        block, source = out[part], rows[part]
-        np.mean(source, axis=1, out=mean[part])
-        np.subtract(source, mean[part, None], out=block)
-        spread = np.einsum("ij,ij->i", block, block) / width + eps
-        np.divide(1, np.sqrt(spread, out=spread), out=rstd[part])
-        np.multiply(block, rstd[part, None], out=block)
+    def work(selection: slice) -> None:
+        block, source = out[selection], rows[selection]
+        np.mean(source, axis=1, out=mean[selection])
+        np.subtract(source, mean[selection, None], out=block)
+        variance = np.einsum("ij,ij->i", block, block) / width + eps
+        np.divide(1, np.sqrt(variance, out=variance), out=rstd[selection])
+        np.multiply(block, rstd[selection, None], out=block)
         if w is not None:
             np.multiply(block, w.reshape(-1), out=block)
         if b is not None:
             np.add(block, b.reshape(-1), out=block)
 
-    each_block(rows.shape[0], rows.shape[1], work)
-    return out.reshape(x.shape), mean.reshape(kept), rstd.reshape(kept)
+    for_each_block(rows.shape[0], rows.shape[1], work)
+    return out.reshape(x.shape), mean.reshape(kept_shape), rstd.reshape(kept_shape)
 
 
 def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints) -> Any:
-    """The gradient of the input of :func:`normalize`."""
+    """The gradient of :func:`normalize` with respect to its input."""
     trailing = dims == tuple(range(x.ndim - len(dims), x.ndim))
     if trailing and x.size and g.shape == x.shape and (w is None or w.shape == x.shape[x.ndim - len(dims) :]):
         return _rows_backward(g, x, mean, rstd, w, prod(x.shape[x.ndim - len(dims) :]))
@@ -75,25 +80,25 @@ def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints)
 
 
 def _rows_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, width: int) -> Any:
-    """As :func:`normalize_backward` row by row: for means over the last dims."""
+    """Compute :func:`normalize_backward` row by row, for means over trailing dims."""
     grads, rows = np.ascontiguousarray(g).reshape(-1, width), np.ascontiguousarray(x).reshape(-1, width)
     means, scales = mean.reshape(-1, 1), rstd.reshape(-1, 1)
     weight = None if w is None else w.reshape(-1)
     out = np.empty_like(rows)
 
-    def work(part: slice) -> None:
-        z = np.subtract(rows[part], means[part])
-        np.multiply(z, scales[part], out=z)
-        h = grads[part] if weight is None else grads[part] * weight
+    def work(selection: slice) -> None:
+        z = np.subtract(rows[selection], means[selection])
+        np.multiply(z, scales[selection], out=z)
+        h = grads[selection] if weight is None else grads[selection] * weight
         np.multiply(z, (np.einsum("ij,ij->i", h, z) / width)[:, None], out=z)
-        block = np.subtract(h, z, out=out[part])
+        block = np.subtract(h, z, out=out[selection])
         np.subtract(block, h.mean(1, keepdims=True), out=block)
-        np.multiply(block, scales[part], out=block)
+        np.multiply(block, scales[selection], out=block)
 
-    each_block(rows.shape[0], rows.shape[1], work)
+    for_each_block(rows.shape[0], rows.shape[1], work)
     return out.reshape(x.shape)
 
 
-KERNELS: dict[str, Any] = {name: quiet(widened(kernel)) for name, kernel in (
+KERNELS: dict[str, Any] = {name: numpy_kernel(in_float32(kernel)) for name, kernel in (
     ("normalize", normalize), ("normalize_backward", normalize_backward),
 )}  # fmt: skip

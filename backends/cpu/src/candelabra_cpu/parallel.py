@@ -1,6 +1,6 @@
-"""Large kernels split over the cores: NumPy lets go of the interpreter while it works, so threads do run side by side.
+"""Run large kernels on several threads. NumPy releases the interpreter lock, so the threads run concurrently.
 
-The parts are fixed by the number of cores alone, so results do not depend on how the threads happen to run.
+The ranges depend on the number of threads alone. Results do not depend on the order in which the threads run.
 """
 
 from __future__ import annotations
@@ -11,53 +11,54 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, Final
 
-from candelabra_cpu.quiet import run_in_copy
+from candelabra_cpu.numpy_kernels import run_in_context_copy
 
-LEAST: Final = 1 << 17
-"""Elements of work for which waking another thread pays (it costs about 30 µs)."""
+GRAIN_SIZE: Final = 1 << 17
+"""The number of elements that justifies one more thread; waking a thread takes about 30 µs."""
 
 
-def _cores() -> int:
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted):
-        return int(wanted)
+def _num_threads() -> int:
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    if setting.isdigit() and int(setting):
+        return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-CORES: Final = _cores()
-"""How many threads work on one kernel: ``OMP_NUM_THREADS``, else the cores that the process may use."""
+NUM_THREADS: Final = _num_threads()
+"""The number of threads of one kernel: ``OMP_NUM_THREADS``, or else the number of cores available to the process."""
 
 
 class _Pool:
-    """The threads beside the caller's own, started at first use, and anew in a forked process."""
+    """The worker threads. They start at the first use, and again after a fork."""
 
     executor: ThreadPoolExecutor | None = None
 
     def get(self) -> ThreadPoolExecutor:
         if self.executor is None:
-            self.executor = ThreadPoolExecutor(max(CORES - 1, 1), "candelabra-cpu")
+            self.executor = ThreadPoolExecutor(max(NUM_THREADS - 1, 1), "candelabra-cpu")
         return self.executor
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.executor = None
 
 
 _pool: Final = _Pool()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.forget)
+    os.register_at_fork(after_in_child=_pool.reset)
 
 
-def split(count: int, work: int, function: Callable[[int, int], Any]) -> list[Any]:
-    """``function(start, stop)`` over parts that cover ``range(count)``, one per core; the results in order.
+def parallel_for(count: int, work: int, function: Callable[[int, int], Any]) -> list[Any]:
+    """Call ``function(start, stop)`` on consecutive ranges that cover ``range(count)``, one range per thread.
 
-    ``work`` is the number of elements in all: small jobs run in one part, in the caller's thread. Floating warnings are
-    silenced in every part.
+    Returns the results in the order of the ranges. ``work`` is the total number of elements: a small job runs as one
+    range in the thread of the caller. No range emits floating-point warnings. An exception in any range is raised when
+    all ranges are done.
     """
-    parts = min(CORES, count, work // LEAST)
-    if parts < 2:
+    ranges = min(NUM_THREADS, count, work // GRAIN_SIZE)
+    if ranges < 2:
         return [function(0, count)]
-    bounds = [count * i // parts for i in range(parts + 1)]
-    pending = [_pool.get().submit(run_in_copy, function, a, b) for a, b in pairwise(bounds[1:])]
+    bounds = [count * i // ranges for i in range(ranges + 1)]
+    pending = [_pool.get().submit(run_in_context_copy, function, a, b) for a, b in pairwise(bounds[1:])]
     try:
         first = function(0, bounds[1])
     finally:

@@ -1,8 +1,8 @@
-"""Random numbers of the CPU backend: pure functions of ``(seed, offset)``, in NumPy.
+"""The random numbers of the CPU backend, as pure functions of ``(seed, offset)``.
 
-Every function reads the Philox 4x64-10 counters from ``offset + 1`` to ``offset + counters(kind, n, dtype)``, under the
-key ``(seed, 0)``, and nothing else: the same arguments give the same bits, on this and on every other device. The
-specification is ``docs/notes/0001-random-numbers.md``; its section numbers stand in the docstrings.
+Every function reads the Philox 4x64-10 counters from ``offset + 1`` to ``offset + counters(kind, n, dtype)`` under the
+key ``(seed, 0)`` and nothing else. The same arguments give the same bits on every device. The specification is
+``docs/notes/0001-random-numbers.md``; docstrings refer to its sections.
 
 Sources: J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11;
 the generator itself and the two uniform conversions are ``numpy.random``'s.
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from candelabra_cpu.box_muller import ROWS, cos_sin, cos_sin_scalar, negative_log, negative_log_scalar
-from candelabra_cpu.parallel import split
+from candelabra_cpu.parallel import parallel_for
 
 __all__ = [
     "bernoulli",
@@ -43,18 +43,18 @@ Shape = int | tuple[int, ...]
 _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _LIMIT = 1 << 64
-_CHUNK = 16384  # words computed on at once: the scratch arrays (128 KiB each) stay in a core's cache
-_WIDE = 1 << 16  # uniform numbers that one thread fills at a time
-_FEW = 32  # up to so many values or pairs, plain Python beats the cost of calling NumPy
+_CHUNK = 16384  # words per chunk: the scratch arrays (128 KiB each) stay in a core's cache
+_UNIFORM_CHUNK = 1 << 16  # uniform numbers per chunk
+_SCALAR_LIMIT = 32  # up to this many values or pairs, plain Python is faster than NumPy calls
 
 # dtype -> uniform numbers per word, and its name for NumPy's generators
 _PER_WORD: dict[Any, tuple[int, Any]] = {np.dtype(np.float32): (2, np.float32), np.dtype(np.float64): (1, np.float64)}
-# name of a dtype -> bits per value, for the kinds whose bits follow the dtype (specification, section 3)
+# name of a dtype -> bits per value of the floating kinds (specification, section 3)
 _BITS = {"float16": 32, "bfloat16": 32, "float32": 32, "float64": 64, "complex64": 64, "complex128": 128}
 
 
 class _Stream:
-    """A bit generator that is moved to its place before each draw: building one costs ten times as much."""
+    """A reusable bit generator that is positioned before each draw. Creating a generator takes ten times as long."""
 
     __slots__ = ("bits", "counter", "generator", "key", "state")
 
@@ -62,40 +62,40 @@ class _Stream:
         self.bits = np.random.Philox(0)
         self.generator = np.random.Generator(self.bits)
         self.counter, self.key = [0, 0, 0, 0], [0, 0]
-        place = {"counter": self.counter, "key": self.key}
-        self.state: Any = {"bit_generator": "Philox", "state": place, "buffer": [0, 0, 0, 0], "buffer_pos": 4}
+        counters = {"counter": self.counter, "key": self.key}
+        self.state: Any = {"bit_generator": "Philox", "state": counters, "buffer": [0, 0, 0, 0], "buffer_pos": 4}
         self.state |= {"has_uint32": 0, "uinteger": 0}
 
 
-class _OfThread(threading.local):
+class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.stream = _Stream()
-        self.room: Floats | None = None
+        self.workspace: Floats | None = None
 
     def scratch(self, n: int) -> Floats:
-        """Memory for Box and Muller's steps on ``n`` words, kept from draw to draw."""
-        if self.room is None or self.room.shape[1] < n:
-            self.room = np.empty((ROWS + 2, n))  # two for the words themselves
-        return self.room
+        """Return the workspace of the Box-Muller steps for ``n`` words; it is reused by later draws."""
+        if self.workspace is None or self.workspace.shape[1] < n:
+            self.workspace = np.empty((ROWS + 2, n))  # two more rows for the words
+        return self.workspace
 
 
-_of_thread = _OfThread()
+_thread = _ThreadState()
 
 
-def _at(seed: int, offset: int, words: int) -> _Stream:
-    """This thread's stream, placed so that the next word is the first of counter ``offset + 1``; section 2."""
+def _seek(seed: int, offset: int, count: int) -> _Stream:
+    """Return this thread's stream, positioned at the first word of counter ``offset + 1``; section 2."""
     if not 0 <= seed < _LIMIT:
         raise ValueError(f"seed: expected 0 <= seed < 2**64, got {seed}")
-    if not 0 <= offset < _LIMIT - (words + 3) // 4:
-        raise ValueError(f"offset {offset}: drawing {words} words would pass the last counter, 2**64 - 1; reseed")
-    stream = _of_thread.stream
+    if not 0 <= offset < _LIMIT - (count + 3) // 4:
+        raise ValueError(f"offset {offset}: drawing {count} words would pass the last counter, 2**64 - 1; reseed")
+    stream = _thread.stream
     stream.key[0], stream.counter[0] = seed, offset
     stream.bits.state = stream.state
     return stream
 
 
 def _size(shape: Shape) -> int:
-    """The number of elements of ``shape``."""
+    """Return the number of elements of ``shape``."""
     if isinstance(shape, int):
         n = least = shape
     else:
@@ -106,7 +106,7 @@ def _size(shape: Shape) -> int:
 
 
 def _bits(kind: str, dtype: np.dtype[Any]) -> int:
-    """Bits per value of a floating kind; section 3."""
+    """Return the bits per value of a floating kind; section 3."""
     bits = _BITS.get(dtype.type.__name__)
     if bits is None or (dtype.kind == "c" and kind in ("exponential", "bernoulli")):
         allowed = [name for name in _BITS if kind in ("uniform", "normal") or "complex" not in name]
@@ -115,10 +115,11 @@ def _bits(kind: str, dtype: np.dtype[Any]) -> int:
 
 
 def counters(kind: str, n: int, dtype: npt.DTypeLike, span: int = 1) -> int:
-    """The counters that ``n`` values of ``kind`` take, as the core counts them (``counters_used``).
+    """Return the number of counters that ``n`` values of ``kind`` use, as ``counters_used`` in the core computes it.
 
-    ``kind`` is the name of a function of this module, ``dtype`` the result's (the probability's for ``"bernoulli"``),
-    ``span = high - low`` for ``"integers"``. ``"multinomial"`` counts samples with replacement, weights without.
+    ``kind`` is the name of a function of this module. ``dtype`` is that of the result, or of the probability for
+    ``"bernoulli"``. ``span`` is ``high - low`` for ``"integers"``. For ``"multinomial"``, ``n`` is the number of
+    samples with replacement, and the number of weights without.
     """
     if kind == "integers":
         bits = 64 if span <= 1 << 32 else 128
@@ -130,45 +131,45 @@ def counters(kind: str, n: int, dtype: npt.DTypeLike, span: int = 1) -> int:
 
 
 def words64(seed: int, offset: int, n: int) -> Words:
-    """The first ``n`` 64-bit words from counter ``offset + 1`` on; uint64, shape ``(n,)``; section 2."""
-    words: Words = _at(seed, offset, n).bits.random_raw(n)
+    """Return the first ``n`` 64-bit words from counter ``offset + 1`` on; uint64, shape ``(n,)``; section 2."""
+    words: Words = _seek(seed, offset, n).bits.random_raw(n)
     return words
 
 
-def _in_chunks(n: int, step: int, fill: Callable[[int, int], None]) -> None:
-    """``fill(start, count)`` over parts of at most ``step`` that cover ``range(n)``, on all threads."""
+def _for_each_chunk(n: int, step: int, fill: Callable[[int, int], None]) -> None:
+    """Call ``fill(start, count)`` for chunks of at most ``step`` that cover ``range(n)``, on several threads."""
 
-    def some(first: int, last: int) -> None:
+    def chunks(first: int, last: int) -> None:
         for start in range(first * step, min(last * step, n), step):
             fill(start, min(step, n - start))
 
-    split(-(-n // step), 4 * n, some)
+    parallel_for(-(-n // step), 4 * n, chunks)
 
 
 def words32(seed: int, offset: int, n: int) -> npt.NDArray[np.uint32]:
-    """The first ``n`` 32-bit words: of each 64-bit word the low half, then the high; uint32, shape ``(n,)``."""
+    """Return the first ``n`` 32-bit words, the low half of each 64-bit word first; uint32, shape ``(n,)``."""
     words = words64(seed, offset, (n + 1) // 2)
     return words.astype("<u8", copy=False).view("<u4")[:n].astype(np.uint32, copy=False)
 
 
 def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
-    """Uniform numbers in [0, 1), multiples of 2**-8 (bfloat16), 2**-11, 2**-24 or 2**-53; section 4.
+    """Uniform numbers in [0, 1): multiples of 2**-8 (bfloat16), 2**-11, 2**-24 or 2**-53; section 4.
 
-    Complex numbers have independent uniform real and imaginary parts.
+    The real and the imaginary part of complex numbers are independent.
     """
     dtype, n = np.dtype(dtype), _size(shape)
     known = _PER_WORD.get(dtype)
     if known is not None:
         per_word, kind = known
-        if n < 2 * _WIDE:
-            return _at(seed, offset, -(-n // per_word)).generator.random(shape, kind)
+        if n < 2 * _UNIFORM_CHUNK:
+            return _seek(seed, offset, -(-n // per_word)).generator.random(shape, kind)
         out = np.empty(n, dtype)
 
         def fill(start: int, count: int) -> None:
-            stream = _at(seed, offset + start // (4 * per_word), -(-count // per_word))
+            stream = _seek(seed, offset + start // (4 * per_word), -(-count // per_word))
             stream.generator.random(count, kind, out=out[start : start + count])
 
-        _in_chunks(n, _WIDE, fill)
+        _for_each_chunk(n, _UNIFORM_CHUNK, fill)
         return out.reshape(shape)
     bits = _bits("uniform", dtype)
     if dtype.kind == "c":
@@ -203,7 +204,7 @@ def _multiply_high(a: Words, b: Words | np.uint64) -> Words:
 
 
 def _bounded(words: Words, span: int) -> Words:
-    """Integers in ``[0, span)`` for ``span <= 2**32``: ``floor(word * span / 2**64)``; overwrites ``words``."""
+    """Return integers in ``[0, span)`` for ``span <= 2**32``, ``floor(word * span / 2**64)``. Overwrites ``words``."""
     low = words & _LOW32
     low *= np.uint64(span)
     low >>= _32
@@ -215,7 +216,7 @@ def _bounded(words: Words, span: int) -> Words:
 
 
 def _bounded_wide(words: Words, span: int) -> Words:
-    """Integers in ``[0, span)`` for ``span <= 2**64``: ``floor((first * 2**64 + second) * span / 2**128)``."""
+    """Return integers in ``[0, span)`` for ``span <= 2**64``, ``floor((first * 2**64 + second) * span / 2**128)``."""
     first, second = words[0::2], words[1::2]
     if span == _LIMIT:
         return first
@@ -228,7 +229,7 @@ def _bounded_wide(words: Words, span: int) -> Words:
 def integers(seed: int, offset: int, low: int, high: int, shape: Shape, dtype: npt.DTypeLike = np.int64) -> Array:
     """Uniform integers in ``[low, high)`` by multiply-high, of any integer dtype or bool; section 5.
 
-    ``ValueError`` if the range is empty or if the dtype cannot hold it.
+    Raises ``ValueError`` if the range is empty or exceeds that of the dtype.
     """
     dtype, n, span = np.dtype(dtype), _size(shape), high - low
     if dtype.kind not in "iub":
@@ -240,7 +241,7 @@ def integers(seed: int, offset: int, low: int, high: int, shape: Shape, dtype: n
     if low < least or high - 1 > most:
         raise ValueError(f"integers: {dtype} holds {least} to {most}, got low={low}, high={high}")
     wide = span > 1 << 32
-    if n <= _FEW:
+    if n <= _SCALAR_LIMIT:
         numbers = words64(seed, offset, 2 * n if wide else n).tolist()
         if wide:
             picks = [(first << 64 | second) * span >> 128 for first, second in zip(*[iter(numbers)] * 2, strict=True)]
@@ -260,21 +261,21 @@ def integers(seed: int, offset: int, low: int, high: int, shape: Shape, dtype: n
             value = value + origin  # modulo 2**64: the two's complement of a negative result
         out[start : start + count] = value.view(np.int64) if dtype.kind == "i" else value
 
-    _in_chunks(n, step, fill)
+    _for_each_chunk(n, step, fill)
     return out.reshape(shape)
 
 
 def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
-    """Standard normal numbers by Box and Muller's method in float64, rounded to ``dtype``; section 7.
+    """Standard normal numbers by the Box-Muller method in float64, rounded to ``dtype``; section 7.
 
-    Complex numbers have variance 1: real and imaginary parts are independent, of variance 1/2.
+    Complex numbers have variance 1: real and imaginary parts are independent with variance 1/2.
     """
     dtype, n = np.dtype(dtype), _size(shape)
     bits = _bits("normal", dtype)
     is_complex = dtype.kind == "c"
     pairs = n if is_complex else (n + 1) // 2
     wide = bits == 128 if is_complex else bits == 64  # two words per pair, not one
-    if pairs <= _FEW:
+    if pairs <= _SCALAR_LIMIT:
         few = _normal_few(words64(seed, offset, 2 * pairs if wide else pairs), wide, is_complex)
         if dtype in _PER_WORD:
             return np.array(few if n == 2 * pairs else few[:n], dtype).reshape(shape)
@@ -283,8 +284,8 @@ def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
         out = np.empty(2 * pairs, np.float64 if wide else np.float32)
 
         def fill(start: int, count: int) -> None:
-            room = _of_thread.scratch(_CHUNK)
-            radius, angle = room[ROWS:, :count].view(np.uint64)
+            workspace = _thread.scratch(_CHUNK)
+            radius, angle = workspace[ROWS:, :count].view(np.uint64)
             if wide:
                 words = words64(seed, offset + start // 2, 2 * count)
                 np.right_shift(words[0::2], np.uint64(12), out=radius)
@@ -293,24 +294,24 @@ def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
                 words = words64(seed, offset + start // 4, count)
                 np.bitwise_and(words, _LOW32, out=radius)
                 np.bitwise_and(words, ~_LOW32, out=angle)
-            length = negative_log(radius, 52 if wide else 32, room)
+            length = negative_log(radius, 52 if wide else 32, workspace)
             if not is_complex:
                 length += length
             np.sqrt(length, out=length)
-            cosine, sine = cos_sin(angle, room)
+            cosine, sine = cos_sin(angle, workspace)
             part = out[2 * start : 2 * (start + count)]
             cosine *= length
             sine *= length
             part[0::2], part[1::2] = cosine, sine
 
-        _in_chunks(pairs, _CHUNK, fill)
+        _for_each_chunk(pairs, _CHUNK, fill)
     if is_complex:
         return out.view(dtype).reshape(shape)
     return out[:n].astype(dtype, copy=False).reshape(shape)
 
 
 def _normal_few(words: Words, wide: bool, is_complex: bool) -> list[float]:
-    """`normal` without NumPy's cost per call, for a few pairs: the same steps, one value at a time."""
+    """Compute a few pairs of :func:`normal` one value at a time, without the cost of NumPy calls."""
     numbers = words.tolist()
     values: list[float] = []
     for i in range(0, len(numbers), 2 if wide else 1):
@@ -332,7 +333,7 @@ def exponential(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> A
     out = np.empty(n, np.float64 if wide else np.float32)
     draw: Callable[[int, int, int], Array] = words64 if wide else words32
     per_counter, shift, bits = (4, 12, 52) if wide else (8, 0, 32)
-    if n <= _FEW:
+    if n <= _SCALAR_LIMIT:
         out[:] = [negative_log_scalar(h >> shift, bits) for h in draw(seed, offset, n).tolist()]
     else:
 
@@ -340,45 +341,45 @@ def exponential(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> A
             h = draw(seed, offset + start // per_counter, count).astype(np.uint64, copy=False)
             if shift:
                 h >>= np.uint64(shift)
-            out[start : start + count] = negative_log(h, bits, _of_thread.scratch(_CHUNK))
+            out[start : start + count] = negative_log(h, bits, _thread.scratch(_CHUNK))
 
-        _in_chunks(n, _CHUNK, fill)
+        _for_each_chunk(n, _CHUNK, fill)
     return out.astype(dtype, copy=False).reshape(shape)
 
 
 def permutation(seed: int, offset: int, n: int, dtype: npt.DTypeLike = np.int64) -> Array:
-    """A permutation of ``0 … n - 1``, shape ``(n,)``: the order of ``n`` words, equal ones by index; section 9."""
-    return _rank(words64(seed, offset, _size(n))).astype(dtype, copy=False)
+    """A permutation of ``0 … n - 1``, shape ``(n,)``: the stable order of ``n`` random words; section 9."""
+    return _stable_argsort(words64(seed, offset, _size(n))).astype(dtype, copy=False)
 
 
-def _rank(keys: Words) -> npt.NDArray[np.int64]:
-    """``argsort(keys, stable)``, three to four times as fast for random keys.
+def _stable_argsort(keys: Words) -> npt.NDArray[np.int64]:
+    """Return ``argsort(keys, kind="stable")``, three to four times as fast for random keys.
 
-    A key's low bits make room for its index, so that a plain sort (vectorised, unlike argsort) carries the index along.
-    The few keys that agree in all the other bits are then put in order by the whole key.
+    The low bits of each key are replaced by its index, so that a plain sort, which is vectorised unlike argsort,
+    carries the indices along. The few keys that are equal in all other bits are then ordered by the whole key.
     """
     n = keys.size
     if n < 1024:
         return np.argsort(keys, kind="stable")
-    room = np.uint64((1 << (n - 1).bit_length()) - 1)
-    packed = keys & ~room
+    index_mask = np.uint64((1 << (n - 1).bit_length()) - 1)
+    packed = keys & ~index_mask
     packed |= np.arange(n, dtype=np.uint64)
     packed.sort()
-    order = (packed & room).view(np.int64)
-    packed &= ~room
+    order = (packed & index_mask).view(np.int64)
+    packed &= ~index_mask
     equal = packed[1:] == packed[:-1]
     if equal.any():
-        places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-        among = order[places]  # runs lie in ascending order of their common bits, so one sort serves them all
-        order[places] = among[np.lexsort((among, keys[among]))]
+        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        candidates = order[tied]  # ties are in ascending order of their common bits: one sort orders all of them
+        order[tied] = candidates[np.lexsort((candidates, keys[candidates]))]
     return order
 
 
 def multinomial(seed: int, offset: int, weights: Array, num_samples: int, replacement: bool) -> npt.NDArray[np.int64]:
     """Indices drawn from each row of ``weights``: floating, shape ``(n,)`` or ``(rows, n)``, of any positive sum.
 
-    With replacement by inversion of an integer distribution function, without it by an exponential race; section 10.
-    Returns int64 of shape ``(num_samples,)`` or ``(rows, num_samples)``. ``ValueError`` if a weight is negative,
+    Samples with replacement invert an integer distribution function; those without win an exponential race; section 10.
+    Returns int64 of shape ``(num_samples,)`` or ``(rows, num_samples)``. Raises ``ValueError`` if a weight is negative,
     infinite or NaN, if a row has no positive weight, or, without replacement, fewer positive weights than samples.
     """
     if weights.ndim not in (1, 2) or weights.shape[-1] == 0 or num_samples < 1:
@@ -397,9 +398,14 @@ def multinomial(seed: int, offset: int, weights: Array, num_samples: int, replac
     shape = (num_samples,) if weights.ndim == 1 else (rows, num_samples)
     if replacement:
         scaled = np.ldexp(table, 63 - n.bit_length() - exponent).astype(np.uint64)  # a row sums to less than 2**63
-        below = np.cumsum(scaled, axis=1, dtype=np.uint64)
-        points = _multiply_high(words64(seed, offset, rows * num_samples).reshape(rows, num_samples), below[:, -1:])
-        picks = [np.searchsorted(line, row, side="right") for line, row in zip(below, points, strict=True)]
+        cumulative = np.cumsum(scaled, axis=1, dtype=np.uint64)
+        points = _multiply_high(
+            words64(seed, offset, rows * num_samples).reshape(rows, num_samples), cumulative[:, -1:]
+        )
+        picks = [
+            np.searchsorted(distribution, row, side="right")
+            for distribution, row in zip(cumulative, points, strict=True)
+        ]
         return np.array(picks, np.int64).reshape(shape)
     scaled = np.ldexp(table, 1 - exponent)
     positive = scaled >= 2.0**-1000

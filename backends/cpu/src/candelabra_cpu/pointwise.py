@@ -1,4 +1,4 @@
-"""Pointwise kernels where NumPy's semantics or speed are not the ones wanted."""
+"""Pointwise kernels that differ from NumPy's functions in semantics or speed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ import numpy as np
 from candelabra.errors import IntegerDivisionByZero
 
 from candelabra_cpu.float32 import FUNCTIONS
-from candelabra_cpu.quiet import asarray, ndarray, quiet, quiet1, quiet2, quiet_into, wrapped
+from candelabra_cpu.numpy_kernels import (
+    asarray,
+    binary_kernel,
+    inplace_kernel,
+    ndarray,
+    numpy_kernel,
+    unary_kernel,
+    wrap_scalars,
+)
 from candelabra_cpu.remainders import fmod, remainder
-from candelabra_cpu.vectors import vectored
+from candelabra_cpu.vectorized import vectorized
 
-_strict: Final = contextvars.copy_context()
-_strict.run(np.seterr, all="ignore")
-_strict.run(np.seterr, divide="raise")
+_raising_context: Final = contextvars.copy_context()
+_raising_context.run(np.seterr, all="ignore")
+_raising_context.run(np.seterr, divide="raise")
 
 
 def _dtype(x: Any, y: Any) -> Any:
@@ -24,14 +32,17 @@ def _dtype(x: Any, y: Any) -> Any:
 
 
 def _integer_division(function: Callable[..., Any], floating: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Integers by 0 raise, where NumPy gives 0; floats by ``floating``, else as NumPy has them."""
-    floating = floating or quiet2(function)
+    """Return a kernel that raises when an integer is divided by 0, where NumPy gives 0.
+
+    ``floating`` serves floating dtypes.
+    """
+    floating = floating or binary_kernel(function)
 
     def divide(x: Any, y: Any) -> Any:
         if _dtype(x, y).kind not in "iu":
             return floating(x, y)
         try:
-            return asarray(_strict.copy().run(function, *wrapped(x, y)))
+            return asarray(_raising_context.copy().run(function, *wrap_scalars(x, y)))
         except FloatingPointError:
             raise IntegerDivisionByZero("ZeroDivisionError: integer division or modulo by zero") from None
 
@@ -46,7 +57,7 @@ def _trunc_divide(x: Any, y: Any) -> Any:
 
 
 def pow(x: Any, y: Any) -> Any:
-    """``x ** y``; a small whole power of floats by multiplying, integers to a negative number raise."""
+    """``x ** y``. Squares of floating dtypes are products; an integer to the power of a negative number raises."""
     d = _dtype(x, y)
     if d.kind in "iu":
         return _integer_power(x, y)
@@ -58,26 +69,29 @@ def pow(x: Any, y: Any) -> Any:
     return _power(x, y)
 
 
-_square = quiet1(np.square)
-_power = quiet2(np.power)
+_square = unary_kernel(np.square)
+_power = binary_kernel(np.power)
 
 
 def _integer_power(x: Any, y: Any) -> Any:
     if isinstance(y, int) and y < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    x, y = wrapped(x, y)
+    x, y = wrap_scalars(x, y)
     negative = np.less(y, 0)
     if not np.any(negative):
         return _power(x, y)
-    # 1 / x**|y| cut to an integer: 0 but for the bases 1 and -1.
+    # 1 / x**|y|, truncated to an integer, is 0 except for the bases 1 and -1.
     size = np.power(x, np.where(negative, 0, y))
     unit = np.where(np.equal(x, 1), 1, np.where(np.equal(x, -1), 1 - 2 * (y & 1), 0))
     return asarray(np.where(negative, unit, size).astype(size.dtype))
 
 
 def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A number to shift by that is out of range must not be wrapped into range: it counts as the width."""
-    kernel = quiet2(function)
+    """Return a shift kernel.
+
+    A shift count outside the width of the dtype acts as the width, and must not wrap around.
+    """
+    kernel = binary_kernel(function)
 
     def shift(x: Any, y: Any) -> Any:
         if isinstance(y, int):
@@ -88,8 +102,8 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
     return shift
 
 
-def _written(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """An in-place form that computes aside first: where the kernel may raise, the tensor stays as it was."""
+def _inplace_after_computing(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an in-place kernel that computes the result before writing: if it raises, the tensor is unchanged."""
 
     def into(x: Any, *rest: Any) -> Any:
         np.copyto(x, kernel(x, *rest))
@@ -98,7 +112,7 @@ def _written(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return into
 
 
-_RAISING: dict[str, Any] = {
+_MAY_RAISE: dict[str, Any] = {
     "floor_divide": _integer_division(np.floor_divide),
     "remainder": _integer_division(np.remainder, remainder),
     "fmod": _integer_division(np.fmod, fmod),
@@ -109,8 +123,8 @@ _RAISING: dict[str, Any] = {
 }
 
 
-def _of_one_dtype(ufunc: np.ufunc) -> Callable[..., Any]:
-    """For ufuncs that take a number beside bfloat16 for float32, and their result with it."""
+def _cast_scalar(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Wrap a ufunc that computes bfloat16 with a Python number in float32."""
 
     def function(x: Any, y: Any) -> Any:
         return ufunc(x, x.dtype.type(y) if y.__class__ is not ndarray and x.dtype.char == "E" else y)
@@ -118,20 +132,20 @@ def _of_one_dtype(ufunc: np.ufunc) -> Callable[..., Any]:
     return function
 
 
-def _rounding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Integers come back as a copy: a kernel owes memory of its own."""
-    return quiet1(lambda x: x.copy() if x.dtype.kind in "biu" else function(x))
+def _copy_integers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rounding kernel that copies integers; a kernel must not return its argument."""
+    return unary_kernel(lambda x: x.copy() if x.dtype.kind in "biu" else function(x))
 
 
-def _but_bools(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Bools, which NumPy refuses or makes int8, come back as a copy."""
-    return quiet1(lambda x: x.copy() if x.dtype.kind == "b" else function(x))
+def _copy_bools(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that copies bools, which NumPy rejects or converts to int8."""
+    return unary_kernel(lambda x: x.copy() if x.dtype.kind == "b" else function(x))
 
 
 def _round(x: Any, decimals: int) -> Any:
     if x.dtype.kind in "biu":
         if decimals:
-            raise NotImplementedError("round with decimals takes floating dtypes")
+            raise NotImplementedError(f"round() with decimals= expects a floating dtype, got {x.dtype}")
         return x.copy()
     if not decimals:
         return np.rint(x)
@@ -142,45 +156,47 @@ def _round(x: Any, decimals: int) -> Any:
 
 
 _WORDS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-BY_BITS: Final = 1 << 12
-"""Elements from which it pays to choose by bits."""
+BIT_SELECT_SIZE: Final = 1 << 12
+"""The number of elements from which selecting by bit operations is faster."""
 
 
-def choose(mask: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``mask`` holds, else ``y``: of many elements by their bits, which takes no branch.
+def where(mask: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``mask`` is true, else ``y``. Large arrays are selected by bit operations.
 
-    NumPy's own branches at each element, and is ten times slower where the mask is random.
+    ``numpy.where`` branches at every element and is ten times slower for a random mask.
     """
     d = _dtype(x, y) if isinstance(x, ndarray) or isinstance(y, ndarray) else None
     word = None if d is None else _WORDS.get(d.itemsize)
-    if mask.size < BY_BITS or word is None:
-        out = asarray(np.where(mask, *(wrapped(x, y) if d is not None else (x, y))))
-        return out if d is None else out.astype(d, copy=False)  # beside bfloat16 NumPy takes a number for float64
-    x, y = (v if isinstance(v, ndarray) else np.asarray(v).astype(d) for v in wrapped(x, y))
-    ones = mask.astype(word)
-    np.negative(ones, out=ones)
-    otherwise = y.view(word)
-    chosen = (x.view(word) ^ otherwise) & ones
-    chosen ^= otherwise
-    return chosen.view(d)
+    if mask.size < BIT_SELECT_SIZE or word is None:
+        out = asarray(np.where(mask, *(wrap_scalars(x, y) if d is not None else (x, y))))
+        return out if d is None else out.astype(d, copy=False)  # NumPy gives float64 for bfloat16 with a number
+    x, y = (v if isinstance(v, ndarray) else np.asarray(v).astype(d) for v in wrap_scalars(x, y))
+    all_ones = mask.astype(word)
+    np.negative(all_ones, out=all_ones)
+    y_bits = y.view(word)
+    bits = (x.view(word) ^ y_bits) & all_ones
+    bits ^= y_bits
+    return bits.view(d)
 
 
 KERNELS: dict[str, Any] = {
-    **_RAISING,
-    "where": choose,
-    **{f"{name}_": _written(kernel) for name, kernel in _RAISING.items()},
-    "floor": _rounding(np.floor), "ceil": _rounding(np.ceil), "trunc": _rounding(np.trunc), "round": quiet(_round),
-    # NumPy takes the output of these two by keyword only.
-    "maximum_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
-    "minimum_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
-    "clamp_min": quiet2(_of_one_dtype(np.maximum)), "clamp_max": quiet2(_of_one_dtype(np.minimum)),
-    "copysign": quiet2(_of_one_dtype(np.copysign)),
-    "clamp_min_": quiet_into(lambda x, y, out: np.maximum(x, y, out=out)),
-    "clamp_max_": quiet_into(lambda x, y, out: np.minimum(x, y, out=out)),
-    "exp2": vectored(quiet1(np.exp2), FUNCTIONS["exp2"]),
-    # Comparisons are several times as fast as NumPy's logical functions of floats.
-    "logical_not": quiet1(lambda x: np.logical_not(x) if x.dtype.kind == "b" else np.equal(x, 0)),
-    "conj_physical": _but_bools(np.conjugate), "sign": vectored(_but_bools(np.sign), FUNCTIONS["sign"]),
-    # In the base they are ufuncs whose in-place forms refuse bools.
-    "conj_physical_": _written(_but_bools(np.conjugate)), "sign_": _written(_but_bools(np.sign)),
+    **_MAY_RAISE,
+    "where": where,
+    **{f"{name}_": _inplace_after_computing(kernel) for name, kernel in _MAY_RAISE.items()},
+    "floor": _copy_integers(np.floor), "ceil": _copy_integers(np.ceil), "trunc": _copy_integers(np.trunc),
+    "round": numpy_kernel(_round),
+    # NumPy accepts the output of these two by keyword only.
+    "maximum_": inplace_kernel(lambda x, y, out: np.maximum(x, y, out=out)),
+    "minimum_": inplace_kernel(lambda x, y, out: np.minimum(x, y, out=out)),
+    "clamp_min": binary_kernel(_cast_scalar(np.maximum)), "clamp_max": binary_kernel(_cast_scalar(np.minimum)),
+    "copysign": binary_kernel(_cast_scalar(np.copysign)),
+    "clamp_min_": inplace_kernel(lambda x, y, out: np.maximum(x, y, out=out)),
+    "clamp_max_": inplace_kernel(lambda x, y, out: np.minimum(x, y, out=out)),
+    "exp2": vectorized(unary_kernel(np.exp2), FUNCTIONS["exp2"]),
+    # A comparison is several times as fast as NumPy's logical function of floats.
+    "logical_not": unary_kernel(lambda x: np.logical_not(x) if x.dtype.kind == "b" else np.equal(x, 0)),
+    "conj_physical": _copy_bools(np.conjugate), "sign": vectorized(_copy_bools(np.sign), FUNCTIONS["sign"]),
+    # The in-place forms of the ufuncs reject bools.
+    "conj_physical_": _inplace_after_computing(_copy_bools(np.conjugate)),
+    "sign_": _inplace_after_computing(_copy_bools(np.sign)),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pooling: the windows of an array, one position of the kernel after the other."""
+"""Pooling: reduces one position of the kernel after another over all windows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from candelabra_arrayapi.network import kernels, overhang, positions, window
+from candelabra_arrayapi.network import end_padding, kernel_offsets, kernels, window
 
 from candelabra_cpu.convolution import padded
-from candelabra_cpu.halves import widened
-from candelabra_cpu.quiet import quiet
+from candelabra_cpu.half_precision import in_float32
+from candelabra_cpu.numpy_kernels import numpy_kernel
 
 Ints = tuple[int, ...]
 
@@ -21,59 +21,63 @@ def _lowest(x: Any) -> Any:
     return -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
 
 
-def _framed(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
+def _pad_for_windows(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> Any:
     sizes = x.shape[x.ndim - len(kernel) :]
-    after = overhang(sizes, kernel, stride, padding, dilation, places)
+    after = end_padding(sizes, kernel, stride, padding, dilation, output)
     after = tuple(max(a, 0) for a in after)
     return padded(x, padding, after, _lowest(x)) if any(padding) or any(after) else x
 
 
-def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> tuple[Any, Any]:
-    """The largest value of each window, and its index in the plane."""
-    framed = _framed(x, kernel, stride, padding, dilation, places)
+def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> tuple[Any, Any]:
+    """The maximum of each window and its index in the flattened plane."""
+    padded_input = _pad_for_windows(x, kernel, stride, padding, dilation, output)
     best: Any = None
-    which: Any = None
-    for number, position in enumerate(positions(kernel)):
-        part = framed[window(position, stride, dilation, places)]
+    best_number: Any = None
+    for number, offset in enumerate(kernel_offsets(kernel)):
+        values = padded_input[window(offset, stride, dilation, output)]
         if best is None:
-            best, which = part.copy(), np.zeros(part.shape, np.min_scalar_type(prod(kernel)))
+            best, best_number = values.copy(), np.zeros(values.shape, np.min_scalar_type(prod(kernel)))
             continue
-        np.copyto(which, number, where=part > best)
-        np.maximum(best, part, out=best)
-    # Rare, and then the exact rules matter: NaN, and windows in which nothing is above the padding.
-    if (best.dtype.kind == "f" and np.isnan(best).any()) or (framed is not x and (best == _lowest(x)).any()):
-        values, indices = _generic["max_pool"](x, kernel, stride, padding, dilation, places)
+        np.copyto(best_number, number, where=values > best)
+        np.maximum(best, values, out=best)
+    # The generic kernel handles NaN, and windows that have no element above the padding value. Both are rare.
+    if (best.dtype.kind == "f" and np.isnan(best).any()) or (padded_input is not x and (best == _lowest(x)).any()):
+        values, indices = _generic["max_pool"](x, kernel, stride, padding, dilation, output)
         return values, indices
-    return best, _places(which, x.shape[x.ndim - len(kernel) :], kernel, stride, padding, dilation, places)
+    return best, _plane_indices(best_number, x.shape[x.ndim - len(kernel) :], kernel, stride, padding, dilation, output)
 
 
-def _places(which: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
-    """From the number of a position in the kernel to the index in the flattened plane."""
+def _plane_indices(
+    number: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints
+) -> Any:
+    """Convert the number of a position in the kernel to an index in the flattened plane."""
     strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    offsets = np.array([sum(p * d * s for p, d, s in zip(q, dilation, strides)) for q in positions(kernel)], np.int64)
-    indices = offsets[which]
-    for axis, (n, s, p, step) in enumerate(zip(places, stride, padding, strides)):
+    offsets = np.array(
+        [sum(p * d * s for p, d, s in zip(offset, dilation, strides)) for offset in kernel_offsets(kernel)], np.int64
+    )
+    indices = offsets[number]
+    for axis, (n, s, p, step) in enumerate(zip(output, stride, padding, strides)):
         start = (np.arange(n, dtype=np.int64) * s - p) * step
-        indices += start.reshape((n, *[1] * (len(places) - axis - 1)))
+        indices += start.reshape((n, *[1] * (len(output) - axis - 1)))
     return indices
 
 
-def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
-    """The largest value of each window."""
-    framed = _framed(x, kernel, stride, padding, dilation, places)
+def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> Any:
+    """The maximum of each window."""
+    padded_input = _pad_for_windows(x, kernel, stride, padding, dilation, output)
     best = None
-    for position in positions(kernel):
-        part = framed[window(position, stride, dilation, places)]
-        best = part.copy() if best is None else np.maximum(best, part, out=best)
+    for offset in kernel_offsets(kernel):
+        values = padded_input[window(offset, stride, dilation, output)]
+        best = values.copy() if best is None else np.maximum(best, values, out=best)
     return best
 
 
 def scatter_planes(x: Any, index: Any, size: int, distinct: bool) -> Any:
-    """Zeros with values added at their indices, plane by plane."""
+    """Scatter or add values at indices into planes of zeros."""
     planes = prod(x.shape[:-1])
     flat = (index.reshape(planes, -1) + np.arange(planes, dtype=np.int64)[:, None] * size).reshape(-1)
     if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
-        raise IndexError("index out of range")
+        raise IndexError(f"index out of range for a plane of {size} elements")
     if distinct:
         out = np.zeros(planes * size, x.dtype)
         out[flat] = x.reshape(-1)
@@ -85,34 +89,34 @@ def scatter_planes(x: Any, index: Any, size: int, distinct: bool) -> Any:
     return out.reshape(*x.shape[:-1], size)
 
 
-def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
+def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> Any:
     """The sum of each window."""
     sizes = x.shape[x.ndim - len(kernel) :]
-    after = overhang(sizes, kernel, stride, padding, dilation, places)
-    framed = padded(x, padding, tuple(max(a, 0) for a in after))
+    after = end_padding(sizes, kernel, stride, padding, dilation, output)
+    padded_input = padded(x, padding, tuple(max(a, 0) for a in after))
     total = None
-    for position in positions(kernel):
-        part = framed[window(position, stride, dilation, places)]
-        total = part.copy() if total is None else np.add(total, part, out=total)
+    for offset in kernel_offsets(kernel):
+        values = padded_input[window(offset, stride, dilation, output)]
+        total = values.copy() if total is None else np.add(total, values, out=total)
     return total
 
 
 def sum_pool_adjoint(y: Any, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
-    """Each window's value added to every place of the window."""
+    """Add the value of each window to all elements of the window."""
     rank = len(kernel)
-    places, sizes = y.shape[y.ndim - rank :], shape[len(shape) - rank :]
-    reach = [
+    output, sizes = y.shape[y.ndim - rank :], shape[len(shape) - rank :]
+    extent = [
         max(n + 2 * p, (m - 1) * s + d * (k - 1) + 1)
-        for n, p, m, s, d, k in zip(sizes, padding, places, stride, dilation, kernel)
+        for n, p, m, s, d, k in zip(sizes, padding, output, stride, dilation, kernel)
     ]
-    out: Any = np.zeros((*shape[: len(shape) - rank], *reach), y.dtype)
-    for position in positions(kernel):
-        target = out[window(position, stride, dilation, places)]
+    out: Any = np.zeros((*shape[: len(shape) - rank], *extent), y.dtype)
+    for offset in kernel_offsets(kernel):
+        target = out[window(offset, stride, dilation, output)]
         np.add(target, y, out=target)
     return np.ascontiguousarray(out[(..., *[slice(p, p + n) for p, n in zip(padding, sizes)])])
 
 
-KERNELS: dict[str, Any] = {name: quiet(widened(kernel)) for name, kernel in (
+KERNELS: dict[str, Any] = {name: numpy_kernel(in_float32(kernel)) for name, kernel in (
     ("sum_pool", sum_pool), ("sum_pool_adjoint", sum_pool_adjoint), ("max_pool", max_pool),
     ("max_pool_values", max_pool_values), ("scatter_planes", scatter_planes),
 )}  # fmt: skip

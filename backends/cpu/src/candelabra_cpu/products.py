@@ -1,4 +1,4 @@
-"""Products added to a tensor in proportion, in few calls, and the cross product."""
+"""Fused sums of a tensor and a matrix product, and the cross product."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.halves import widened
-from candelabra_cpu.quiet import quiet
+from candelabra_cpu.half_precision import in_float32
+from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.reductions import matmul
 
 
-def _added(rank: int, product: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """``beta * x + alpha * product(a, b)`` for arguments of these ranks; raises for others, and the rule says why."""
+def _add_product(rank: int, product: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return the kernel ``beta * x + alpha * product(a, b)`` for ``a`` of this rank."""
 
     def kernel(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         if a.ndim != rank or x.dtype != a.dtype or a.dtype != b.dtype:
-            raise ValueError("the ranks or the dtypes do not fit")
+            raise ValueError(
+                f"expected {rank} dims and one dtype, got {a.ndim} dims of {x.dtype}, {a.dtype}, {b.dtype}"
+            )
         if x.dtype.kind in "iu":
             beta, alpha = int(beta), int(alpha)
         out = np.asarray(product(a, b))
@@ -25,35 +27,35 @@ def _added(rank: int, product: Callable[[Any, Any], Any]) -> Callable[..., Any]:
             out *= alpha
         if beta == 0:
             if np.broadcast_shapes(x.shape, out.shape) != out.shape:
-                raise ValueError("the input does not broadcast")
+                raise ValueError(f"an input of shape {x.shape} does not broadcast to {out.shape}")
         else:
             out += x if beta == 1 else x * beta
         return out
 
-    return quiet(widened(kernel))
+    return numpy_kernel(in_float32(kernel))
 
 
 def _mm(a: Any, b: Any) -> Any:
     if b.ndim != 2:
-        raise ValueError("not a matrix")
+        raise ValueError(f"expected a matrix, got {b.ndim} dims")
     return matmul(a, b)
 
 
 def _mv(a: Any, b: Any) -> Any:
     if b.ndim != 1:
-        raise ValueError("not a vector")
+        raise ValueError(f"expected a vector, got {b.ndim} dims")
     return matmul(a, b)
 
 
 def _bmm(a: Any, b: Any) -> Any:
     if b.ndim != 3 or len(a) != len(b):
-        raise ValueError("not as many matrices")
+        raise ValueError(f"batches of shapes {a.shape} and {b.shape} do not match")
     return matmul(a, b)
 
 
-def _summed(a: Any, b: Any) -> Any:
+def _sum_of_products(a: Any, b: Any) -> Any:
     if b.ndim != 3 or a.shape[::2] != b.shape[:2]:
-        raise ValueError("not as many matrices")
+        raise ValueError(f"batches of shapes {a.shape} and {b.shape} do not match")
     inside = a.shape[0] * a.shape[2]
     return matmul(a.swapaxes(0, 1).reshape(a.shape[1], inside), b.reshape(inside, b.shape[2]))
 
@@ -61,7 +63,7 @@ def _summed(a: Any, b: Any) -> Any:
 def cross_product(x: Any, y: Any, dim: int) -> Any:
     """The cross product along an axis of size 3."""
     if x.ndim != y.ndim or x.shape[dim] != 3 or y.shape[dim] != 3:
-        raise ValueError("the vectors have three elements")
+        raise ValueError(f"cross() expects vectors of 3 elements along dim {dim}, got shapes {x.shape} and {y.shape}")
     out = np.empty(x.shape if x.shape == y.shape else np.broadcast_shapes(x.shape, y.shape), x.dtype)
     a, b, c = x.swapaxes(0, dim), y.swapaxes(0, dim), out.swapaxes(0, dim)
     for k, i, j in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -72,6 +74,6 @@ def cross_product(x: Any, y: Any, dim: int) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "addmm": _added(2, _mm), "addmv": _added(2, _mv), "baddbmm": _added(3, _bmm), "addbmm": _added(3, _summed),
-    "cross_product": quiet(widened(cross_product)),
+    "addmm": _add_product(2, _mm), "addmv": _add_product(2, _mv), "baddbmm": _add_product(3, _bmm),
+    "addbmm": _add_product(3, _sum_of_products), "cross_product": numpy_kernel(in_float32(cross_product)),
 }  # fmt: skip

@@ -1,7 +1,7 @@
-"""Reductions where NumPy loses digits or time, and the small matrix product.
+"""Reductions for which NumPy is inaccurate or slow, and small matrix products.
 
-NumPy adds pairwise only along the axis that lies innermost in memory; along any other it adds row after row, and the
-error grows with the number of rows: there they are added in blocks. Half types are added in float32 everywhere.
+NumPy sums pairwise only along the axis that is innermost in memory. Along any other axis it adds row after row, and the
+error grows with the number of rows; this module sums those axes in blocks. Half types are summed in float32.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import numpy as np
 from candelabra.dtypes import FLOATING
 
 from candelabra_cpu.backend import TO_NUMPY
-from candelabra_cpu.parallel import split
-from candelabra_cpu.quiet import ByDtype, asarray, ndarray, quiet, run, run_in_copy
+from candelabra_cpu.numpy_kernels import KernelPerDtype, asarray, ndarray, numpy_kernel, run, run_in_context_copy
+from candelabra_cpu.parallel import parallel_for
 
 Dims = tuple[int, ...] | None
 
-_dot = ndarray.dot  # half the time of np.matmul on small matrices, and the same BLAS
+_dot = ndarray.dot  # calls the same BLAS as np.matmul, in half the time for small matrices
 _add: Callable[..., Any] = np.add.reduce
 _multiply: Callable[..., Any] = np.multiply.reduce
 _BLOCK = 16
-"""Rows that are added one after another before their sums are added: the error grows with this times a logarithm."""
-_STRIP, _LONG = 256, 1 << 14
-"""The length of the strips that are added up without care for the order, and how many elements make that pay."""
+"""Rows that are added one after another before block sums are added. The error grows with this number times a
+logarithm."""
+_CHUNK, _LONG = 256, 1 << 14
+"""The length of the chunks that are summed in any order, and the size of the arrays for which that is faster."""
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -32,46 +33,48 @@ def _matmul(x: Any, y: Any) -> Any:
         try:
             return run(_dot, x, y)
         except RuntimeError:  # another thread is inside the context
-            return run_in_copy(_dot, x, y)
-    return asarray(run_in_copy(np.matmul, x, y))
+            return run_in_context_copy(_dot, x, y)
+    return asarray(run_in_context_copy(np.matmul, x, y))
 
 
 def _matmul_of_halves(x: Any, y: Any) -> Any:
-    return asarray(run_in_copy(_matmul(x.astype(np.float32), y.astype(np.float32)).astype, x.dtype))
+    return asarray(run_in_context_copy(_matmul(x.astype(np.float32), y.astype(np.float32)).astype, x.dtype))
 
 
-matmul = ByDtype(lambda d: _matmul_of_halves if d.itemsize == 2 and d.is_floating_point else _matmul)
-"""The matrix product; half types are multiplied in float32."""
+matmul = KernelPerDtype(lambda d: _matmul_of_halves if d.itemsize == 2 and d.is_floating_point else _matmul)
+"""The matrix product. Half types are multiplied in float32."""
 
 
 def is_half(x: Any) -> bool:
-    """Whether an array is float16 or bfloat16."""
+    """Return whether the dtype of an array is float16 or bfloat16."""
     return bool(x.dtype.itemsize == 2 and x.dtype.kind not in "iu")
 
 
-def added(x: Any, dim: Dims, keepdim: bool) -> Any:
-    """The sum of a float32, float64 or complex array, in its dtype, in blocks or pairwise along every axis."""
+def accurate_sum(x: Any, dim: Dims, keepdim: bool) -> Any:
+    """Return the sum of a float32, float64 or complex array in its dtype, in blocks or pairwise along every axis."""
     if x.ndim and x.flags.c_contiguous and (dim is None or dim == (x.ndim - 1,)):
         if x.size >= _LONG and x.dtype.char in "fd":
-            return _strips(x, dim, keepdim)
+            return _sum_contiguous(x, dim, keepdim)
         return _add(x, dim, None, None, keepdim)
     if x.ndim < 2:
         return _add(x, dim, None, None, keepdim)
     if dim is None and x.flags.f_contiguous:
-        return added(x.T, None, False).reshape((1,) * x.ndim if keepdim else ())
+        return accurate_sum(x.T, None, False).reshape((1,) * x.ndim if keepdim else ())
     if dim == (0,) and x.flags.c_contiguous and len(x) > 128 and 0 < x.size // len(x) <= 128:
-        folded = _folded(x.reshape(len(x), -1)).reshape(x.shape[1:])
-        return folded[None] if keepdim else folded
-    return _blocked(x, tuple(range(x.ndim)) if dim is None else dim, keepdim)
+        summed = _sum_short_rows(x.reshape(len(x), -1)).reshape(x.shape[1:])
+        return summed[None] if keepdim else summed
+    return _sum_in_blocks(x, tuple(range(x.ndim)) if dim is None else dim, keepdim)
 
 
-def _strips(x: Any, dim: Dims, keepdim: bool) -> Any:
-    """The sum of a contiguous array, or of its rows: short strips by ``einsum``, which is fast, their sums pairwise."""
+def _sum_contiguous(x: Any, dim: Dims, keepdim: bool) -> Any:
+    """Sum a contiguous array, or its rows: short chunks by ``einsum``, which is fast, and the sums of the chunks
+    pairwise.
+    """
     shape, size = x.shape, x.size if dim is None else x.shape[-1]
     rows = x.reshape(-1, size)
-    whole = size - size % _STRIP
+    whole = size - size % _CHUNK
     if whole == size or len(rows) == 1:
-        total = _add(np.einsum("ij->i", rows[:, :whole].reshape(-1, _STRIP)).reshape(len(rows), -1), 1)
+        total = _add(np.einsum("ij->i", rows[:, :whole].reshape(-1, _CHUNK)).reshape(len(rows), -1), 1)
         if whole < size:
             total = total + _add(rows[:, whole:], 1)
     else:
@@ -81,27 +84,27 @@ def _strips(x: Any, dim: Dims, keepdim: bool) -> Any:
     return total.reshape((*shape[:-1], 1) if keepdim else shape[:-1])
 
 
-def _folded(x: Any) -> Any:
-    """The sum of many short rows: several rows side by side as one long one, which NumPy adds seven times as fast."""
+def _sum_short_rows(x: Any) -> Any:
+    """Sum many short rows. Several rows side by side form a long row, which NumPy adds seven times as fast."""
     rows, width = x.shape
-    fold = 1024 // width
-    count = rows // fold
-    whole = count * fold
-    sums = _blocked(x[:whole].reshape(count, fold * width), (0,), False).reshape(fold, width)
-    return _blocked(sums, (0,), False) + _blocked(x[whole:], (0,), False)
+    group = 1024 // width
+    count = rows // group
+    whole = count * group
+    sums = _sum_in_blocks(x[:whole].reshape(count, group * width), (0,), False).reshape(group, width)
+    return _sum_in_blocks(sums, (0,), False) + _sum_in_blocks(x[whole:], (0,), False)
 
 
-def _blocked(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """One axis after the other, the last one first; long ones in blocks, block sums then added likewise."""
+def _sum_in_blocks(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """Sum one axis after another, the last one first. A long axis is summed in blocks, and so are the block sums."""
     for axis in sorted(dims, reverse=True):
         while x.shape[axis] > 2 * _BLOCK and axis != x.ndim - 1:
-            x = _halfway(x, axis)
+            x = _block_sums(x, axis)
         x = _add(x, axis, None, None, True)
     return x if keepdim else x.reshape([s for i, s in enumerate(x.shape) if i not in dims])
 
 
-def _halfway(x: Any, axis: int) -> Any:
-    """Sums of blocks along an axis; the last one may be short."""
+def _block_sums(x: Any, axis: int) -> Any:
+    """Return the sums of blocks along an axis; the last block may be short."""
     size = x.shape[axis]
     whole = size - size % _BLOCK
     blocks = x[(slice(None),) * axis + (slice(whole),)]
@@ -116,15 +119,15 @@ def _sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     if dtype is not None:
         x = x.astype(TO_NUMPY[dtype], copy=False)
     if is_half(x):
-        return asarray(added(x.astype(np.float32), dim, keepdim)).astype(x.dtype)
+        return asarray(accurate_sum(x.astype(np.float32), dim, keepdim)).astype(x.dtype)
     if x.dtype.kind in "fc":
-        return added(x, dim, keepdim)
+        return accurate_sum(x, dim, keepdim)
     wide = np.int64 if dtype is None else x.dtype
     return _add(x, dim, wide, None, keepdim)
 
 
 def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-    """The sum; a dtype that is named is cast to first, as in PyTorch."""
+    """The sum. If ``dtype`` is given, ``x`` is cast to it first, as in PyTorch."""
     try:
         plain = dtype is None and x.dtype.char in "fd" and x.flags.c_contiguous and x.size < _LONG
         if plain and (dim is None or x.ndim < 2):
@@ -132,12 +135,12 @@ def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
         else:
             out = run(_sum, x, dim, keepdim, dtype)
     except RuntimeError:
-        out = run_in_copy(_sum, x, dim, keepdim, dtype)
+        out = run_in_context_copy(_sum, x, dim, keepdim, dtype)
     return out if out.__class__ is ndarray else asarray(out)
 
 
 def _nansum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-    """The sum itself wherever that is no NaN: then no element was one."""
+    """The sum of the elements that are not NaN. An ordinary sum that is not NaN is the result."""
     total = asarray(_sum(x, dim, keepdim, dtype))
     if total.dtype.kind in "biu" or not np.isnan(total).any():
         return total
@@ -145,7 +148,7 @@ def _nansum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
 
 
 def _nanmean(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-    """The mean itself wherever that is no NaN; else over those that are counted."""
+    """The mean of the elements that are not NaN. An ordinary mean that is not NaN is the result."""
     mean = asarray(_mean(x, dim, keepdim, dtype))
     if not np.isnan(mean).any():
         return mean
@@ -155,19 +158,19 @@ def _nanmean(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
 
 
 def _logsumexp(x: Any, dim: Dims, keepdim: bool) -> Any:
-    """In memory that is used again; complex ones and half types as the composite does."""
+    """``log(sum(exp(x)))``, shifted by the maximum, with one temporary. Half types are computed in float32."""
     if is_half(x):
         return asarray(_logsumexp(x.astype(np.float32), dim, keepdim)).astype(x.dtype)
     if x.ndim == 2 and dim == (1,):
         total = np.empty((len(x), 1), x.dtype)
 
-        def part(start: int, stop: int) -> None:
+        def rows(start: int, stop: int) -> None:
             total[start:stop] = _shifted_logsumexp(x[start:stop], dim)
 
-        split(len(x), x.size, part)
+        parallel_for(len(x), x.size, rows)
     else:
         total = _shifted_logsumexp(x, dim)
-    return total if keepdim else _without(total, dim)
+    return total if keepdim else _squeeze(total, dim)
 
 
 def _shifted_logsumexp(x: Any, dim: Dims) -> Any:
@@ -176,20 +179,20 @@ def _shifted_logsumexp(x: Any, dim: Dims) -> Any:
     top = np.where(np.isinf(top), real.dtype.type(0), top)
     work = asarray(np.subtract(x, top))
     np.exp(work, out=work)
-    return np.log(asarray(added(work, dim, True))) + top
+    return np.log(asarray(accurate_sum(work, dim, True))) + top
 
 
-def _without(x: Any, dim: Dims) -> Any:
+def _squeeze(x: Any, dim: Dims) -> Any:
     return x.reshape(()) if dim is None else x.squeeze(dim)
 
 
 def _mean(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     if dtype is not None:
         if dtype.category < FLOATING:
-            raise ValueError("means have floating dtypes")
+            raise ValueError(f"mean() expects a floating or complex dtype, got {dtype}")
         x = x.astype(TO_NUMPY[dtype], copy=False)
     wide = x.astype(np.float32) if is_half(x) else x
-    total = asarray(added(wide, dim, keepdim))
+    total = asarray(accurate_sum(wide, dim, keepdim))
     count = 1
     for i, size in enumerate(x.shape):
         if dim is None or i in dim:
@@ -202,16 +205,18 @@ def _prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
         x = x.astype(TO_NUMPY[dtype], copy=False)
     if is_half(x):
         return asarray(_multiply(x.astype(np.float32), dim, None, None, keepdim)).astype(x.dtype)
-    wide = np.int64 if dtype is None and x.dtype.kind in "biu" else x.dtype  # NumPy widens integers unless told
-    if x.size >= _LONG and x.flags.c_contiguous and (dim is None or x.ndim == 1) and not x.size % (4 * _STRIP):
-        # One product waits for the one before; side by side they do not.
-        strips = _multiply(x.reshape(-1, _STRIP), 0, wide)
-        return _multiply(strips, 0, wide).reshape((1,) * x.ndim if keepdim else ())
+    wide = (
+        np.int64 if dtype is None and x.dtype.kind in "biu" else x.dtype
+    )  # NumPy widens integers unless a dtype is given
+    if x.size >= _LONG and x.flags.c_contiguous and (dim is None or x.ndim == 1) and not x.size % (4 * _CHUNK):
+        # Independent products side by side avoid the chain of dependent multiplications.
+        products = _multiply(x.reshape(-1, _CHUNK), 0, wide)
+        return _multiply(products, 0, wide).reshape((1,) * x.ndim if keepdim else ())
     return _multiply(x, dim, wide, None, keepdim)
 
 
 def _extreme(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    # NumPy's maximum and minimum hand NaN on.
+    # NumPy's maximum and minimum propagate NaN.
     def extreme(x: Any, dim: Dims, keepdim: bool) -> Any:
         if is_half(x):
             return asarray(reduce(x.astype(np.float32), dim, None, None, keepdim)).astype(x.dtype)
@@ -220,27 +225,28 @@ def _extreme(reduce: Callable[..., Any]) -> Callable[..., Any]:
     return extreme
 
 
-def _truth(reduce: Callable[..., Any]) -> Callable[..., Any]:
+def _logical(reduce: Callable[..., Any]) -> Callable[..., Any]:
     def truth(x: Any, dim: Dims, keepdim: bool) -> Any:
-        return reduce(x if x.dtype.kind == "b" else x != 0, dim, None, None, keepdim)
+        found = reduce(x if x.dtype.kind == "b" else x != 0, dim, None, None, keepdim)
+        return asarray(found, np.uint8) if x.dtype == np.uint8 else found  # as the record says
 
     return truth
 
 
-def _place(find: Callable[..., Any]) -> Callable[..., Any]:
-    # NumPy finds the first of equal elements, and the first NaN before all else.
-    def place(x: Any, dim: int | None, keepdim: bool) -> Any:
+def _arg_reduction(find: Callable[..., Any]) -> Callable[..., Any]:
+    # NumPy returns the first of equal elements, and the first NaN if there is one.
+    def arg_reduction(x: Any, dim: int | None, keepdim: bool) -> Any:
         if is_half(x):
             x = x.astype(np.float32)
         return asarray(find(x, axis=dim if x.ndim else None, keepdims=keepdim), np.int64)
 
-    return place
+    return arg_reduction
 
 
 KERNELS: dict[str, Any] = {
-    "matmul": matmul, "sum": sum, "mean": quiet(_mean), "prod": quiet(_prod),
-    "amax": quiet(_extreme(np.maximum.reduce)), "amin": quiet(_extreme(np.minimum.reduce)),
-    "all": quiet(_truth(np.logical_and.reduce)), "any": quiet(_truth(np.logical_or.reduce)),
-    "nansum": quiet(_nansum), "nanmean": quiet(_nanmean), "logsumexp": quiet(_logsumexp),
-    "argmax": quiet(_place(np.argmax)), "argmin": quiet(_place(np.argmin)),
+    "matmul": matmul, "sum": sum, "mean": numpy_kernel(_mean), "prod": numpy_kernel(_prod),
+    "amax": numpy_kernel(_extreme(np.maximum.reduce)), "amin": numpy_kernel(_extreme(np.minimum.reduce)),
+    "all": numpy_kernel(_logical(np.logical_and.reduce)), "any": numpy_kernel(_logical(np.logical_or.reduce)),
+    "nansum": numpy_kernel(_nansum), "nanmean": numpy_kernel(_nanmean), "logsumexp": numpy_kernel(_logsumexp),
+    "argmax": numpy_kernel(_arg_reduction(np.argmax)), "argmin": numpy_kernel(_arg_reduction(np.argmin)),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Work on the rows of matrices, and on runs of equal arrays, in blocks that fit the cache, shared among the cores."""
+"""Process rows of matrices, or flattened arrays, in blocks that fit in the cache, on several threads."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.parallel import split
+from candelabra_cpu.parallel import parallel_for
 
 BLOCK = 1 << 15
-"""Elements of a block: several arrays of it fit a core's second-level cache."""
+"""Elements of a block. Several arrays of this size fit in the second-level cache of a core."""
 
 
-def each_block(rows: int, width: int, work: Callable[[slice], Any]) -> None:
-    """``work`` on rows in blocks of about :data:`BLOCK` elements, shared among the cores."""
+def for_each_block(rows: int, width: int, work: Callable[[slice], Any]) -> None:
+    """Call ``work`` with slices of rows of about :data:`BLOCK` elements each, on several threads."""
     step = max(1, BLOCK // max(width, 1))
 
     def part(first: int, last: int) -> None:
         for start in range(first, last, step):
             work(slice(start, min(start + step, last)))
 
-    split(rows, 4 * rows * width, part)
+    parallel_for(rows, 4 * rows * width, part)
 
 
 def as_rows(x: Any, dim: int) -> Any:
-    """``x`` as a C-ordered matrix whose rows run along ``dim`` (copied if need be), and the shape with ``dim`` last."""
+    """Return ``x`` as a contiguous matrix whose rows are the slices along ``dim``, and the shape with ``dim`` last."""
     moved = np.moveaxis(x, dim, -1)
     return np.ascontiguousarray(moved).reshape(-1, moved.shape[-1]), moved.shape
 
 
 def from_rows(rows: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """What :func:`as_rows` took apart, in C order."""
+    """Undo :func:`as_rows`; the result is contiguous."""
     out = np.moveaxis(rows.reshape(shape), -1, dim)
     return out if out.flags.c_contiguous else np.ascontiguousarray(out)
 
 
-def each_run(work: Callable[..., Any], *arrays: Any) -> None:
-    """``work`` on runs of a block's length of equal arrays, the first one new and contiguous."""
+def for_each_flat_block(work: Callable[..., Any], *arrays: Any) -> None:
+    """Call ``work`` with blocks of arrays of one shape, flattened. The first array must be contiguous."""
     flat = [a.reshape(-1) for a in arrays]
-    each_block(flat[0].size, 1, lambda run: work(*[a[run] for a in flat]))
+    for_each_block(flat[0].size, 1, lambda block: work(*[a[block] for a in flat]))

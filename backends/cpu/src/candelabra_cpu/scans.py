@@ -1,9 +1,9 @@
-"""Scans: running sums, products, extremes and log-sum-exps.
+"""Cumulative sums, products, extremes and log-sum-exps.
 
-NumPy's accumulate waits for each sum before it begins the next, four times as long as reading the memory takes. Long
-real sums are therefore done by a small product of matrices: ``rows @ triangle`` is the scan of each short row, and what
-the rows before sum up to is added. That product would spread infinities, so they take the slow way. Scans along another
-axis than the last go row by row, whole rows at a time.
+NumPy's ``accumulate`` has a chain of dependent additions and takes four times as long as reading the memory. Long sums
+of real numbers are therefore computed by a matrix product: ``rows @ triangle`` scans each short row, and the sum of the
+rows before it is added. That product would spread infinities, so arrays that contain them use ``accumulate``. Scans
+along an axis other than the last process whole rows at a time.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.backend import TO_NUMPY
-from candelabra_cpu.parallel import split
-from candelabra_cpu.quiet import quiet
+from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.parallel import parallel_for
 
 _WIDER = {"e": np.float32, "f": np.float64, "F": np.complex128}
 _SHORT = {"f": 32, "d": 16}
-"""The length of the rows that are scanned by a product of matrices."""
+"""The length of the rows that are scanned by a matrix product."""
 _BATCH = 128
-"""How many rows make one product: so few that BLAS does it in this thread (its threads are slow to wake)."""
+"""The number of rows per matrix product: few enough that BLAS does not use its threads, which are slow to wake."""
 _LONG = 1 << 12
 _BLOCK = 1024
-"""Elements among which a new extreme is looked for before each of them is looked at."""
+"""Elements per block when searching for new extremes; blocks without a new extreme are skipped."""
 _WIDE = 256
-"""The least size of the rows that are worth a call each."""
+"""The minimum row size for which one NumPy call per row is efficient."""
 
 
 def _is_half(x: Any) -> bool:
@@ -35,23 +35,25 @@ def _is_half(x: Any) -> bool:
 
 
 def _inner(x: Any, dim: int) -> int:
-    """How many elements lie behind one place along ``dim``."""
+    """Return the number of elements per index along ``dim``."""
     return prod(x.shape[dim + 1 :])
 
 
-def _summed_in_rows(x: Any) -> Any:
-    """Running sums along the last axis, a multiple of the short rows; None where an infinity or a NaN is in the way."""
+def _cumsum_by_matmul(x: Any) -> Any:
+    """Return cumulative sums along the last axis, whose size is a multiple of the short rows; None if a sum is not
+    finite.
+    """
     short = _SHORT[x.dtype.char]
     rows = x.reshape(-1, short)
     triangle = np.triu(np.ones((short, short), x.dtype))
     out = np.empty(rows.shape, x.dtype)
     batches = len(rows) // _BATCH
 
-    def part(start: int, stop: int) -> None:
-        piece = slice(start * _BATCH, stop * _BATCH)
-        np.matmul(rows[piece].reshape(-1, _BATCH, short), triangle, out[piece].reshape(-1, _BATCH, short))
+    def scan_batches(start: int, stop: int) -> None:
+        selection = slice(start * _BATCH, stop * _BATCH)
+        np.matmul(rows[selection].reshape(-1, _BATCH, short), triangle, out[selection].reshape(-1, _BATCH, short))
 
-    split(batches, x.size, part)
+    parallel_for(batches, x.size, scan_batches)
     np.matmul(rows[batches * _BATCH :], triangle, out[batches * _BATCH :])
     out = out.reshape(-1, x.shape[-1] // short, short)
     before = np.add.accumulate(out[:, :-1, -1], axis=1, dtype=np.float64)
@@ -64,29 +66,29 @@ def _summed_in_rows(x: Any) -> Any:
 def _cumsum(x: Any, dim: int) -> Any:
     size = x.shape[dim]
     if x.dtype.char not in _SHORT or dim != x.ndim - 1 or size < _LONG // 8 or x.size < _LONG:
-        return _accumulated(np.add, x, dim)
+        return _accumulate(np.add, x, dim)
     whole = size - size % _SHORT[x.dtype.char]
-    out = _summed_in_rows(np.ascontiguousarray(x[..., :whole]))
+    out = _cumsum_by_matmul(np.ascontiguousarray(x[..., :whole]))
     if out is None:
-        return _accumulated(np.add, x, dim)
+        return _accumulate(np.add, x, dim)
     if whole == size:
         return out
     rest = np.add.accumulate(x[..., whole:], -1, np.float64) + out[..., -1:]
     return np.concatenate([out, rest.astype(x.dtype)], -1)
 
 
-def _accumulated(ufunc: Any, x: Any, dim: int) -> Any:
-    """One after the other in the next wider dtype."""
+def _accumulate(ufunc: Any, x: Any, dim: int) -> Any:
+    """Accumulate one element after another in the next wider dtype."""
     wide = np.dtype(np.float32 if _is_half(x) else _WIDER.get(x.dtype.char, x.dtype))
     if _inner(x, dim) < _WIDE:
         return ufunc.accumulate(x, dim, wide).astype(x.dtype, copy=False)
     out = np.empty(x.shape, x.dtype)
-    source, into = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
+    source, target = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
     running = source[0].astype(wide)
-    into[0] = running
+    target[0] = running
     for i in range(1, len(source)):
         ufunc(running, source[i], running)
-        into[i] = running
+        target[i] = running
     return out
 
 
@@ -101,36 +103,36 @@ def _scan(along: Callable[[Any, int], Any]) -> Callable[..., Any]:
     return scan
 
 
-def _running_extreme(extreme: Any) -> Callable[..., Any]:
-    """The largest (smallest) so far and the last place where it stands; after a NaN, NaN and the last one's place."""
+def _cumulative_extreme(extreme: Any) -> Callable[..., Any]:
+    """Return the kernel of cummax or cummin: the extreme so far and the last index that attains it. NaN propagates."""
 
     def kernel(x: Any, dim: int) -> tuple[Any, Any]:
         if not x.ndim or not x.size:
             return x.copy(), np.zeros(x.shape, np.int64)
         work = x.astype(np.float32) if _is_half(x) else x
         values = np.empty(work.shape, work.dtype)
-        places = np.zeros(x.shape, np.int64)
-        source, running, found = (np.moveaxis(a, dim, -1) for a in (work, values, places))
+        indices = np.zeros(x.shape, np.int64)
+        source, running, attained = (np.moveaxis(a, dim, -1) for a in (work, values, indices))
 
-        def part(start: int, stop: int) -> None:
-            _extremes_of_rows(extreme, source[start:stop], running[start:stop], found[start:stop])
+        def scan_rows(start: int, stop: int) -> None:
+            _scan_rows(extreme, source[start:stop], running[start:stop], attained[start:stop])
 
         if _inner(x, dim) >= _WIDE:
-            _extremes_of_columns(extreme, work, values, places, dim)
+            _scan_columns(extreme, work, values, indices, dim)
         elif x.ndim == 1:
-            _extremes_of_rows(extreme, source, running, found)
+            _scan_rows(extreme, source, running, attained)
         else:
-            split(len(source), x.size, part)
-        return values.astype(x.dtype, copy=False), places
+            parallel_for(len(source), x.size, scan_rows)
+        return values.astype(x.dtype, copy=False), indices
 
     return kernel
 
 
-def _extremes_of_rows(extreme: Any, source: Any, values: Any, places: Any) -> None:
+def _scan_rows(extreme: Any, source: Any, values: Any, indices: Any) -> None:
     size = source.shape[-1]
     whole = size - size % _BLOCK
     if whole >= 4 * _BLOCK:
-        _extremes_of_blocks(extreme, *(a[..., :whole] for a in (source, values, places)))
+        _scan_blocks(extreme, *(a[..., :whole] for a in (source, values, indices)))
         if whole == size:
             return
     else:
@@ -139,93 +141,96 @@ def _extremes_of_rows(extreme: Any, source: Any, values: Any, places: Any) -> No
     extreme.accumulate(source[..., rest], -1, None, values[..., rest])
     if whole:
         extreme(values[..., rest], values[..., whole - 1 : whole], out=values[..., rest])
-    np.multiply(_stands(source[..., rest], values[..., rest]), np.arange(whole, size), out=places[..., rest])
+    np.multiply(_attains(source[..., rest], values[..., rest]), np.arange(whole, size), out=indices[..., rest])
     if whole:
-        places[..., whole] = np.maximum(places[..., whole], places[..., whole - 1])
-    np.maximum.accumulate(places[..., rest], -1, None, places[..., rest])
+        indices[..., whole] = np.maximum(indices[..., whole], indices[..., whole - 1])
+    np.maximum.accumulate(indices[..., rest], -1, None, indices[..., rest])
 
 
-def _stands(source: Any, values: Any) -> Any:
-    """Where the extreme so far stands."""
+def _attains(source: Any, values: Any) -> Any:
+    """Return where the elements attain the extreme so far, or are NaN."""
     hits = source == values
     if source.dtype.kind == "f":
         hits |= source != source
     return hits
 
 
-def _extremes_of_blocks(extreme: Any, source: Any, values: Any, places: Any) -> None:
-    """Block by block: most have no new extreme, and are filled with the last one."""
+def _scan_blocks(extreme: Any, source: Any, values: Any, indices: Any) -> None:
+    """Scan block by block. Most blocks have no new extreme and are filled with the last one."""
     count = source.shape[-1] // _BLOCK
     shape = (source.size // max(source.shape[-1], 1), count, _BLOCK)
     blocks = np.ascontiguousarray(source).reshape(shape)
     best = extreme.reduce(blocks, axis=-1)
     so_far = extreme.accumulate(best, axis=1)
-    fresh = _stands(best, so_far)
-    row, block = np.nonzero(fresh)
-    pieces = blocks[row, block]
-    found = extreme.accumulate(pieces, -1)
+    has_new_extreme = _attains(best, so_far)
+    row, block = np.nonzero(has_new_extreme)
+    selected = blocks[row, block]
+    extremes = extreme.accumulate(selected, -1)
     later = block > 0
-    found[later] = extreme(found[later], so_far[row[later], block[later] - 1][:, None])
-    spots = np.maximum.accumulate(_stands(pieces, found) * (np.arange(_BLOCK) + block[:, None] * _BLOCK), -1)
-    last = np.zeros(fresh.shape, np.int64)
-    last[row, block] = spots[:, -1]
+    extremes[later] = extreme(extremes[later], so_far[row[later], block[later] - 1][:, None])
+    attained = np.maximum.accumulate(_attains(selected, extremes) * (np.arange(_BLOCK) + block[:, None] * _BLOCK), -1)
+    last = np.zeros(has_new_extreme.shape, np.int64)
+    last[row, block] = attained[:, -1]
     np.maximum.accumulate(last, 1, None, last)
-    spots[later] = np.maximum(spots[later], last[row[later], block[later] - 1][:, None])
-    for into, before, pieces in ((values, so_far, found), (places, last, spots)):
-        filled = np.empty(shape, into.dtype)
+    attained[later] = np.maximum(attained[later], last[row[later], block[later] - 1][:, None])
+    for target, before, selected in ((values, so_far, extremes), (indices, last, attained)):
+        filled = np.empty(shape, target.dtype)
         filled[:, 1:] = before[:, :-1, None]
-        filled[row, block] = pieces
-        into[...] = filled.reshape(into.shape)
+        filled[row, block] = selected
+        target[...] = filled.reshape(target.shape)
 
 
-def _extremes_of_columns(extreme: Any, source: Any, values: Any, places: Any, dim: int) -> None:
-    source, values, places = (np.moveaxis(a, dim, 0) for a in (source, values, places))
+def _scan_columns(extreme: Any, source: Any, values: Any, indices: Any, dim: int) -> None:
+    source, values, indices = (np.moveaxis(a, dim, 0) for a in (source, values, indices))
     values[0] = source[0]
     floating = source.dtype.kind == "f"
     for i in range(1, len(source)):
         extreme(values[i - 1], source[i], out=values[i])
-        hit = source[i] == values[i]
+        attained = source[i] == values[i]
         if floating:
-            hit |= source[i] != source[i]
-        places[i] = places[i - 1]
-        places[i][hit] = i
+            attained |= source[i] != source[i]
+        indices[i] = indices[i - 1]
+        indices[i][attained] = i
 
 
-TOGETHER = 1024
-"""Exponentials that are summed between two looks at how large they get."""
+LOGCUMSUMEXP_BLOCK = 1024
+"""Exponentials that are summed relative to one maximum."""
 
 
 def logcumsumexp(x: Any, dim: int) -> Any:
-    """Running log-sum-exps, of all but float64 by ``logaddexp`` in a wider dtype; complex ones are the body's."""
+    """Cumulative log-sum-exps. float64 is summed in blocks, the other real dtypes by ``logaddexp`` in a wider dtype."""
     if x.dtype.kind == "c":
         return _complex_logcumsumexp(x, dim)
     if not x.ndim or not x.size:
         return x.copy()
-    return _sums_of_powers(x, dim) if x.dtype == np.float64 else _accumulated(np.logaddexp, x, dim)
+    return _logcumsumexp_float64(x, dim) if x.dtype == np.float64 else _accumulate(np.logaddexp, x, dim)
 
 
-def _sums_of_powers(x: Any, dim: int) -> Any:
-    """Block by block: sums of exponentials over that of the largest finite element so far, and their logarithms.
+def _logcumsumexp_float64(x: Any, dim: int) -> Any:
+    """Sum exponentials relative to the largest finite element so far, block by block, and take the logarithms of the
+    sums.
 
-    A logarithm for every term, as ``logaddexp`` takes it, would round once more each: 60 units after 20,000 terms.
+    ``logaddexp`` for every element would add a rounding error each: 60 ULP after 20,000 elements.
     """
     out = np.empty(x.shape, x.dtype)
-    source, into = np.moveaxis(x, dim, -1), np.moveaxis(out, dim, -1)
+    source, target = np.moveaxis(x, dim, -1), np.moveaxis(out, dim, -1)
     high, total = np.full(source.shape[:-1], -np.inf), np.zeros(source.shape[:-1])
-    for start in range(0, source.shape[-1], TOGETHER):
-        part, to = source[..., start : start + TOGETHER], into[..., start : start + TOGETHER]
-        top = np.fmax(high, np.where(np.isfinite(part), part, -np.inf).max(-1))
-        shift = np.where(np.isfinite(top), top, 0.0)
+    for start in range(0, source.shape[-1], LOGCUMSUMEXP_BLOCK):
+        block, result = source[..., start : start + LOGCUMSUMEXP_BLOCK], target[..., start : start + LOGCUMSUMEXP_BLOCK]
+        maximum = np.fmax(high, np.where(np.isfinite(block), block, -np.inf).max(-1))
+        shift = np.where(np.isfinite(maximum), maximum, 0.0)
         carried = total * np.exp(high - shift)
-        sums = np.cumsum(np.exp(part - shift[..., None]), -1)
+        sums = np.cumsum(np.exp(block - shift[..., None]), -1)
         sums += carried[..., None]
-        np.log(sums, out=to)
-        to += shift[..., None]
-        lost = (sums < 1e-280).any(-1)  # so far below the block's largest element that little or nothing is left
-        if lost.any():
-            before = np.log(total[lost]) + high[lost]
-            to[lost] = np.logaddexp.accumulate(np.concatenate([before[..., None], part[lost]], -1), -1)[..., 1:]
-        high, total = top, sums[..., -1]
+        np.log(sums, out=result)
+        result += shift[..., None]
+        underflow = (sums < 1e-280).any(-1)  # far below the largest element of the block: the sum has lost digits
+        if underflow.any():
+            before = np.log(total[underflow]) + high[underflow]
+            result[underflow] = np.logaddexp.accumulate(np.concatenate([before[..., None], block[underflow]], -1), -1)[
+                ..., 1:
+            ]
+        high, total = maximum, sums[..., -1]
     return out
 
 
@@ -233,22 +238,22 @@ def _complex_logcumsumexp(x: Any, dim: int) -> Any:
     if not x.ndim or not x.size:
         return x.copy()
     out = np.empty(x.shape, x.dtype)
-    source, into = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
+    source, target = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
     running = source[0].astype(np.complex128)
-    into[0] = running
+    target[0] = running
     for i in range(1, len(source)):
         term = source[i].astype(np.complex128)
         first = running.real >= term.real
         high, low = np.where(first, running, term), np.where(first, term, running)
         running = np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high)))
-        into[i] = running
+        target[i] = running
     return out
 
 
 KERNELS: dict[str, Any] = {
-    "cumsum": quiet(_scan(_cumsum)),
-    "cumprod": quiet(_scan(lambda x, dim: _accumulated(np.multiply, x, dim))),
-    "cummax": quiet(_running_extreme(np.maximum)),
-    "cummin": quiet(_running_extreme(np.minimum)),
-    "logcumsumexp": quiet(logcumsumexp),
+    "cumsum": numpy_kernel(_scan(_cumsum)),
+    "cumprod": numpy_kernel(_scan(lambda x, dim: _accumulate(np.multiply, x, dim))),
+    "cummax": numpy_kernel(_cumulative_extreme(np.maximum)),
+    "cummin": numpy_kernel(_cumulative_extreme(np.minimum)),
+    "logcumsumexp": numpy_kernel(logcumsumexp),
 }

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, row by row in few passes over blocks that fit the cache."""
+"""Softmax and log-softmax, row by row in few passes over blocks that fit in the cache."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.halves import widened
-from candelabra_cpu.quiet import quiet
-from candelabra_cpu.rows import as_rows, each_block, from_rows
+from candelabra_cpu.half_precision import in_float32
+from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.rows import as_rows, for_each_block, from_rows
 
 
 def softmax(x: Any, dim: int) -> Any:
@@ -18,12 +18,12 @@ def softmax(x: Any, dim: int) -> Any:
     rows, shape = as_rows(x, dim)
     out = np.empty_like(rows)
 
-    def work(part: slice) -> None:
-        block = np.subtract(rows[part], rows[part].max(1, keepdims=True), out=out[part])
+    def work(selection: slice) -> None:
+        block = np.subtract(rows[selection], rows[selection].max(1, keepdims=True), out=out[selection])
         np.exp(block, out=block)
         np.multiply(block, 1 / block.sum(1, keepdims=True), out=block)
 
-    each_block(rows.shape[0], rows.shape[1], work)
+    for_each_block(rows.shape[0], rows.shape[1], work)
     return from_rows(out, shape, dim)
 
 
@@ -34,27 +34,27 @@ def softmax_backward(g: Any, y: Any, dim: int) -> Any:
     (grads, shape), (rows, _) = as_rows(g, dim), as_rows(y, dim)
     out = np.empty_like(rows)
 
-    def work(part: slice) -> None:
-        along = np.einsum("ij,ij->i", grads[part], rows[part])
-        block = np.subtract(grads[part], along[:, None], out=out[part])
-        np.multiply(block, rows[part], out=block)
+    def work(selection: slice) -> None:
+        sums = np.einsum("ij,ij->i", grads[selection], rows[selection])
+        block = np.subtract(grads[selection], sums[:, None], out=out[selection])
+        np.multiply(block, rows[selection], out=block)
 
-    each_block(rows.shape[0], rows.shape[1], work)
+    for_each_block(rows.shape[0], rows.shape[1], work)
     return from_rows(out, shape, dim)
 
 
 def log_softmax(x: Any, dim: int) -> Any:
-    """The logarithm of softmax along a dim."""
+    """The logarithm of the softmax along a dim."""
     if not x.ndim or not x.size:
         return x - x
     rows, shape = as_rows(x, dim)
     out = np.empty_like(rows)
 
-    def work(part: slice) -> None:
-        block = np.subtract(rows[part], rows[part].max(1, keepdims=True), out=out[part])
+    def work(selection: slice) -> None:
+        block = np.subtract(rows[selection], rows[selection].max(1, keepdims=True), out=out[selection])
         np.subtract(block, np.log(np.exp(block).sum(1, keepdims=True)), out=block)
 
-    each_block(rows.shape[0], rows.shape[1], work)
+    for_each_block(rows.shape[0], rows.shape[1], work)
     return from_rows(out, shape, dim)
 
 
@@ -65,16 +65,16 @@ def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
     (grads, shape), (rows, _) = as_rows(g, dim), as_rows(y, dim)
     out = np.empty_like(rows)
 
-    def work(part: slice) -> None:
-        block = np.exp(rows[part], out=out[part])
-        np.multiply(block, grads[part].sum(1, keepdims=True), out=block)
-        np.subtract(grads[part], block, out=block)
+    def work(selection: slice) -> None:
+        block = np.exp(rows[selection], out=out[selection])
+        np.multiply(block, grads[selection].sum(1, keepdims=True), out=block)
+        np.subtract(grads[selection], block, out=block)
 
-    each_block(rows.shape[0], rows.shape[1], work)
+    for_each_block(rows.shape[0], rows.shape[1], work)
     return from_rows(out, shape, dim)
 
 
-KERNELS: dict[str, Any] = {name: quiet(widened(kernel)) for name, kernel in (
+KERNELS: dict[str, Any] = {name: numpy_kernel(in_float32(kernel)) for name, kernel in (
     ("softmax", softmax), ("softmax_backward", softmax_backward), ("log_softmax", log_softmax),
     ("log_softmax_backward", log_softmax_backward),
 )}  # fmt: skip

@@ -1,7 +1,7 @@
-"""Special functions, mostly SciPy's. SciPy is imported when the first of them is called.
+"""Special functions, mostly those of SciPy, which is imported at the first call.
 
-SciPy's functions know float32 and float64: half types are computed in float32. They are slow enough, tens of
-nanoseconds an element, that large arrays are split over the cores.
+SciPy's functions support float32 and float64; half types are computed in float32. They take tens of nanoseconds per
+element, so large arrays are processed on several threads.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from candelabra_cpu.bessel import EULER
 from candelabra_cpu.bessel import FUNCTIONS as BESSEL
 from candelabra_cpu.blocks import blockwise
 from candelabra_cpu.float32 import FUNCTIONS
-from candelabra_cpu.pointwise import choose
-from candelabra_cpu.vectors import vectored
+from candelabra_cpu.pointwise import where
+from candelabra_cpu.vectorized import vectorized
 
 Kernel = Callable[..., Any]
 
 
-def late(find: Callable[[], Kernel]) -> Kernel:
-    """The elementwise kernel of a function that is looked up when it is first needed."""
-    made: list[Kernel] = []
+def lazy_kernel(load: Callable[[], Kernel]) -> Kernel:
+    """Return the kernel of an elementwise function that is loaded at the first call."""
+    loaded: list[Kernel] = []
 
     def kernel(*operands: Any) -> Any:
-        if not made:
-            made.append(blockwise(find()))
-        return made[0](*operands)
+        if not loaded:
+            loaded.append(blockwise(load()))
+        return loaded[0](*operands)
 
     return kernel
 
 
-def scipys(name: str) -> Kernel:
-    """The kernel that is ``scipy.special.<name>``."""
-    return late(lambda: getattr(import_module("scipy.special"), name))
+def scipy_kernel(name: str) -> Kernel:
+    """Return the kernel of ``scipy.special.<name>``."""
+    return lazy_kernel(lambda: getattr(import_module("scipy.special"), name))
 
 
-# -- where SciPy's functions are not what is wanted -------------------------------------------------------------------
-POWERS: Final = 24
-"""In the series of lgamma around 2, up to 3/8 from it: each term is a fifth of the one before."""
+# -- functions for which SciPy is slow, inaccurate or different from PyTorch -------------------------------------------
+LGAMMA_TERMS: Final = 24
+"""Terms of the series of lgamma around 2, up to a distance of 3/8. Each term is a fifth of the previous one."""
 
 
 def _lgamma() -> Kernel:
     special = import_module("scipy.special")
     gammaln = special.gammaln
-    series = [(-1) ** k * special.zetac(k) / k for k in range(POWERS, 1, -1)] + [1 - EULER, 0]
+    series = [(-1) ** k * special.zetac(k) / k for k in range(LGAMMA_TERMS, 1, -1)] + [1 - EULER, 0]
 
     def function(x: Any) -> Any:
-        # C's lgamma is infinity at both infinities, SciPy's at one, and at subnormal numbers too.
+        # C's lgamma is infinite at both infinities; SciPy's is infinite at one, and at subnormal numbers.
         out = np.where(x == -inf, x.dtype.type(inf), gammaln(x))
         tiny = np.abs(x) < 1e-30
         if tiny.any():
             out[tiny] = -np.log(np.abs(x[tiny]))
-        if x.dtype == np.float64:  # around its zeros SciPy subtracts logarithms of 2
+        if x.dtype == np.float64:  # SciPy has cancellation around the zeros
             for zero in (1, 2):
                 near = np.abs(x - zero) < 0.375
                 if near.any():
@@ -69,31 +69,31 @@ def _lgamma() -> Kernel:
 
 
 def _zeta() -> Kernel:
-    zeta = import_module("scipy.special._ufuncs")._zeta  # zeta(x, q) without its detour
-    return lambda s, q: zeta(*_alike(s, q))
+    zeta = import_module("scipy.special._ufuncs")._zeta  # the ufunc behind scipy.special.zeta
+    return lambda s, q: zeta(*_as_arrays(s, q))
 
 
 def _xlogy(name: str) -> Callable[[], Kernel]:
-    def find() -> Kernel:
+    def load() -> Kernel:
         function = getattr(import_module("scipy.special"), name)
-        return lambda x, y: function(*_alike(x, y))
+        return lambda x, y: function(*_as_arrays(x, y))
 
-    return find
+    return load
 
 
-def _alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Numbers as arrays of the other's dtype: SciPy would compute in float64."""
+def _as_arrays(x: Any, y: Any) -> tuple[Any, Any]:
+    """Convert a number to an array of the other operand's dtype; SciPy would compute in float64."""
     d = x.dtype if isinstance(x, np.ndarray) else y.dtype
     return np.asarray(x, d), np.asarray(y, d)
 
 
 def _airy(part: int) -> Callable[[], Kernel]:
-    def find() -> Kernel:
+    def load() -> Kernel:
         airy = import_module("scipy.special").airy
-        # SciPy gives NaN for very large numbers; the function and its slope have fallen to 0 long before.
+        # SciPy returns NaN for very large numbers, where the function and its derivative have underflowed to 0.
         return lambda x: np.where(x > 110, x.dtype.type(0), airy(x)[part])
 
-    return find
+    return load
 
 
 def _logit(x: Any, eps: float | None) -> Any:
@@ -103,20 +103,20 @@ def _logit(x: Any, eps: float | None) -> Any:
 
 
 # -- incomplete gamma -------------------------------------------------------------------------------------------------
-TERMS: Final = 20
-"""Of the series at arguments up to 1.1, for float64."""
-STEPS: Final = 80
-"""Of the continued fraction at arguments from 1.1, for float64."""
+SERIES_TERMS: Final = 20
+"""Terms of the series for arguments up to 1.1 in float64."""
+FRACTION_STEPS: Final = 80
+"""Steps of the continued fraction for arguments from 1.1 in float64."""
 
 
 def _upper_series(a: Any, x: Any) -> Any:
-    """``Q(a, x)`` for small x, in float64.
+    """Return ``Q(a, x)`` for small x, in float64.
 
     Source: DLMF 8.7.3, ``1 - x**a / gamma(a + 1) - x**a / gamma(a) * sum over k >= 1 of (-x)**k / (k! (a + k))``.
     """
     gammaln = import_module("scipy.special").gammaln
     term, total = np.ones_like(x), np.zeros_like(x)
-    for k in range(1, TERMS):
+    for k in range(1, SERIES_TERMS):
         term = term * (x / -k)
         total = total + term / (a + k)
     power = a * np.log(x)
@@ -124,57 +124,57 @@ def _upper_series(a: Any, x: Any) -> Any:
 
 
 def _upper_fraction(a: Any, x: Any) -> Any:
-    """``Q(a, x)`` for x from 1.1 to 4, in float64: the continued fraction of DLMF 8.9.2, from its end."""
-    below = x + 1 - a + 2 * STEPS
-    for n in range(STEPS, 0, -1):
-        below = x + (2 * n - 1) - a - n * (n - a) / below
-    return np.exp(-x) * x**a / import_module("scipy.special").gamma(a) / below
+    """Return ``Q(a, x)`` for x from 1.1 to 4, in float64, by the continued fraction of DLMF 8.9.2 from its end."""
+    denominator = x + 1 - a + 2 * FRACTION_STEPS
+    for n in range(FRACTION_STEPS, 0, -1):
+        denominator = x + (2 * n - 1) - a - n * (n - a) / denominator
+    return np.exp(-x) * x**a / import_module("scipy.special").gamma(a) / denominator
 
 
 def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
-    """SciPy's function, but for x from ``least`` to 4 and a below x.
+    """Return a loader of SciPy's function with a replacement for x from ``least`` to 4 and a below x.
 
-    Up to 1.1 it takes 17 microseconds an element from 0.5 on, and all the way Q is wrong in the last two digits of
-    float64.
+    In that range SciPy takes 17 microseconds per element for x from 0.5 to 1.1, and Q is wrong in the last two digits
+    of float64.
     """
 
-    def find() -> Kernel:
+    def load() -> Kernel:
         function = getattr(import_module("scipy.special"), name)
 
         def gamma(a: Any, x: Any) -> Any:
             a, x = np.broadcast_arrays(a, x)
-            ours = (x > least) & (x <= (4 if x.dtype == np.float64 else 1.1)) & (a > 1e-3) & (a <= 1.1 * x)
-            if not ours.any():
+            within = (x > least) & (x <= (4 if x.dtype == np.float64 else 1.1)) & (a > 1e-3) & (a <= 1.1 * x)
+            if not within.any():
                 return function(a, x)
             out = np.empty_like(x)
-            out[~ours] = function(a[~ours], x[~ours])
-            small = ours & (x <= 1.1)
-            for where, compute in ((small, _upper_series), (ours & ~small, _upper_fraction)):
-                upper = compute(a[where].astype(np.float64), x[where].astype(np.float64))
-                out[where] = upper if name == "gammaincc" else 1 - upper
+            out[~within] = function(a[~within], x[~within])
+            small = within & (x <= 1.1)
+            for selected, compute in ((small, _upper_series), (within & ~small, _upper_fraction)):
+                upper = compute(a[selected].astype(np.float64), x[selected].astype(np.float64))
+                out[selected] = upper if name == "gammaincc" else 1 - upper
             return out
 
         return gamma
 
-    return find
+    return load
 
 
 # -- polygamma --------------------------------------------------------------------------------------------------------
 BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-SHIFT: Final = 10
+RECURRENCE_STEPS: Final = 10
 
 
 def _trigamma(x: Any) -> Any:
-    """The derivative of digamma: infinity at 0, -1, -2, …
+    """The derivative of digamma; infinite at 0, -1, -2, ...
 
-    Source: DLMF 5.15.8, an asymptotic series, from 10 up; below it by the recurrence ``f(x) = f(x + 1) + 1 / x**2``
-    (5.15.5), and left of 1/2 by the reflection ``f(1 - x) + f(x) = (pi / sin(pi x))**2`` (5.15.6).
+    Source: DLMF 5.15.8, an asymptotic series, from 10 on; below 10 the recurrence ``f(x) = f(x + 1) + 1 / x**2``
+    (5.15.5), and below 1/2 the reflection ``f(1 - x) + f(x) = (pi / sin(pi x))**2`` (5.15.6).
     """
     wide = x.astype(np.float64)
     left = wide < 0.5
-    at = choose(left, 1 - wide, wide)
+    at = where(left, 1 - wide, wide)
     total = np.zeros_like(at)
-    for _ in range(SHIFT):
+    for _ in range(RECURRENCE_STEPS):
         total += 1 / (at * at)
         at += 1
     square = 1 / (at * at)
@@ -185,7 +185,7 @@ def _trigamma(x: Any) -> Any:
     total += (1 + 0.5 / at + series) / at
     if left.any():
         sine = np.sin(pi * (wide - np.rint(wide)))
-        total = choose(left, (pi / sine) ** 2 - total, total)
+        total = where(left, (pi / sine) ** 2 - total, total)
         total[wide == -inf] = np.nan
     return total.astype(x.dtype)
 
@@ -207,21 +207,21 @@ def _polygamma_of() -> Kernel:
 
 
 KERNELS: dict[str, Any] = {
-    **{name: scipys(name) for name in ("erfc", "erfinv")},
-    "erf": vectored(scipys("erf"), FUNCTIONS["erf"]),
-    **{f"special_{name}": scipys(name) for name in (
+    **{name: scipy_kernel(name) for name in ("erfc", "erfinv")},
+    "erf": vectorized(scipy_kernel("erf"), FUNCTIONS["erf"]),
+    **{f"special_{name}": scipy_kernel(name) for name in (
         "entr", "erfcx", "i0e", "log_ndtr", "ndtr", "ndtri",
     )},
-    **{name: late(find) for name, find in BESSEL.items()},
-    "digamma": scipys("psi"),
-    "igamma": late(_incomplete("gammainc", 1.0)),
-    "igammac": late(_incomplete("gammaincc", 0.0)),
-    "lgamma": late(_lgamma),
+    **{name: lazy_kernel(load) for name, load in BESSEL.items()},
+    "digamma": scipy_kernel("psi"),
+    "igamma": lazy_kernel(_incomplete("gammainc", 1.0)),
+    "igammac": lazy_kernel(_incomplete("gammaincc", 0.0)),
+    "lgamma": lazy_kernel(_lgamma),
     "logit": blockwise(_logit),
-    "polygamma_of": late(_polygamma_of),
-    "special_airy_ai": late(_airy(0)),
-    "special_airy_ai_slope": late(_airy(1)),
-    "special_xlog1py": late(_xlogy("xlog1py")),
-    "special_zeta": late(_zeta),
-    "xlogy": late(_xlogy("xlogy")),
+    "polygamma_of": lazy_kernel(_polygamma_of),
+    "special_airy_ai": lazy_kernel(_airy(0)),
+    "special_airy_ai_slope": lazy_kernel(_airy(1)),
+    "special_xlog1py": lazy_kernel(_xlogy("xlog1py")),
+    "special_zeta": lazy_kernel(_zeta),
+    "xlogy": lazy_kernel(_xlogy("xlogy")),
 }  # fmt: skip

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from candelabra import Tensor
 
 
-class _Plugin:
+class _CudaPlugin:
     """The device type ``cuda``."""
 
     @hookimpl
@@ -43,5 +43,5 @@ def from_cuda_array_interface(source: Any, device_type: str = "cuda") -> Tensor:
     return from_cuda_array_interface(source, device_type)
 
 
-plugin = _Plugin()
+plugin = _CudaPlugin()
 rocm = _RocmPlugin()

@@ -1,4 +1,4 @@
-"""Our arrays as CuPy's and back, over the same memory: what CuPy and its libraries do better is done by them."""
+"""Conversion between strided arrays and CuPy's arrays over the same memory, for kernels that CuPy implements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FROM_NUMPY: Final = {n: d for d, n in TO_NUMPY.items()}
 
 
 def to_cupy(array: StridedArray) -> Any:
-    """A ``cupy.ndarray`` over the memory of an array."""
+    """Return a ``cupy.ndarray`` over the memory of an array."""
     engine: Any = array.engine
     size = array.dtype.itemsize
     pointer = array.buffer.owner + array.offset * size
@@ -31,43 +31,43 @@ def to_cupy(array: StridedArray) -> Any:
 
 
 def from_cupy(array: Any, engine: CudaEngine) -> StridedArray:
-    """An array over the memory of a ``cupy.ndarray``."""
+    """Return an array over the memory of a ``cupy.ndarray``."""
     if any(step < 0 for step in array.strides):
         array = array.copy()
     strides = tuple(step // array.itemsize for step in array.strides)
-    whole = StridedArray(
+    memory = StridedArray(
         engine, engine.pool.adopt(array.data), array.shape, strides, 0, FROM_NUMPY[array.dtype], array.size, False
     )
-    return whole.restrided(array.shape, strides, 0)
+    return memory.restrided(array.shape, strides, 0)
 
 
 def over_cupy(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel on CuPy's arrays as one on ours."""
+    """Return a kernel on strided arrays that calls a kernel on CuPy's arrays."""
 
     @wraps(kernel)
     def converted(*args: Any) -> Any:
         engine = _engine_of(args)
         engine.enter()
         with engine.pool.serving_cupy():
-            result = kernel(*[_given(argument) for argument in args])
-        return _taken(result, engine)
+            result = kernel(*[_argument_to_cupy(argument) for argument in args])
+        return _result_from_cupy(result, engine)
 
     return converted
 
 
-def _given(value: Any) -> Any:
+def _argument_to_cupy(value: Any) -> Any:
     if type(value) is StridedArray:
         return to_cupy(value)
     if type(value) in (list, tuple) and any(type(part) is StridedArray for part in value):
-        return type(value)(_given(part) for part in value)
+        return type(value)(_argument_to_cupy(part) for part in value)
     return value
 
 
-def _taken(value: Any, engine: CudaEngine) -> Any:
+def _result_from_cupy(value: Any, engine: CudaEngine) -> Any:
     if isinstance(value, engine.cupy.ndarray):
         return from_cupy(value, engine)
     if isinstance(value, tuple):
-        return tuple(_taken(part, engine) for part in value)
+        return tuple(_result_from_cupy(part, engine) for part in value)
     return value
 
 
@@ -76,7 +76,7 @@ def _engine_of(args: Any) -> Any:
         if type(value) is StridedArray:
             return value.engine
         if type(value) in (list, tuple):
-            found = _engine_of(value)
-            if found is not None:
-                return found
+            engine = _engine_of(value)
+            if engine is not None:
+                return engine
     return None

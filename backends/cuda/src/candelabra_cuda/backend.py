@@ -10,13 +10,13 @@ from candelabra.backend import Capabilities, DeviceInfo, Kernel, declared
 from candelabra.dtypes import ALL
 from candelabra_clike import CLikeBackend, StridedArray
 
-from candelabra_cuda.discovery import Found, find, load
+from candelabra_cuda.discovery import CudaDevice, find, load
 from candelabra_cuda.engine import CudaEngine
-from candelabra_cuda.streams import Stream
+from candelabra_cuda.streams import CudaStream
 
 
 class CudaBackend(CLikeBackend):
-    """Payloads are strided arrays over CuPy's memory; work is queued on CUDA streams."""
+    """Payloads are strided arrays over CuPy's memory. Work is queued on CUDA streams."""
 
     name = "cuda"
     hip = False
@@ -27,7 +27,7 @@ class CudaBackend(CLikeBackend):
         self._cupy = cupy
         self._lock: Final = threading.Lock()
         self._engines: Final[dict[int, CudaEngine]] = {}
-        self._found: list[Found] | None = None
+        self._device_list: list[CudaDevice] | None = None
 
     @property
     def cupy(self) -> Any:
@@ -37,24 +37,24 @@ class CudaBackend(CLikeBackend):
         return self._cupy
 
     def devices(self) -> Sequence[DeviceInfo]:
-        return [DeviceInfo(found.name, found.facts) for found in self._devices()]
+        return [DeviceInfo(device.name, device.facts) for device in self._devices()]
 
-    def _devices(self) -> list[Found]:
-        if self._found is None:
+    def _devices(self) -> list[CudaDevice]:
+        if self._device_list is None:
             with self._lock:
-                if self._found is None:
-                    self._found = find(self.cupy, self.hip)
-        return self._found
+                if self._device_list is None:
+                    self._device_list = find(self.cupy, self.hip)
+        return self._device_list
 
     def engine(self, index: int) -> CudaEngine:
         try:
             return self._engines[index]
         except KeyError:
             pass
-        found = self._devices()
+        devices = self._devices()
         with self._lock:
             if index not in self._engines:
-                self._engines[index] = self.engine_type(self.cupy, found[index].number, len(found) > 1)
+                self._engines[index] = self.engine_type(self.cupy, devices[index].number, len(devices) > 1)
             return self._engines[index]
 
     def kernels(self) -> Mapping[str, Kernel]:
@@ -63,31 +63,31 @@ class CudaBackend(CLikeBackend):
         return declared(table(super().kernels(), cublas=not self.hip))
 
     def transfer(self, payload: StridedArray, source: int, destination: int) -> StridedArray:
-        from candelabra_clike.kernels.copying import dense
+        from candelabra_clike.kernels.copies import contiguous
 
-        packed = dense(payload)
+        contiguous_payload = contiguous(payload)
         origin, engine = self.engine(source), self.engine(destination)
-        made = engine.empty(payload.shape, payload.dtype)
-        nbytes = packed.size * packed.dtype.itemsize
-        start = packed.buffer + packed.offset * packed.dtype.itemsize
+        result = engine.empty(payload.shape, payload.dtype)
+        nbytes = contiguous_payload.size * contiguous_payload.dtype.itemsize
+        start = contiguous_payload.buffer + contiguous_payload.offset * contiguous_payload.dtype.itemsize
         event = origin.stream().record()
         stream = engine.stream()
         stream.wait_event(event)
         if nbytes:
-            engine.runtime.memcpyPeerAsync(made.buffer, destination, start, source, nbytes, stream.ptr)
-        # The source's memory must not be used again before the copy is done, and its stream does not know of it.
+            engine.runtime.memcpyPeerAsync(result.buffer, destination, start, source, nbytes, stream.ptr)
+        # The memory of the source must not be reused before the copy is complete, so its stream waits for the copy.
         done = stream.record()
         origin.stream().wait_event(done)
-        return made
+        return result
 
-    def stream(self, index: int) -> Stream:
+    def stream(self, index: int) -> CudaStream:
         engine = self.engine(index)
-        return Stream(engine, engine.another_stream())
+        return CudaStream(engine, engine.another_stream())
 
-    def current_stream(self, index: int) -> Stream:
-        """The calling thread's current stream."""
+    def current_stream(self, index: int) -> CudaStream:
+        """Return the current stream of the calling thread."""
         engine = self.engine(index)
-        return Stream(engine, engine.stream())
+        return CudaStream(engine, engine.stream())
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         return self.engine(index).pool.statistics(release)

@@ -1,4 +1,4 @@
-"""Which CUDA devices there are, and if there are none, why not and what to do."""
+"""The CUDA devices, and the reason if there are none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ INSTALL = "pip install 'candelabra[cuda]' for CUDA 13, 'candelabra[cuda12]' for 
 INSTALL_HIP = "install CuPy for your version of ROCm (https://docs.cupy.dev) in its place"
 
 
-class Found(NamedTuple):
-    """A device: its number at the driver, its name, and what ``candelabra devices`` says of it."""
+class CudaDevice(NamedTuple):
+    """A device: its number in the driver, its name, and its facts for ``candelabra devices``."""
 
     number: int
     name: str
@@ -28,10 +28,10 @@ def load() -> Any:
     return cupy
 
 
-def find(cupy: Any, hip: bool = False) -> list[Found]:
-    """Every device that the driver shows. Raises ``DeviceUnavailable`` with the reason where there is none.
+def find(cupy: Any, hip: bool = False) -> list[CudaDevice]:
+    """Return every device of the driver. Raises ``DeviceUnavailable`` with the reason if there is none.
 
-    ``hip``: AMD's devices, whose CuPy is another one than NVIDIA's.
+    With ``hip``, AMD's devices are returned, which need another build of CuPy.
     """
     runtime = cupy.cuda.runtime
     if hip and not runtime.is_hip:
@@ -43,34 +43,34 @@ def find(cupy: Any, hip: bool = False) -> list[Found]:
     except runtime.CUDARuntimeError as error:
         raise DeviceUnavailable(_reason(runtime, error)) from error
     if not count:
-        raise DeviceUnavailable("the NVIDIA driver shows no device: is CUDA_VISIBLE_DEVICES set to none of them?")
-    return [_found(runtime, index) for index in range(count)]
+        raise DeviceUnavailable("the NVIDIA driver reports no device: does CUDA_VISIBLE_DEVICES hide all of them?")
+    return [_device(runtime, index) for index in range(count)]
 
 
 def _reason(runtime: Any, error: Exception) -> str:
     driver = runtime.driverGetVersion()
     if runtime.is_hip:
-        return f"ROCm shows no device: {error}"
+        return f"ROCm reports no device: {error}"
     if not driver:
         return f"no NVIDIA driver was found (libcuda.so.1): install it, then run nvidia-smi ({error})"
     built = runtime.runtimeGetVersion()
     if driver < built:
         return (
-            f"the NVIDIA driver is too old: it serves CUDA {version(driver)}, the installed CuPy needs "
+            f"the NVIDIA driver is too old: it supports CUDA {version(driver)}, the installed CuPy needs "
             f"{version(built)}. Update the driver, or {INSTALL}"
         )
-    return f"the NVIDIA driver (CUDA {version(driver)}) shows no device: {error}"
+    return f"the NVIDIA driver (CUDA {version(driver)}) reports no device: {error}"
 
 
 def version(number: int) -> str:
-    """13020 as ``13.2``."""
+    """Return ``"13.2"`` for 13020."""
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def _found(runtime: Any, index: int) -> Found:
+def _device(runtime: Any, index: int) -> CudaDevice:
     properties = runtime.getDeviceProperties(index)
     name = properties["name"]
-    return Found(
+    return CudaDevice(
         index,
         name.decode() if isinstance(name, bytes) else name,
         {

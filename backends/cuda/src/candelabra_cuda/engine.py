@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from candelabra.errors import BackendError
 from candelabra_clike import CUDA, Engine, Launch, Source, Traits
-from candelabra_clike.faults import Faults
+from candelabra_clike.device_errors import DeviceErrors
 
-from candelabra_cuda.launching import Kernel
-from candelabra_cuda.memory import DeviceMemory, Pool, Staging
+from candelabra_cuda.launching import CudaKernel
+from candelabra_cuda.memory import CudaMemoryPool, DeviceMemory, Staging
 
 if TYPE_CHECKING:
     from candelabra_cuda.compiling import Compiler
 
-STREAMS: Final = 32
-"""As many as PyTorch has of a priority. They are never destroyed: what works with dropped memory must be known."""
+MAX_STREAMS: Final = 32
+"""The number of streams that are created, as in PyTorch. They are never destroyed, because deferred frees wait for all
+of them."""
 
 
 class CudaEngine(Engine):
-    """A device of the CUDA driver. ``cupy`` is the module: what stands for it in tests is another."""
+    """A device of the CUDA driver. ``cupy`` is the module; tests pass a replacement."""
 
     dialect = CUDA
     type = "cuda"
@@ -47,10 +48,10 @@ class CudaEngine(Engine):
             memory=properties["totalGlobalMem"],
             largest=properties["totalGlobalMem"],
         )
-        self.pool: Final = Pool(cupy, f"{self.type}:{index}", self.enter)
+        self.pool: Final = CudaMemoryPool(cupy, f"{self.type}:{index}", self.enter)
         if not several:
             self.allocate = self.pool.allocate  # type: ignore[method-assign]
-        self.faults = Faults(self)
+        self.errors = DeviceErrors(self)
         self._staging: Final = Staging(cupy)
         self._kernels: Final[dict[Source, Launch]] = {}
         self._lock: Final = threading.Lock()
@@ -61,55 +62,58 @@ class CudaEngine(Engine):
 
     # -- order --------------------------------------------------------------------------------------------------------
     def enter(self) -> int:
-        """Make this the thread's device; the address of its current stream."""
+        """Make this device current in the thread, and return the address of its current stream."""
         if self._several:
             self.runtime.setDevice(self.index)
         pointer: int = self._current_stream().ptr
         return pointer
 
     def stream(self) -> Any:
-        """CuPy's object of the thread's current stream on this device."""
+        """Return CuPy's object of the thread's current stream on this device."""
         self.enter()
         return self._current_stream()
 
     def another_stream(self) -> Any:
-        """A stream of CuPy's beside the default one. After :data:`STREAMS` new ones they come again, in turn."""
+        """Return a stream of CuPy other than the default one.
+
+        After :data:`MAX_STREAMS` streams they are reused in turn.
+        """
         with self._lock:
-            if len(self._streams) < STREAMS:
+            if len(self._streams) < MAX_STREAMS:
                 self.runtime.setDevice(self.index)
-                made = self.cupy.cuda.Stream(non_blocking=True)
-                self.pool.share(made)
+                stream = self.cupy.cuda.Stream(non_blocking=True)
+                self.pool.share(stream)
             else:
-                made = self._streams.popleft()
-            self._streams.append(made)
-            return made
+                stream = self._streams.popleft()
+            self._streams.append(stream)
+            return stream
 
     def synchronize(self) -> None:
         self.enter()
         self.wait_for(None)
 
     def wait_for(self, name: str | None) -> None:
-        """Wait for the device. A device's errors come late: ``name`` is that of the one kernel it can be, if known."""
+        """Wait for the device. ``name`` is the kernel that an error refers to, if it is known."""
         try:
             self.runtime.deviceSynchronize()
         except self.runtime.CUDARuntimeError as error:
             blame = (
                 f"{name!r} failed"
                 if name
-                else "work queued before failed (CANDELABRA_BLOCKING=1 in the environment says which operator)"
+                else "an earlier operation failed (set the environment variable CANDELABRA_BLOCKING=1 to see which one)"
             )
             raise RuntimeError(f"{self}: {blame}: {error}") from error
 
     # -- libraries ----------------------------------------------------------------------------------------------------
     @cached_property
     def cublas(self) -> Any:
-        """CuPy's binding of cuBLAS, loaded at the first product of matrices."""
+        """CuPy's binding of cuBLAS, loaded at the first matrix product."""
         from cupy_backends.cuda.libs import cublas
 
         return cublas
 
     def blas_handle(self) -> int:
-        """cuBLAS's handle of this thread and device; it works on the current stream."""
+        """Return cuBLAS's handle of this thread and device, which uses the current stream."""
         handle: int = self.cupy.cuda.device.get_cublas_handle()
         return handle
 
@@ -143,17 +147,17 @@ class CudaEngine(Engine):
     # -- kernels ------------------------------------------------------------------------------------------------------
     @cached_property
     def compiler(self) -> Compiler:
-        """What makes machine code for this device."""
-        from candelabra_cuda.compiling import Compiler, usual_cache
+        """The compiler for this device's compute capability."""
+        from candelabra_cuda.compiling import Compiler, prebuilt_cache, usual_cache
 
-        return Compiler(self.capability, usual_cache())
+        return Compiler(self.capability, usual_cache(), prebuilt_cache())
 
     def compile(self, source: Source) -> Launch:
         with self._lock:
-            found = self._kernels.get(source)
-            if found is None:
-                found = self._kernels[source] = self._loaded(source)
-            return found
+            launch = self._kernels.get(source)
+            if launch is None:
+                launch = self._kernels[source] = self._loaded(source)
+            return launch
 
     def _loaded(self, source: Source) -> Launch:
         compiler = self.compiler
@@ -169,4 +173,4 @@ class CudaEngine(Engine):
                     f"{self}: the driver does not take the machine code of {source.name!r} for compute capability "
                     f"{self.capability}: {error}. A newer driver may; `candelabra devices` shows this one's version"
                 ) from error
-        return Kernel(self, source, self.driver.moduleGetFunction(module, source.name), module).launch
+        return CudaKernel(self, source, self.driver.moduleGetFunction(module, source.name), module).launch

@@ -1,7 +1,7 @@
-"""The CUDA array interface, version 3: arrays of CuPy, Numba, PyTorch over one memory, ordered by streams.
+"""The CUDA array interface, version 3, which shares arrays with CuPy, Numba and PyTorch, synchronised by streams.
 
-Source: Numba's documentation, "CUDA Array Interface". What hands memory out says which stream works on it, and what
-takes it waits for that stream: here by an event, so that the host waits for nothing.
+Source: Numba's documentation, "CUDA Array Interface". The exporter names the stream that uses the memory, and the
+importer waits for that stream. Here it waits by an event, so that the host does not wait.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 VERSION = 3
 LEGACY_DEFAULT = 1
-"""How the interface writes the default stream, whose handle is 0: there 0 would be ambiguous."""
+"""The number of the default stream in the interface; its handle 0 would be ambiguous there."""
 ATTRIBUTE = "__cuda_array_interface__"
 
 
 def interface(tensor: Tensor) -> dict[str, Any]:
-    """The memory of a tensor on the GPU, as other libraries take it.
+    """Return the description of the memory of a tensor on the GPU.
 
-    ``AttributeError`` for tensors that have no such memory; ``RuntimeError`` for one that requires grad, since the
-    other library would write no history; ``UnsupportedDType`` for bfloat16, of which the interface knows nothing.
+    Raises ``AttributeError`` for a tensor on another device, ``RuntimeError`` for one that requires grad, because the
+    other library would not record history, and ``UnsupportedDType`` for bfloat16, which the interface does not support.
     """
     payload: Any = tensor._payload
     if not isinstance(payload, StridedArray) or not isinstance(payload.buffer, DeviceMemory):
@@ -39,7 +39,7 @@ def interface(tensor: Tensor) -> dict[str, Any]:
     if tensor.requires_grad:
         raise RuntimeError(f"{ATTRIBUTE} of a tensor that requires grad: use tensor.detach()")
     if payload.dtype.name == "bfloat16":
-        raise UnsupportedDType(f"{ATTRIBUTE} has no name for bfloat16: use DLPack (from_dlpack of the other library)")
+        raise UnsupportedDType(f"{ATTRIBUTE} does not support bfloat16: use DLPack (from_dlpack of the other library)")
     engine: Any = payload.engine
     size = payload.dtype.itemsize
     return {
@@ -53,44 +53,46 @@ def interface(tensor: Tensor) -> dict[str, Any]:
 
 
 def from_cuda_array_interface(source: Any, device_type: str = "cuda") -> Tensor:
-    """A tensor over the memory of an object with ``__cuda_array_interface__``: of Numba, which has no DLPack.
+    """Return a tensor over the memory of an object with ``__cuda_array_interface__``, such as Numba's, which has no
+    DLPack.
 
-    ``TypeError`` for other objects and for dtypes that a tensor cannot have.
+    Raises ``TypeError`` for other objects and for unsupported dtypes.
     """
     described = getattr(source, ATTRIBUTE, None)
     if described is None:
-        raise TypeError(f"from_cuda_array_interface() takes an object with {ATTRIBUTE}, not {type(source).__name__}")
-    given: Any = plugins.backend(device_type)[0]
-    backend: CudaBackend = given
-    index = owner_of(backend, described["data"][0])
+        raise TypeError(f"from_cuda_array_interface() expects an object with {ATTRIBUTE}, got {type(source).__name__}")
+    owner: Any = plugins.backend(device_type)[0]
+    backend: CudaBackend = owner
+    index = device_of(backend, described["data"][0])
     from candelabra.library import open_device
 
-    payload = taken(described, source, backend.engine(index))
+    payload = payload_over(described, source, backend.engine(index))
     return wrap(payload, open_device(f"{device_type}:{index}").keys_for(payload.dtype))
 
 
-def owner_of(backend: CudaBackend, address: int) -> int:
-    """The number of the device that has an address; an empty array has none, and goes to the first."""
+def device_of(backend: CudaBackend, address: int) -> int:
+    """Return the number of the device that owns an address. An empty array has no address and gets device 0."""
     if not address:
         return 0
     return int(backend.cupy.cuda.runtime.pointerGetAttributes(address).device)
 
 
-def taken(described: dict[str, Any], source: Any, engine: CudaEngine) -> StridedArray:
-    """The payload of what an interface describes; our stream goes on when theirs has come so far."""
+def payload_over(described: dict[str, Any], source: Any, engine: CudaEngine) -> StridedArray:
+    """Return the payload over the memory that an interface describes.
+
+    Our current stream waits for the exporter's stream.
+    """
     d = np.dtype(described["typestr"])
     if d not in FROM_NUMPY or described.get("mask") is not None:
-        raise TypeError(
-            f"from_cuda_array_interface(): a tensor cannot have the type {described['typestr']!r} or a mask"
-        )
+        raise TypeError(f"from_cuda_array_interface() does not support the type {described['typestr']!r} or a mask")
     shape = tuple(described["shape"])
     steps = described.get("strides") or contiguous_steps(shape, d.itemsize)
     if any(step < 0 or step % d.itemsize for step in steps):
-        raise TypeError(f"from_cuda_array_interface(): a tensor cannot have the strides {tuple(steps)}, in bytes")
+        raise TypeError(f"from_cuda_array_interface() does not support the strides {tuple(steps)}, in bytes")
     address = described["data"][0]
     cuda = engine.cupy.cuda
     engine.enter()
-    order(engine, described.get("stream"))
+    wait_for_stream(engine, described.get("stream"))
     nbytes = d.itemsize + sum((size - 1) * step for size, step in zip(shape, steps)) if address else 0
     owner = cuda.MemoryPointer(cuda.UnownedMemory(address, nbytes, source, engine.index), 0)
     strides = tuple(step // d.itemsize for step in steps)
@@ -99,7 +101,7 @@ def taken(described: dict[str, Any], source: Any, engine: CudaEngine) -> Strided
 
 
 def contiguous_steps(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """The strides of C order, in bytes."""
+    """Return the strides of C order, in bytes."""
     steps, step = [], itemsize
     for size in reversed(shape):
         steps.append(step)
@@ -107,18 +109,18 @@ def contiguous_steps(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
-def order(engine: CudaEngine, stream: int | None) -> None:
-    """Let the thread's current stream wait for another library's; without a number there is nothing to wait for."""
+def wait_for_stream(engine: CudaEngine, stream: int | None) -> None:
+    """Make the thread's current stream wait for another library's stream. Without a number, it need not wait."""
     if stream is None:
         return
-    mine = engine.stream()
+    current = engine.stream()
     pointer = 0 if stream == LEGACY_DEFAULT else stream
-    if pointer != mine.ptr:
+    if pointer != current.ptr:
         event = engine.cupy.cuda.Event(disable_timing=True)
         engine.runtime.eventRecord(event.ptr, pointer)
-        mine.wait_event(event)
+        current.wait_event(event)
 
 
 def install() -> None:
-    """Give tensors the attribute. It is not the core's, which knows no vendor; elsewhere it is an AttributeError."""
+    """Add the attribute to tensors. It is not part of the core, which knows no vendor."""
     setattr(Tensor, ATTRIBUTE, property(interface))

@@ -1,4 +1,6 @@
-"""CUDA's kernel table: the Array API's kernels over CuPy for breadth, our own in C over those, cuBLAS over both."""
+"""The kernel table of CUDA: kernels of candelabra-arrayapi over CuPy, those of candelabra-clike, and matrix products by
+cuBLAS.
+"""
 
 from __future__ import annotations
 
@@ -9,44 +11,47 @@ import candelabra_arrayapi
 from candelabra_clike.kernels import attention
 
 from candelabra_cuda.arrays import TO_NUMPY, over_cupy
-from candelabra_cuda.blas import Matmul, multiplying
+from candelabra_cuda.blas import CublasMatmul, multiplying
 
 Kernel = Callable[..., Any]
 
 
-def table(own: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Kernel]:
-    """``{operator: kernel}``; ``own`` are those in C. Without a device argument: such kernels are all in C."""
-    from array_api_compat import cupy as xp  # CuPy with the names that it lacks of the standard
+def table(c_kernels: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Kernel]:
+    """Return ``{operator: kernel}``.
+
+    ``c_kernels`` are those of candelabra-clike, which include all with a device argument.
+    """
+    from array_api_compat import cupy as xp  # adds the names of the standard that CuPy lacks
     from candelabra.library import DEVICE, OPERATORS
 
-    breadth = {
+    cupy_kernels = {
         name: over_cupy(kernel)
         for name, kernel in candelabra_arrayapi.kernels(xp, TO_NUMPY).items()
         if name in OPERATORS and all(p.kind != DEVICE for p in OPERATORS[name].schema.parameters)
     }
-    return {name: Preferred(kernel, breadth.get(name)) for name, kernel in own.items()} | {
-        **{name: kernel for name, kernel in breadth.items() if name not in own},
-        **(_by_cublas(own.get("matmul", breadth.get("matmul"))) if cublas else {}),
+    return {name: KernelWithFallback(kernel, cupy_kernels.get(name)) for name, kernel in c_kernels.items()} | {
+        **{name: kernel for name, kernel in cupy_kernels.items() if name not in c_kernels},
+        **(_cublas_kernels(c_kernels.get("matmul", cupy_kernels.get("matmul"))) if cublas else {}),
     }
 
 
-def _by_cublas(other: Kernel | None) -> dict[str, Kernel]:
-    """What is made of products of matrices; ``other`` multiplies what cuBLAS has no type for."""
-    return {"matmul": Matmul(other), **attention.kernels(multiplying)}
+def _cublas_kernels(other: Kernel | None) -> dict[str, Kernel]:
+    """Return the kernels that use matrix products. ``other`` multiplies dtypes that cuBLAS does not support."""
+    return {"matmul": CublasMatmul(other), **attention.kernels(multiplying)}
 
 
-class Preferred:
-    """A kernel in C, and the one over CuPy for the dtypes that the former does not serve."""
+class KernelWithFallback:
+    """A kernel in C, with a kernel over CuPy for the dtypes that the former declines."""
 
-    def __init__(self, own: Kernel, other: Kernel | None) -> None:
-        self._own = own
-        self._other = other
+    def __init__(self, c_kernels: Kernel, other: Kernel | None) -> None:
+        self._kernel = c_kernels
+        self._fallback = other
 
     def for_dtype(self, d: Any) -> Kernel | None:
-        """The function that serves a dtype."""
-        choose = getattr(self._own, "for_dtype", None)
-        found: Kernel | None = self._own if choose is None else choose(d)
-        return self._other if found is None else found
+        """Return the function for a dtype."""
+        choose = getattr(self._kernel, "for_dtype", None)
+        function: Kernel | None = self._kernel if choose is None else choose(d)
+        return self._fallback if function is None else function
 
     def __call__(self, *args: Any) -> Any:
-        return self._own(*args)
+        return self._kernel(*args)

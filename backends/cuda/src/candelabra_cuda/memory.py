@@ -1,4 +1,4 @@
-"""Memory of a CUDA device: CuPy's stream-ordered pool, and host memory that copies may run from on their own."""
+"""The memory of a CUDA device: CuPy's stream-ordered pool, and pinned host memory for asynchronous copies."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from typing import Any, ClassVar, Final
 from candelabra.errors import OutOfMemoryError
 
 PINNED_LIMIT: Final = 64 * 2**20
-"""Larger copies to the device wait instead of being staged: pinned memory is taken from everybody."""
+"""Larger copies to the device are synchronous instead of staged, because pinned memory is scarce."""
 
 
 class DeviceMemory(int):
-    """An address on the device. As a number it is a kernel's argument as it is; ``owner`` keeps the memory."""
+    """An address on the device, which is a kernel argument as it is. ``owner`` keeps the memory alive."""
 
     owner: Any
 
     def __new__(cls, owner: Any) -> DeviceMemory:
-        made = super().__new__(cls, owner.ptr)
-        made.owner = owner
-        return made
+        memory = super().__new__(cls, owner.ptr)
+        memory.owner = owner
+        return memory
 
     __hash__ = int.__hash__
 
 
-class Counted(DeviceMemory):
-    """Memory of our pool: where it is dropped, its size goes to ``freed``, and itself to ``dropped``, if that is."""
+class PoolBlock(DeviceMemory):
+    """A block of the pool.
+
+    When it is deleted, its size is appended to ``freed``, and its owner to ``dropped``, if that is set.
+    """
 
     size: int
     freed: ClassVar[deque[int]]
@@ -41,15 +44,15 @@ class Counted(DeviceMemory):
             self.dropped.append(self.owner)
 
 
-_at: Final = int.__new__  # past our own, which takes an owner
-UNIT: Final = 512
-"""CuPy gives memory in multiples of this."""
+_at: Final = int.__new__  # bypasses DeviceMemory.__new__, which takes an owner
+ALLOCATION_UNIT: Final = 512
+"""CuPy allocates multiples of this size."""
 
 
-class Held:
-    """Dropped memory that some stream may still work with: CuPy's pool would give it to the stream that it came from.
+class DeferredFrees:
+    """Deleted blocks that another stream may still use. CuPy's pool would reuse them on the stream that allocated them.
 
-    It is held until every stream has come past the point where it was found dropped.
+    A block is kept until every stream has passed the point at which the block was found deleted.
     """
 
     def __init__(self, cupy: Any) -> None:
@@ -60,19 +63,21 @@ class Held:
         self.dropped: Final[deque[Any]] = deque()
 
     def add(self, stream: Any) -> None:
-        """One more stream that works with the device's memory."""
+        """Add a stream that uses the device's memory."""
         with self._lock:
             self._streams.append(stream)
 
-    def settle(self, wait: bool = False) -> None:
-        """Let go of what all streams are done with; with ``wait`` of everything, when they are."""
+    def release_completed(self, wait: bool = False) -> None:
+        """Release blocks that all streams have finished with; with ``wait``, wait for the streams and release all
+        blocks.
+        """
         with self._lock:
-            found = [self.dropped.popleft() for _ in range(len(self.dropped))]
-            if found:
+            dropped = [self.dropped.popleft() for _ in range(len(self.dropped))]
+            if dropped:
                 events = [self._event(disable_timing=True) for _ in self._streams]
                 for event, stream in zip(events, self._streams, strict=True):
                     event.record(stream)
-                self._waiting.append((events, found))
+                self._waiting.append((events, dropped))
             while self._waiting:
                 for event in self._waiting[0][0]:
                     if wait:
@@ -82,49 +87,49 @@ class Held:
                 self._waiting.popleft()
 
 
-class Pool:
-    """The memory of one device; ``enter`` makes that the thread's, for CuPy's pool serves whichever is.
+class CudaMemoryPool:
+    """The memory of one device. ``enter`` makes the device current; CuPy's pool allocates on the current device.
 
-    What is in use is counted here: CuPy would walk over all live blocks to say so, too much for every allocation. A
-    block may be dropped at any point of any thread, in the middle of an allocation too, so it only joins a queue then.
+    The used memory is counted here: CuPy would iterate over all live blocks, which is too slow for every allocation. A
+    block may be deleted at any point of any thread, even during an allocation, so it is only appended to a queue then.
     """
 
-    def __init__(self, cupy: Any, place: str, enter: Callable[[], object]) -> None:
+    def __init__(self, cupy: Any, device: str, enter: Callable[[], object]) -> None:
         self._enter: Final = enter
         self._cupy: Final = cupy
-        self._held: Held | None = None
-        """From the second stream on."""
+        self._deferred: DeferredFrees | None = None
+        """Set when there is a second stream."""
         self._lock: Final = threading.Lock()
         self._freed: Final[deque[int]] = deque()
-        self._kind: Final[type[Counted]] = type("Block", (Counted,), {"freed": self._freed})
+        self._kind: Final[type[PoolBlock]] = type("Block", (PoolBlock,), {"freed": self._freed})
         self._used = 0
         self._pool: Final = cupy.cuda.MemoryPool()
         self._malloc: Final = self._pool.malloc
         self._exhausted: Final = cupy.cuda.memory.OutOfMemoryError
         self._using_allocator: Final = cupy.cuda.using_allocator
-        self._place: Final = place
+        self._device: Final = device
         self.peak = 0
 
     def share(self, stream: Any) -> None:
-        """Let a stream of CuPy's work with this memory too."""
-        if self._held is None:
-            self._held = Held(self._cupy)
-            self._kind.dropped = self._held.dropped
-        self._held.add(stream)
+        """Allow a stream of CuPy to use this memory."""
+        if self._deferred is None:
+            self._deferred = DeferredFrees(self._cupy)
+            self._kind.dropped = self._deferred.dropped
+        self._deferred.add(stream)
 
     def allocate(self, nbytes: int) -> DeviceMemory:
-        """Memory for work on the current stream. CuPy gives its unused memory back before it gives up."""
-        if self._held is not None:
-            self._held.settle()
+        """Return memory for work on the current stream. CuPy releases its unused memory before it fails."""
+        if self._deferred is not None:
+            self._deferred.release_completed()
         try:
             owner = self._malloc(nbytes)
         except self._exhausted as error:
-            owner = self._again(nbytes)
+            owner = self._retry(nbytes)
             if owner is None:
-                raise self._failure(f"tried to allocate {nbytes} bytes") from error
-        made = _at(self._kind, owner.ptr)
-        made.owner = owner
-        made.size = size = -(-nbytes // UNIT) * UNIT
+                raise self._out_of_memory(f"tried to allocate {nbytes} bytes") from error
+        block = _at(self._kind, owner.ptr)
+        block.owner = owner
+        block.size = size = -(-nbytes // ALLOCATION_UNIT) * ALLOCATION_UNIT
         freed = self._freed
         with self._lock:
             used = self._used + size
@@ -133,19 +138,22 @@ class Pool:
             self._used = used
             if used > self.peak:
                 self.peak = used
-        return made
+        return block
 
     def adopt(self, owner: Any) -> DeviceMemory:
-        """What CuPy has allocated for a result of its own: not counted here, but held for other streams as ours is."""
-        made = _at(self._kind, owner.ptr)
-        made.owner, made.size = owner, 0
-        return made
+        """Return memory that CuPy has allocated for a result.
 
-    def _again(self, nbytes: int) -> Any:
-        """What there is when no stream holds anything any more; None if that is not enough."""
-        if self._held is None:
+        It is not counted here, but its release is deferred like that of blocks.
+        """
+        block = _at(self._kind, owner.ptr)
+        block.owner, block.size = owner, 0
+        return block
+
+    def _retry(self, nbytes: int) -> Any:
+        """Allocate after all deferred blocks have been released. Returns None if memory is still missing."""
+        if self._deferred is None:
             return None
-        self._held.settle(wait=True)
+        self._deferred.release_completed(wait=True)
         try:
             return self._malloc(nbytes)
         except self._exhausted:
@@ -153,24 +161,26 @@ class Pool:
 
     @contextmanager
     def serving_cupy(self) -> Iterator[None]:
-        """What CuPy allocates in the block comes from this pool, so that it is counted and its want is our error."""
+        """Let CuPy allocate from this pool within the block, so that its memory is counted and a failure raises our
+        error.
+        """
         try:
             with self._using_allocator(self._pool.malloc):
                 yield
         except self._exhausted as error:
-            raise self._failure(f"{error}") from error
+            raise self._out_of_memory(f"{error}") from error
 
-    def _failure(self, wanted: str) -> OutOfMemoryError:
+    def _out_of_memory(self, request: str) -> OutOfMemoryError:
         return OutOfMemoryError(
-            f"{self._place} is out of memory: {wanted}, {self._pool.used_bytes()} are in use and "
-            f"{self._pool.free_bytes()} are kept unused; {self._place.split(':')[0]}.empty_cache() gives those back"
+            f"{self._device} is out of memory: {request}, {self._pool.used_bytes()} are in use and "
+            f"{self._pool.free_bytes()} are kept unused; {self._device.split(':')[0]}.empty_cache() gives those back"
         )
 
     def statistics(self, release: bool) -> dict[str, int]:
-        """As the contract's ``memory``."""
+        """Return the statistics of the contract's ``memory``."""
         self._enter()
-        if self._held is not None:
-            self._held.settle(wait=release)
+        if self._deferred is not None:
+            self._deferred.release_completed(wait=release)
         if release:
             self._pool.free_all_blocks()
         used = self._pool.used_bytes()
@@ -178,14 +188,14 @@ class Pool:
 
 
 class Staging:
-    """Pinned memory of copies that are still running; it is given back when their event is done."""
+    """Pinned memory of copies in progress. It is released when their event is complete."""
 
     def __init__(self, cupy: Any) -> None:
         self._cuda: Final = cupy.cuda
         self._running: Final[deque[tuple[Any, Any]]] = deque()
 
     def write(self, to: int, data: memoryview, stream: Any) -> None:
-        """Put bytes at an address, in the order of the stream. ``data`` may change after the call."""
+        """Write bytes to an address in stream order. ``data`` may change after the call."""
         runtime = self._cuda.runtime
         size = data.nbytes
         if size > PINNED_LIMIT:
@@ -203,7 +213,7 @@ class Staging:
 
 
 def address(data: Any) -> int:
-    """Where a buffer of the host lies, writable or not."""
+    """Return the address of a host buffer, whether it is writable or not."""
     import numpy as np
 
     return int(np.frombuffer(data, np.uint8).ctypes.data)

@@ -1,7 +1,7 @@
-"""AMD's GPUs through CuPy for ROCm, as the device type ``rocm``. Not tested: nobody has run it yet.
+"""AMD's GPUs through CuPy for ROCm, as the device type ``rocm``. Untested.
 
-All is as for CUDA but three things: kernels are compiled by CuPy (HIPRTC), launched by it, and products of matrices
-are kernels of our own, for hipBLAS takes other numbers for types than cuBLAS.
+It differs from CUDA in three points: CuPy compiles the kernels (HIPRTC) and launches them, and matrix products are
+kernels of candelabra-clike, because hipBLAS uses other type numbers than cuBLAS.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from candelabra_cuda.engine import CudaEngine
 from candelabra_cuda.launching import arguments_of, blocks
 
 HIP: Final = replace(CUDA, name="HIP C++", exact_options=("-ffp-contract=off",))
-"""The words are those of CUDA C++, the compiler's options Clang's."""
+"""The vocabulary of CUDA C++ with Clang's compiler options."""
 NUMBERS: Final[dict[str, type[np.generic]]] = {
     "": np.uint64, "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f32": np.float32,
     "f64": np.float64,
 }  # fmt: skip
-"""The type of an argument as CuPy passes it on; a buffer is its address."""
+"""The types of arguments that CuPy passes; a buffer is passed as its address."""
 
 
-class RawKernel:
-    """A kernel of CuPy's as one of ours."""
+class RocmKernel:
+    """A kernel compiled by CuPy."""
 
     def __init__(self, engine: CudaEngine, source: Source, function: Any) -> None:
         self.name: Final = source.name
@@ -41,16 +41,16 @@ class RawKernel:
         grid, group = blocks(count, self._group)
         if 0 in grid:
             return
-        given = (*arguments, count) if self._group is None else arguments
+        values = (*arguments, count) if self._group is None else arguments
         engine = self._engine
         engine.enter()
-        self._function(grid, (group, 1, 1), tuple(type(value) for type, value in zip(self._types, given, strict=True)))
+        self._function(grid, (group, 1, 1), tuple(type(value) for type, value in zip(self._types, values, strict=True)))
         if engine.blocking:
             engine.wait_for(self.name)
 
 
 class RocmEngine(CudaEngine):
-    """A device of ROCm. Compiled programs are kept on disk by CuPy."""
+    """A ROCm device. CuPy caches compiled programs on disk."""
 
     dialect = HIP
     type = "rocm"
@@ -59,11 +59,11 @@ class RocmEngine(CudaEngine):
         self.runtime.setDevice(self.index)
         exact = () if source.contract else HIP.exact_options
         module = self.cupy.RawModule(code=source.program(HIP), options=(*HIP.options, *exact))
-        return RawKernel(self, source, module.get_function(source.name))
+        return RocmKernel(self, source, module.get_function(source.name))
 
 
 class RocmBackend(CudaBackend):
-    """As CUDA's. 10 is kDLROCM of the DLPack specification."""
+    """The counterpart of :class:`CudaBackend` for ROCm. 10 is kDLROCM in DLPack."""
 
     name = "rocm"
     hip = True

@@ -1,4 +1,4 @@
-"""CUDA streams and events as the contract and PyTorch have them, over CuPy's."""
+"""CUDA streams and events of CuPy, with the interface of the backend contract and of PyTorch."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ if TYPE_CHECKING:
     from candelabra_cuda.engine import CudaEngine
 
 
-class Event:
-    """A place in a stream's work: done when all that was given to the stream before it is."""
+class CudaEvent:
+    """A point in a stream, which is complete when all work queued before it is."""
 
-    def __init__(self, engine: CudaEngine, made: Any) -> None:
+    def __init__(self, engine: CudaEngine, event: Any) -> None:
         self._engine: Final = engine
-        self._event: Final = made
+        self._event: Final = event
 
     def query(self) -> bool:
-        """Whether the work before it is done. Never waits."""
+        """Return whether the work before the event is complete. Never waits."""
         return bool(self._event.done)
 
-    def wait(self, stream: Stream | None = None) -> None:
-        """Let ``stream`` (without one: the thread's current) go on only when this event is done."""
+    def wait(self, stream: CudaStream | None = None) -> None:
+        """Make ``stream`` (default: the current one) wait for this event."""
         (self._engine.stream() if stream is None else stream.cupy).wait_event(self._event)
 
     def synchronize(self) -> None:
-        """Wait for the work before it; raises what went wrong in that."""
+        """Wait for the work before the event, and raise its errors."""
         self._event.synchronize()
-        self._engine.faults.check()
+        self._engine.errors.check()
 
-    def elapsed_time(self, end: Event) -> float:
-        """Milliseconds between this event and a later one, both done."""
+    def elapsed_time(self, end: CudaEvent) -> float:
+        """Return the milliseconds between this event and a later one. Both must be complete."""
         return float(self._engine.cupy.cuda.get_elapsed_time(self._event, end._event))
 
 
-class Stream:
-    """A queue of work on one device; as a context manager the current one of the thread."""
+class CudaStream:
+    """A queue of work on one device. As a context manager, it is the current stream of the thread."""
 
     def __init__(self, engine: CudaEngine, stream: Any) -> None:
         self._engine: Final = engine
         self.cupy: Final = stream
-        """CuPy's stream; its ``ptr`` is what other libraries take."""
+        """The stream of CuPy; its ``ptr`` is the handle for other libraries."""
 
     def query(self) -> bool:
-        """Whether all its work is done. Never waits."""
+        """Return whether all work is complete. Never waits."""
         return bool(self.cupy.done)
 
-    def record(self) -> Event:
-        """An event that is done when all work given so far is. It can be timed."""
+    def record(self) -> CudaEvent:
+        """Return an event that is complete when all work queued so far is. The event records its time."""
         self._engine.enter()
         event = self._engine.cupy.cuda.Event()
         event.record(self.cupy)
-        return Event(self._engine, event)
+        return CudaEvent(self._engine, event)
 
-    def wait_event(self, event: Event) -> None:
-        """Let what is given from now on wait for an event of any stream."""
+    def wait_event(self, event: CudaEvent) -> None:
+        """Make all work queued from now on wait for an event of any stream."""
         event.wait(self)
 
-    def wait_stream(self, stream: Stream) -> None:
-        """Let what is given from now on wait for all that the other stream has now."""
+    def wait_stream(self, stream: CudaStream) -> None:
+        """Make all work queued from now on wait for all work that ``stream`` has now."""
         self.wait_event(stream.record())
 
     def synchronize(self) -> None:
-        """Wait for its work; raises what went wrong in that."""
+        """Wait for all work of the stream, and raise its errors."""
         self.cupy.synchronize()
-        self._engine.faults.check()
+        self._engine.errors.check()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> CudaStream:
         self._engine.enter()
         self.cupy.__enter__()
         return self
@@ -74,7 +74,7 @@ class Stream:
         self.cupy.__exit__(*exception)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and self.cupy == other.cupy
+        return isinstance(other, CudaStream) and self.cupy == other.cupy
 
     def __hash__(self) -> int:
         return hash(self.cupy.ptr)

@@ -1,11 +1,11 @@
-"""The OpenCL devices of candelabra, through PyOpenCL."""
+"""The OpenCL devices of candelabra, implemented with PyOpenCL."""
 
 from __future__ import annotations
 
 from candelabra.backend import hookimpl
 
 
-class _Plugin:
+class _OpenCLPlugin:
     @hookimpl
     def candelabra_backend(self) -> object:
         from candelabra_opencl.backend import OpenCLBackend
@@ -13,4 +13,4 @@ class _Plugin:
         return OpenCLBackend()
 
 
-plugin = _Plugin()
+plugin = _OpenCLPlugin()

@@ -1,4 +1,4 @@
-"""OpenCL as a device type: one index per device, across platforms."""
+"""OpenCL as a device type, with one index per device across platforms."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from candelabra.backend import Capabilities, DeviceInfo
 from candelabra.dtypes import ALL
 from candelabra_clike import CLikeBackend
 
-from candelabra_opencl.discovery import Found, find
+from candelabra_opencl.discovery import OpenCLDevice, find
 from candelabra_opencl.engine import OpenCLEngine
-from candelabra_opencl.streams import Stream
+from candelabra_opencl.streams import OpenCLStream
 
 
 class OpenCLBackend(CLikeBackend):
-    """Payloads are strided arrays over OpenCL buffers; work is queued and done asynchronously.
+    """Payloads are strided arrays over OpenCL buffers. Work is queued and runs asynchronously.
 
-    ``traits`` replace what is found of every device, for tests of the kernels' forms: ``serial=False`` on a CPU device.
+    ``traits`` override those of every device. Tests use them to run other forms of kernels, such as ``serial=False`` on
+    a CPU.
     """
 
     capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), asynchronous=True)
@@ -28,39 +29,39 @@ class OpenCLBackend(CLikeBackend):
         self._traits: Final = traits
         self._lock: Final = threading.Lock()
         self._engines: Final[dict[int, OpenCLEngine]] = {}
-        self._found: list[Found] | None = None
+        self._device_list: list[OpenCLDevice] | None = None
 
     def devices(self) -> Sequence[DeviceInfo]:
-        return [DeviceInfo(found.name, found.facts) for found in self._devices()]
+        return [DeviceInfo(device.name, device.facts) for device in self._devices()]
 
-    def _devices(self) -> list[Found]:
-        if self._found is None:
+    def _devices(self) -> list[OpenCLDevice]:
+        if self._device_list is None:
             with self._lock:
-                if self._found is None:
-                    self._found = find()
-        return self._found
+                if self._device_list is None:
+                    self._device_list = find()
+        return self._device_list
 
     def engine(self, index: int) -> OpenCLEngine:
         try:
             return self._engines[index]
         except KeyError:
             pass
-        found = self._devices()[index]
+        description = self._devices()[index]
         with self._lock:
             if index not in self._engines:
-                self._engines[index] = OpenCLEngine(found.device, index, f"{self.name}:{index}", self._traits)
+                self._engines[index] = OpenCLEngine(description.device, index, f"{self.name}:{index}", self._traits)
             return self._engines[index]
 
     # -- order and memory ---------------------------------------------------------------------------------------------
-    def stream(self, index: int) -> Stream:
+    def stream(self, index: int) -> OpenCLStream:
         return self.engine(index).streams.new()
 
-    def current_stream(self, index: int) -> Stream:
-        """The calling thread's current stream."""
+    def current_stream(self, index: int) -> OpenCLStream:
+        """Return the current stream of the calling thread."""
         return self.engine(index).streams.current()
 
-    def default_stream(self, index: int) -> Stream:
-        """The stream that is current outside every ``with`` block, in every thread."""
+    def default_stream(self, index: int) -> OpenCLStream:
+        """Return the stream that is current outside every ``with`` block, in every thread."""
         return self.engine(index).streams.default
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:

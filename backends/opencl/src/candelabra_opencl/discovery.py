@@ -1,4 +1,4 @@
-"""Which OpenCL devices there are, and in which order they are numbered."""
+"""The OpenCL devices and their numbering."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import Any, Final, NamedTuple
 import pyopencl as cl
 from candelabra.errors import DeviceUnavailable
 
-from candelabra_opencl.icd import drivers_shown, looked_in
-from candelabra_opencl.pocl import cache_shown
+from candelabra_opencl.icd import driver_search_path, searched_folders
+from candelabra_opencl.pocl import pocl_cache
 
 VARIABLE: Final = "CANDELABRA_OPENCL_DEVICES"
-"""The environment variable that chooses and orders: parts of what ``candelabra devices`` prints, between commas."""
+"""The environment variable that selects and orders devices: parts of the output of ``candelabra devices``,
+comma-separated."""
 INSTALL: Final = (
     "Install the OpenCL driver of your device's vendor, or one for the processor: "
     'pip install "candelabra[pocl]" (small, Linux) or pip install "candelabra[intel]" (0.85 GB, faster)'
 )
 KINDS: Final = (cl.device_type.GPU, cl.device_type.CPU, cl.device_type.ACCELERATOR)
-"""Kinds of devices, in the order in which they are numbered."""
+"""Kinds of devices, in the order of their numbers."""
 
 
-class Found(NamedTuple):
-    """A device, and what ``candelabra devices`` says of it."""
+class OpenCLDevice(NamedTuple):
+    """A device, its name, and its facts for ``candelabra devices``."""
 
     device: Any
     name: str
@@ -33,29 +34,33 @@ class Found(NamedTuple):
 
     @property
     def line(self) -> str:
-        """What patterns are held against."""
+        """The text that patterns are matched against."""
         return ", ".join([self.name, *(f"{key} {value}" for key, value in self.facts.items())])
 
     @property
     def pattern(self) -> str:
-        """A pattern that chooses the devices of this one's driver; what would mean something in it is left open."""
+        """A pattern that selects the devices of this device's driver. Special characters are replaced by wildcards."""
         words = ", ".join(f"{key} {self.facts[key]}" for key in ("platform", "driver", "version"))
         return words.replace(",", "*").replace("[", "?")
 
 
-def find() -> list[Found]:
-    """Every device of every platform, in order. ``DeviceUnavailable`` says what was looked for where there is none."""
+def find() -> list[OpenCLDevice]:
+    """Return every device of every platform, in order.
+
+    Raises ``DeviceUnavailable`` with the reason if there is none.
+    """
     try:
-        with drivers_shown(), cache_shown():
+        with driver_search_path(), pocl_cache():
             platforms = cl.get_platforms()
     except cl.LogicError as error:
         raise DeviceUnavailable(
-            f"no OpenCL platform was found in {looked_in()} ({error}). {INSTALL}; candelabra[opencl] alone brings none"
+            f"no OpenCL platform was found in {searched_folders()} ({error}). {INSTALL}; "
+            "candelabra[opencl] has no driver"
         ) from error
-    found, reasons = [], []
+    usable, reasons = [], []
     for platform in platforms:
         try:
-            with cache_shown():  # some wake only now
+            with pocl_cache():  # some drivers are loaded only now
                 devices = platform.get_devices()
         except cl.Error as error:
             reasons.append(f"{platform.name}: {error}")
@@ -63,25 +68,25 @@ def find() -> list[Found]:
         if not devices:
             reasons.append(f"{platform.name}: it has no devices")
         for device in devices:
-            reason = unusable(device)
+            reason = why_unusable(device)
             if reason:
                 reasons.append(f"{platform.name}, {device.name}: {reason}")
             else:
-                found.append(described(platform, device))
-    if not found:
+                usable.append(describe(platform, device))
+    if not usable:
         raise DeviceUnavailable(f"no OpenCL device can be used: {'; '.join(reasons)}. {INSTALL}")
-    return chosen(ordered(found), os.environ.get(VARIABLE, ""))
+    return select(sort_devices(usable), os.environ.get(VARIABLE, ""))
 
 
-def unusable(device: Any) -> str:
-    """Why a device cannot be used; empty where it can."""
+def why_unusable(device: Any) -> str:
+    """Return the reason why a device cannot be used, or an empty string."""
     if not device.available:
         return "it is not available"
     return "" if device.compiler_available else "its driver has no compiler"
 
 
-def described(platform: Any, device: Any) -> Found:
-    """A device with its facts."""
+def describe(platform: Any, device: Any) -> OpenCLDevice:
+    """Return a device with its facts."""
     facts = {
         "platform": platform.name.strip(),
         "driver": device.driver_version.strip(),
@@ -90,47 +95,47 @@ def described(platform: Any, device: Any) -> Found:
         "fp64": "yes" if device.double_fp_config else "no",
         "fp16": "yes" if "cl_khr_fp16" in device.extensions else "no",
     }
-    return Found(device, device.name.strip(), facts)
+    return OpenCLDevice(device, device.name.strip(), facts)
 
 
-def ordered(found: Iterable[Found]) -> list[Found]:
-    """GPUs first, then processors; of each kind the better driver first, which is what one device by two drivers takes.
+def sort_devices(devices: Iterable[OpenCLDevice]) -> list[OpenCLDevice]:
+    """Return GPUs first, then CPUs. Of several drivers for one device, the better one comes first.
 
-    Better is the newer version of OpenCL, then the newer driver. Devices that are alike in both keep their order.
+    Better means a newer OpenCL version, then a newer driver. Otherwise devices keep their order.
     """
 
-    def rank(one: Found) -> tuple[Any, ...]:
+    def rank(one: OpenCLDevice) -> tuple[Any, ...]:
         kind = next((n for n, kind in enumerate(KINDS) if one.device.type & kind), len(KINDS))
         return kind, [-n for n in version(one.facts["version"])], *newest_first(one.facts["driver"])
 
-    return sorted(found, key=rank)
+    return sorted(devices, key=rank)
 
 
 def version(text: str) -> list[int]:
-    """The numbers after the word OpenCL: ``OpenCL 3.0 PoCL …`` is of version 3.0."""
+    """Return the version numbers after the word OpenCL: (3, 0) for ``OpenCL 3.0 PoCL …``."""
     match = re.match(r"OpenCL (\d+)\.(\d+)", text)
     return [int(n) for n in match.groups()] if match else [0, 0]
 
 
 def newest_first(driver: str) -> tuple[list[int], bool]:
-    """A key by which newer drivers come first: all numbers of a version count, candidates are older."""
+    """Return a sort key that puts newer drivers first. All numbers of a version count; a release candidate is older."""
     release, _, candidate = driver.lower().partition("rc")
     return [-int(n) for n in re.findall(r"\d+", release)], bool(candidate)
 
 
-def chosen(found: Sequence[Found], patterns: str) -> list[Found]:
-    """The devices that patterns choose, in the order of the patterns; all of them without any.
+def select(devices: Sequence[OpenCLDevice], patterns: str) -> list[OpenCLDevice]:
+    """Return the devices that match the patterns, in the order of the patterns; all devices without patterns.
 
-    A pattern is a part of what ``candelabra devices`` prints of a device, in any case, ``*`` for anything between.
-    ``DeviceUnavailable`` where none of them fits.
+    A pattern is a part of a device's line in ``candelabra devices``, in any case; ``*`` matches any text. Raises
+    ``DeviceUnavailable`` if no device matches.
     """
-    wanted = [pattern.strip().lower() for pattern in patterns.split(",") if pattern.strip()]
-    if not wanted:
-        return list(found)
-    kept: list[Found] = []
-    for pattern in wanted:
-        kept += [one for one in found if one not in kept and fnmatchcase(one.line.lower(), f"*{pattern}*")]
+    wanted_patterns = [pattern.strip().lower() for pattern in patterns.split(",") if pattern.strip()]
+    if not wanted_patterns:
+        return list(devices)
+    kept: list[OpenCLDevice] = []
+    for pattern in wanted_patterns:
+        kept += [one for one in devices if one not in kept and fnmatchcase(one.line.lower(), f"*{pattern}*")]
     if not kept:
-        offered = "".join(f"\n  {one.line}" for one in found)
-        raise DeviceUnavailable(f"no OpenCL device fits {VARIABLE}={patterns!r}. There are:{offered}")
+        offered = "".join(f"\n  {one.line}" for one in devices)
+        raise DeviceUnavailable(f"no OpenCL device matches {VARIABLE}={patterns!r}. The devices are:{offered}")
     return kept

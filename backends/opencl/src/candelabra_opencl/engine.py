@@ -1,4 +1,4 @@
-"""One OpenCL device: its context, its queue, its memory and its compiled kernels."""
+"""One OpenCL device: its context, queue, memory and compiled kernels."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import Any, Final
 import numpy as np
 import pyopencl as cl
 from candelabra_clike import OPENCL, Engine, Launch, Source, Traits
-from candelabra_clike.faults import Faults
+from candelabra_clike.device_errors import DeviceErrors
 from pyopencl import _cl
 
-from candelabra_opencl.compiling import Compiler, usual_cache
-from candelabra_opencl.launching import Kernel
-from candelabra_opencl.memory import Memory
+from candelabra_opencl.compiling import ProgramBuilder, program_cache
+from candelabra_opencl.launching import OpenCLKernel
+from candelabra_opencl.memory import OpenCLMemory
 from candelabra_opencl.streams import Streams
 
 BLOCKING: Final = "CANDELABRA_BLOCKING"
-"""The environment variable that makes every launch wait, so that an error has the operator's name."""
-SMALL: Final = 1 << 16
-"""Bytes up to which data from the host is copied aside, rather than waited for until the device has it."""
-CACHE: Final = 32 << 20
-"""Bytes that the last cache of a processor has, if a driver says less: some know of an inner one only."""
+"""The environment variable that makes every launch wait, so that an error names its operator."""
+ASYNC_WRITE_SIZE: Final = 1 << 16
+"""The maximum size in bytes of host data that is copied to a temporary instead of waiting for the transfer."""
+MIN_CACHE: Final = 32 << 20
+"""The assumed minimum size of a CPU's last-level cache. Some drivers report the size of an inner cache."""
 
 
 def traits_of(device: Any) -> Traits:
-    """What of a device decides about the form of kernels."""
+    """Return the traits of a device."""
     return Traits(
         serial=bool(device.type & cl.device_type.CPU),
         compute_units=device.max_compute_units,
@@ -39,64 +39,64 @@ def traits_of(device: Any) -> Traits:
         exact_division=bool(device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
         memory=device.global_mem_size,
         largest=device.max_mem_alloc_size,
-        cache=max(device.global_mem_cache_size, CACHE),
+        cache=max(device.global_mem_cache_size, MIN_CACHE),
     )
 
 
 class OpenCLEngine(Engine):
-    """A device of one OpenCL driver. ``traits`` replace what is found of it."""
+    """A device of one OpenCL driver. ``traits`` override those of the device."""
 
     dialect = OPENCL
 
-    def __init__(self, device: Any, index: int, place: str, traits: Mapping[str, Any]) -> None:
+    def __init__(self, device: Any, index: int, name: str, traits: Mapping[str, Any]) -> None:
         self.device: Final = device
         self.index = index
-        self.place: Final = place
+        self.name: Final = name
         self.traits = replace(traits_of(device), **traits)
         self.blocking: Final = os.environ.get(BLOCKING, "") not in ("", "0")
         self.context: Final = cl.Context([device])
-        self.faults = Faults(self)
-        self.streams: Final = Streams(place, self.context, self.faults.check, self.blocking)
-        self.memory: Final = Memory(
-            place, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish
+        self.errors = DeviceErrors(self)
+        self.streams: Final = Streams(name, self.context, self.errors.check, self.blocking)
+        self.memory: Final = OpenCLMemory(
+            name, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish
         )
-        # Where a work-item is a lane the engine chooses their groups, and launches whole ones.
+        # On devices whose work-items are lanes, the engine chooses the work-group size and launches whole groups.
         language = replace(OPENCL, rounds_up=True)
-        self.compiler: Final = Compiler(place, self.context, device, self.traits, language, usual_cache(device))
+        self.builder: Final = ProgramBuilder(name, self.context, device, self.traits, language, program_cache(device))
         self.allocate = self.memory.allocate  # type: ignore[method-assign]
-        self._kernels: Final[dict[Source, Kernel]] = {}
+        self._kernels: Final[dict[Source, OpenCLKernel]] = {}
         self._lock: Final = threading.Lock()
-        self._underway: Final[deque[Any]] = deque()
-        """Events of writes that may not be done: each has the host's data that it reads."""
+        self._pending_writes: Final[deque[Any]] = deque()
+        """Events of incomplete writes; each keeps the host data that it reads."""
 
     def __repr__(self) -> str:
-        return self.place
+        return self.name
 
     # -- memory -------------------------------------------------------------------------------------------------------
-    def allocate(self, nbytes: int) -> Any:  # replaced by the pool's own method: this is on the path of every call
+    def allocate(self, nbytes: int) -> Any:  # replaced by the pool's method in __init__: every call uses it
         return self.memory.allocate(nbytes)
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
         data = np.empty(nbytes, np.uint8)
         if nbytes:
             queue = self.streams.current().queue
-            self.streams.failing(lambda: _cl._enqueue_read_buffer(queue, buffer, data, offset, None, True))
+            self.streams.wait_for(lambda: _cl._enqueue_read_buffer(queue, buffer, data, offset, None, True))
         return memoryview(data)  # type: ignore[arg-type]
 
     def write(self, buffer: Any, offset: int, data: memoryview) -> None:
         content = np.frombuffer(data, np.uint8)
         streams = self.streams
         queue = streams.current().queue
-        # Between streams nothing is in order, and nobody waits for an event to use what came from the host.
-        if content.size > SMALL or not streams.single:
-            streams.failing(lambda: _cl._enqueue_write_buffer(queue, buffer, content, offset, None, True))
+        # With several streams, the host must wait: no other stream waits for the event of this write.
+        if content.size > ASYNC_WRITE_SIZE or not streams.single:
+            streams.wait_for(lambda: _cl._enqueue_write_buffer(queue, buffer, content, offset, None, True))
             return
-        underway = self._underway
-        # PyOpenCL waits where such an event is dropped too early.
-        underway.append(_cl._enqueue_write_buffer(queue, buffer, content.copy(), offset, None, False))
+        pending = self._pending_writes
+        # PyOpenCL would wait if the event were deleted before the write is complete.
+        pending.append(_cl._enqueue_write_buffer(queue, buffer, content.copy(), offset, None, False))
         try:
-            while underway[0].command_execution_status <= 0:
-                underway.popleft()
+            while pending[0].command_execution_status <= 0:
+                pending.popleft()
         except IndexError:
             pass
 
@@ -108,16 +108,16 @@ class OpenCLEngine(Engine):
 
     # -- kernels ------------------------------------------------------------------------------------------------------
     def compile(self, source: Source) -> Launch:
-        found = self._kernels.get(source)
-        if found is None:
+        kernel = self._kernels.get(source)
+        if kernel is None:
             with self._lock:
-                found = self._kernels.get(source)
-                if found is None:
-                    # On a processor a work-item is a loop. Left to themselves some drivers make vectors of work-items
-                    # instead (Intel's: ten times slower), or one work-group of all of them.
+                kernel = self._kernels.get(source)
+                if kernel is None:
+                    # On a CPU a work-item is a loop. Without group=1, some drivers vectorise across work-items (with
+                    # Intel's that is ten times slower) or run all of them as one work-group.
                     whole = replace(source, group=1) if self.traits.serial and source.group is None else source
-                    found = self._kernels[source] = Kernel(self, whole, self.compiler.program(whole))
-        return found.launch
+                    kernel = self._kernels[source] = OpenCLKernel(self, whole, self.builder.program(whole))
+        return kernel.launch
 
     def synchronize(self) -> None:
         self.streams.finish()

@@ -1,9 +1,9 @@
-"""Where OpenCL's loader looks for drivers, and how it is shown those that pip has installed.
+"""The search path of the OpenCL loader, extended by drivers that pip has installed.
 
-A driver announces itself by a file ``*.icd`` in ``/etc/OpenCL/vendors`` with the path of its library in it. PoCL's
-wheel puts one beside PyOpenCL, where its loader looks too. Intel's wheels install one into the environment, where no
-loader looks, and with a placeholder for the path. So the backend writes a folder of its own with the system's files and
-one for Intel's library, and names it to the loader. Who sets ``OCL_ICD_VENDORS`` has the last word.
+A driver is registered by a file ``*.icd`` in ``/etc/OpenCL/vendors`` with the path of its library. PoCL's wheel
+installs one next to PyOpenCL, where its loader looks too. Intel's wheels install one in the environment, where no
+loader looks, and with a placeholder for the path. So the backend writes a folder with the files of the system and one
+for Intel's library, and passes it to the loader. If the user has set ``OCL_ICD_VENDORS``, that takes precedence.
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ from candelabra_clike.cache import cache_folder, write_atomically
 
 VARIABLE: Final = "OCL_ICD_VENDORS"
 SYSTEM: Final = Path("/etc/OpenCL/vendors")
-"""Where the loader looks unless it is told otherwise."""
+"""The default search path of the loader."""
 LIBRARIES: Final = {"intel-opencl-rt": "libintelocl.so"}
-"""Distributions that bring a driver which no loader finds, and the name of its library."""
+"""Distributions with a driver that no loader finds, and the name of its library."""
 
 
 def installed_libraries() -> list[Path]:
-    """The drivers' libraries of installed distributions, as far as their files are there."""
+    """Return the existing driver libraries of installed distributions."""
     from importlib.metadata import PackageNotFoundError, distribution
 
-    found = []
+    paths = []
     for name, library in LIBRARIES.items():
         try:
             files = distribution(name).files or ()
         except PackageNotFoundError:
             continue
-        found += [
+        paths += [
             path for path in (Path(str(f.locate())).resolve() for f in files if f.name == library) if path.is_file()
         ]
-    return found
+    return paths
 
 
-def announcements(libraries: list[Path]) -> dict[str, str]:
-    """The files of a vendors' folder: ``{name: content}``, those of the system and one for each library."""
-    theirs = {path.name: path.read_text() for path in sorted(SYSTEM.glob("*.icd"))} if SYSTEM.is_dir() else {}
-    known = {text.strip() for text in theirs.values()}
-    ours = {f"{path.stem}-installed.icd": f"{path}\n" for path in libraries if str(path) not in known}
-    return theirs | ours if ours else {}
+def icd_files(libraries: list[Path]) -> dict[str, str]:
+    """Return the files of a vendors' folder, ``{name: content}``: those of the system and one per library."""
+    system_files = {path.name: path.read_text() for path in sorted(SYSTEM.glob("*.icd"))} if SYSTEM.is_dir() else {}
+    known = {text.strip() for text in system_files.values()}
+    new_files = {f"{path.stem}-installed.icd": f"{path}\n" for path in libraries if str(path) not in known}
+    return system_files | new_files if new_files else {}
 
 
 @contextmanager
-def drivers_shown() -> Iterator[None]:
-    """While OpenCL's loader is asked for the first time: it looks where installed drivers are announced too.
+def driver_search_path() -> Iterator[None]:
+    """Set the search path while the OpenCL loader is used for the first time, so that it finds installed drivers.
 
-    The variable is as before afterwards; the loader reads it once in a process.
+    The variable is restored afterwards; the loader reads it once per process.
     """
-    wanted = {} if os.environ.get(VARIABLE) else announcements(installed_libraries())
-    if not wanted:
+    files = {} if os.environ.get(VARIABLE) else icd_files(installed_libraries())
+    if not files:
         yield
         return
-    digest = hashlib.sha256(repr(sorted(wanted.items())).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     folder = cache_folder("opencl") / f"vendors-{digest}"
-    for name, content in wanted.items():
+    for name, content in files.items():
         write_atomically(folder / name, content.encode())
-    with setting(VARIABLE, f"{folder}{os.sep}"):
+    with environment_variable(VARIABLE, f"{folder}{os.sep}"):
         yield
 
 
 @contextmanager
-def setting(name: str, value: str) -> Iterator[None]:
-    """A variable of the environment for a while; as before afterwards."""
+def environment_variable(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable, and restore it afterwards."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -80,10 +80,10 @@ def setting(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
-def looked_in() -> str:
-    """Where drivers were looked for, in words."""
+def searched_folders() -> str:
+    """Return a description of where drivers were searched for."""
     named = os.environ.get(VARIABLE)
     if named:
         return f"{named} (from the environment variable {VARIABLE})"
     libraries = ", ".join(map(str, installed_libraries()))
-    return f"{SYSTEM}, beside PyOpenCL, and among installed packages ({libraries or 'none of them brings a driver'})"
+    return f"{SYSTEM}, next to PyOpenCL, and in installed packages ({libraries or 'none of them has a driver'})"

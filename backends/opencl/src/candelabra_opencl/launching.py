@@ -1,8 +1,8 @@
-"""Launches: a function for each kernel, which does nothing but set its arguments and queue it.
+"""Kernel launches: a generated function per kernel, which sets the arguments and queues the kernel.
 
-This is the path of every call on a device, so the function is generated for the types of the arguments: PyOpenCL takes
-typed numbers in one call, and buffers in another. OpenCL keeps a kernel's arguments in the kernel, so every thread has
-a kernel of its own.
+Every call on a device takes this path, so the function is generated for the types of the arguments: PyOpenCL sets all
+numbers in one call, and all buffers in another. OpenCL stores the arguments in the kernel object, so every thread has
+its own object.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ CODES: Final = {
     "f32": "f",
     "f64": "d",
 }
-"""The types of numbers, as :mod:`struct` and PyOpenCL name them."""
-WIDTH: Final = 256
-"""Work-items of a work-group on GPUs, for sources that leave it to the engine."""
+"""The types of numbers in the notation of :mod:`struct` and PyOpenCL."""
+GROUP_SIZE: Final = 256
+"""The work-group size on GPUs for sources without ``group``."""
 ENQUEUE: Final[Any] = _cl.enqueue_nd_range_kernel
 
 _TEMPLATE: Final = """
-def bind(streams, default, mine, of_this_thread, spread, streamed, failed, enqueue, Error, pack, local, group):
+def bind(
+    streams, default, thread, thread_kernel, work_size, enqueue_on_stream, on_error, enqueue, Error, pack, local, group
+):
     def launch(count{parameters}):
         try:
-            kernel = mine.kernel
+            kernel = thread.kernel
         except AttributeError:
-            kernel = of_this_thread()
+            kernel = thread_kernel()
         try:
 {setting}
             if count.__class__ is int:
@@ -49,22 +51,23 @@ def bind(streams, default, mine, of_this_thread, spread, streamed, failed, enque
                     if streams.single:
                         enqueue(default, kernel, ({size},), local, None, None, False, False)
                     else:
-                        streamed(kernel, ({size},), local, ({buffers}))
+                        enqueue_on_stream(kernel, ({size},), local, ({buffers}))
             else:
-                size, shape = spread(count)
+                size, shape = work_size(count)
                 if size:
-                    streamed(kernel, size, shape, ({buffers}))
+                    enqueue_on_stream(kernel, size, shape, ({buffers}))
         except Error as error:
-            failed(error, count{parameters})
+            on_error(error, count{parameters})
     return launch
 """
 
 
 @lru_cache(None)
 def factory(types: tuple[str, ...], counted: str) -> Callable[..., Launch]:
-    """The function that makes launches of kernels with these arguments; ``""`` is a buffer.
+    """Return a function that binds launches of kernels with these argument types; ``""`` is a buffer.
 
-    ``counted``: the true number of work-items is one more argument, of that type, and whole work-groups are launched.
+    With ``counted``, the number of work-items is passed as one more argument of that type, and whole work-groups are
+    launched.
     """
     names = [f"a{i}" for i in range(len(types))]
     buffers = "".join(f"{i}, {n}, " for i, (n, t) in enumerate(zip(names, types)) if not t)
@@ -86,43 +89,45 @@ def factory(types: tuple[str, ...], counted: str) -> Callable[..., Launch]:
     )
     space: dict[str, Any] = {}
     exec(compile(text, f"<launch of {types}>", "exec"), space)
-    made: Callable[..., Launch] = space["bind"]
-    return made
+    bind: Callable[..., Launch] = space["bind"]
+    return bind
 
 
-class Kernel:
-    """A built kernel of one device, and what its launches need on the rarer paths."""
+class OpenCLKernel:
+    """A built kernel of one device."""
 
     def __init__(self, engine: OpenCLEngine, source: Source, program: Any) -> None:
         self.engine: Final = engine
         self.name: Final = source.name
         self.program: Final = program
-        self._mine: Final = threading.local()
-        self.group: Final = source.group or self._width()
+        self._thread: Final = threading.local()
+        self.group: Final = source.group or self._group_size()
         bind = factory(tuple(source.types()), "" if source.group else source.index)
         streams = engine.streams
         self.launch: Final[Launch] = bind(
-            streams, streams.default.queue, self._mine, self._of_this_thread, self._spread, self._streamed,
-            self._failed, ENQUEUE, cl.Error, struct.pack, (self.group,), self.group,
+            streams, streams.default.queue, self._thread, self._thread_kernel, self._work_size, self._enqueue_on_stream,
+            self._on_error, ENQUEUE, cl.Error, struct.pack, (self.group,), self.group,
         )  # fmt: skip
 
-    def _width(self) -> int:
+    def _group_size(self) -> int:
         kernel = _cl.Kernel(self.program, self.name)
         most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.engine.device)
-        return min(WIDTH, int(most))
+        return min(GROUP_SIZE, int(most))
 
-    def _of_this_thread(self) -> Any:
-        self._mine.kernel = kernel = _cl.Kernel(self.program, self.name)
+    def _thread_kernel(self) -> Any:
+        self._thread.kernel = kernel = _cl.Kernel(self.program, self.name)
         return kernel
 
-    def _spread(self, groups: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The work-items and the work-group of several dims; no work-items where one of them is 0."""
+    def _work_size(self, groups: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the numbers of work-items and the work-group size in several dims; empty if a count is 0."""
         if 0 in groups:
             return (), ()
         return (groups[0] * self.group, *groups[1:]), (self.group,) + (1,) * (len(groups) - 1)
 
-    def _streamed(self, kernel: Any, size: Sequence[int], local: Sequence[int], buffers: tuple[Any, ...]) -> None:
-        """Queue on the thread's current stream, which keeps the memory until that is done."""
+    def _enqueue_on_stream(
+        self, kernel: Any, size: Sequence[int], local: Sequence[int], buffers: tuple[Any, ...]
+    ) -> None:
+        """Queue the kernel on the thread's current stream, which keeps the memory until the kernel is complete."""
         streams = self.engine.streams
         stream = streams.current()
         event = ENQUEUE(stream.queue, kernel, size, local, None, None, False, False)
@@ -134,15 +139,18 @@ class Kernel:
         if not streams.single:
             stream.keep(event, buffers)
 
-    def _failed(self, error: Exception, count: Any, *arguments: Any) -> None:
-        """Nothing was queued. For want of memory: once more with what the pool has to give; else say which kernel."""
-        if isinstance(error, cl.MemoryError) and not getattr(self._mine, "again", False):
+    def _on_error(self, error: Exception, count: Any, *arguments: Any) -> None:
+        """Handle a launch that failed.
+
+        If memory was missing, release the pool and launch again; otherwise raise an error.
+        """
+        if isinstance(error, cl.MemoryError) and not getattr(self._thread, "again", False):
             self.engine.memory.release()
-            self._mine.again = True
+            self._thread.again = True
             try:
                 self.launch(count, *arguments)
             finally:
-                self._mine.again = False
+                self._thread.again = False
             return
         kind = OutOfMemoryError if isinstance(error, cl.MemoryError) else RuntimeError
         raise kind(f"{self.engine}: {self.name!r} could not be launched: {error}") from error

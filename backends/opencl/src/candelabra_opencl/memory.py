@@ -1,4 +1,4 @@
-"""A device's memory: PyOpenCL's pool, what is in use of it, and what happens when there is none left."""
+"""The memory of an OpenCL device: PyOpenCL's pool, statistics, and out-of-memory handling."""
 
 from __future__ import annotations
 
@@ -9,68 +9,72 @@ import pyopencl as cl
 from candelabra.errors import OutOfMemoryError
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-WEIGHED: Final = 1 << 20
-"""Bytes from which on an allocation is held against what the device has. Drivers for processors promise any amount."""
+CHECKED_SIZE: Final = 1 << 20
+"""The size from which allocations are compared with the device's memory. CPU drivers promise any amount."""
 
 
-class Memory:
-    """The memory of one device. Freed blocks stay in the pool until somebody is short of memory.
+class OpenCLMemory:
+    """The memory of one device. Freed blocks stay in the pool until memory is exhausted.
 
-    ``relieve`` waits for the device's work, so that memory which that still uses can be given back.
+    ``synchronize`` waits for the device's work, so that the memory it uses can be released.
     """
 
-    def __init__(self, place: str, queue: Any, total: int, largest: int, relieve: Callable[[], None]) -> None:
-        self.place: Final = place
+    def __init__(self, device: str, queue: Any, total: int, largest: int, synchronize: Callable[[], None]) -> None:
+        self.device: Final = device
         self.total: Final = total
         self.largest: Final = largest
         self.peak = 0
-        self._relieve: Final = relieve
+        self._synchronize: Final = synchronize
         self._pool: Final = MemoryPool(ImmediateAllocator(queue))
 
     def allocate(self, nbytes: int) -> Any:
-        """A buffer of at least so many bytes. ``OutOfMemoryError`` where the released pool does not help either."""
+        """Return a buffer of at least ``nbytes`` bytes.
+
+        Raises ``OutOfMemoryError`` if releasing the pool does not help.
+        """
         pool = self._pool
         if nbytes > self.largest:
             raise OutOfMemoryError(
-                f"{self.place} is out of memory: tried to allocate {_bytes(nbytes)}, and the driver gives at most "
+                f"{self.device} is out of memory: tried to allocate {_bytes(nbytes)}, and the driver allows at most "
                 f"{_bytes(self.largest)} at once"
             )
         try:
             buffer = pool.allocate(nbytes)
         except cl.Error:
-            buffer = self._again(nbytes)
-        if nbytes >= WEIGHED and pool.managed_bytes > self.total:
+            buffer = self._retry(nbytes)
+        if nbytes >= CHECKED_SIZE and pool.managed_bytes > self.total:
             self.release()
             if pool.managed_bytes > self.total:
                 del buffer
                 self.release()
-                raise self._none_left(nbytes)
+                raise self._out_of_memory(nbytes)
         active = pool.active_bytes
         if active > self.peak:
             self.peak = active
         return buffer
 
-    def _again(self, nbytes: int) -> Any:
+    def _retry(self, nbytes: int) -> Any:
         self.release()
         try:
             return self._pool.allocate(nbytes)
         except cl.Error as error:
-            raise self._none_left(nbytes) from error
+            raise self._out_of_memory(nbytes) from error
 
-    def _none_left(self, nbytes: int) -> OutOfMemoryError:
+    def _out_of_memory(self, nbytes: int) -> OutOfMemoryError:
         return OutOfMemoryError(
-            f"{self.place} is out of memory: tried to allocate {_bytes(nbytes)}; {_bytes(self._pool.active_bytes)} of "
+            f"{self.device} is out of memory: tried to allocate {_bytes(nbytes)}; {_bytes(self._pool.active_bytes)} of "
             f"{_bytes(self.total)} are in use"
         )
 
     def release(self) -> None:
-        """Give free blocks back to the driver."""
-        self._relieve()
+        """Return free blocks to the driver."""
+        self._synchronize()
         self._pool.free_held()
 
     def statistics(self, release: bool) -> Mapping[str, int]:
-        """``allocated``, ``reserved`` and ``peak`` in bytes, ``blocks`` in use and ``held``; first without free blocks,
-        if asked for.
+        """Return ``allocated``, ``reserved`` and ``peak`` in bytes, and the numbers of blocks in use and ``held``.
+
+        With ``release``, free blocks are returned to the driver first.
         """
         if release:
             self.release()
@@ -85,7 +89,7 @@ class Memory:
 
 
 def _bytes(count: int) -> str:
-    """A number of bytes, readable."""
+    """Return a number of bytes with a unit."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

@@ -1,9 +1,9 @@
-"""PoCL's own cache of compiled kernels: where it is, and a guard over it.
+"""A guard for PoCL's own cache of compiled kernels.
 
-PoCL keeps what it compiles, and loads what it finds again as it is: a file that was cut or changed ends the process.
-So it gets a folder of its own here. When a process ends it notes size and time of each file, and before PoCL is woken
-the entries go in which a file is not as it was noted. Those that nobody has noted, because their process was killed or
-still runs, are looked at themselves. What goes is compiled again.
+PoCL loads cached files without checking them: a truncated or modified file crashes the process. Therefore PoCL gets a
+folder of its own. When a process ends, it records the size and the modification time of each file. Before PoCL is
+loaded, entries with a changed file are deleted. Files without a record, because their process was killed or is still
+running, are inspected. Deleted entries are compiled again.
 """
 
 from __future__ import annotations
@@ -21,116 +21,116 @@ from typing import Final
 
 from candelabra_clike.cache import VARIABLE, cache_folder, write_atomically
 
-from candelabra_opencl.icd import setting
+from candelabra_opencl.icd import environment_variable
 
 FOLDER: Final = "POCL_CACHE_DIR"
 WANTED: Final = "POCL_KERNEL_CACHE"
-NOTES: Final = "noted.json"
-KEPT: Final = (".so", ".bc")
-"""What PoCL loads. Its other files are times and texts."""
+RECORDS_FILE: Final = "records.json"
+LOADED_SUFFIXES: Final = (".so", ".bc")
+"""The suffixes of files that PoCL loads. Its other files are times and texts."""
 BITCODE: Final = b"BC\xc0\xde"
 LIBRARIES: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
-"""How a library begins, on Linux and on macOS."""
+"""The magic numbers of libraries on Linux and macOS."""
 ELF: Final = b"\x7fELF\x02\x01"
-"""One for Linux with 64 bits, the lower byte first: of these we know how long they have to be."""
+"""The magic number of 64-bit little-endian Linux libraries, whose size can be checked."""
 
 Files = dict[str, list[int]]
-"""Size and time of change (ns) of each file, by its path within the entry."""
+"""Size and modification time (ns) of each file, by its path within the entry."""
 
 
 @contextmanager
-def cache_shown() -> Iterator[None]:
-    """While OpenCL's devices are asked for the first time: PoCL reads there where it may keep what it compiles.
+def pocl_cache() -> Iterator[None]:
+    """Set PoCL's cache folder while OpenCL devices are enumerated for the first time, when PoCL reads the variable.
 
-    Who says so in the environment has the last word, and a folder without a guard.
+    If the user has set PoCL's variables, they take precedence, and the folder is not guarded.
     """
     if os.environ.get(FOLDER) or os.environ.get(WANTED):
         yield
     elif os.environ.get(VARIABLE) == "0":
-        with setting(WANTED, "0"):
+        with environment_variable(WANTED, "0"):
             yield
     else:
-        with setting(FOLDER, str(guarded(cache_folder("opencl") / "pocl").folder)):
+        with environment_variable(FOLDER, str(guarded_cache(cache_folder("opencl") / "pocl").folder)):
             yield
 
 
 @lru_cache(None)
-def guarded(folder: Path) -> Guard:
-    """The folder with a guard over it from here to the end of the process."""
-    guard = Guard(folder)
+def guarded_cache(folder: Path) -> CacheGuard:
+    """Return the guard of a folder. It is active until the process ends."""
+    guard = CacheGuard(folder)
     guard.check()
-    atexit.register(guard.note)
+    atexit.register(guard.record)
     return guard
 
 
-class Guard:
-    """The entries in PoCL's folder: one of each program, two levels down."""
+class CacheGuard:
+    """The entries in PoCL's folder: one per program, two levels down."""
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder
 
     def check(self) -> None:
-        """Take away what PoCL must not load."""
-        noted = self._noted()
+        """Delete the entries that PoCL must not load."""
+        records = self._records()
         for entry in self._entries():
-            files = noted.get(entry)
-            place = f"{self.folder}/{entry}"
-            if not (all_whole(place) if files is None else unchanged(place, files)):
-                shutil.rmtree(place, ignore_errors=True)
+            files = records.get(entry)
+            entry_folder = f"{self.folder}/{entry}"
+            if not (all_files_complete(entry_folder) if files is None else unchanged(entry_folder, files)):
+                shutil.rmtree(entry_folder, ignore_errors=True)
 
-    def note(self) -> None:
-        """Note the files of entries that are new, and forget those that are gone."""
-        noted = self._noted()
-        now = {entry: noted.get(entry) or found(f"{self.folder}/{entry}") for entry in self._entries()}
-        if now != noted:
+    def record(self) -> None:
+        """Record the files of new entries, and remove the records of deleted ones."""
+        records = self._records()
+        now = {entry: records.get(entry) or file_states(f"{self.folder}/{entry}") for entry in self._entries()}
+        if now != records:
             try:
-                write_atomically(self.folder / NOTES, json.dumps(now).encode())
+                write_atomically(self.folder / RECORDS_FILE, json.dumps(now).encode())
             except OSError:
                 return
 
-    def _noted(self) -> dict[str, Files]:
+    def _records(self) -> dict[str, Files]:
         try:
-            noted: dict[str, Files] = json.loads((self.folder / NOTES).read_bytes())
+            records: dict[str, Files] = json.loads((self.folder / RECORDS_FILE).read_bytes())
         except (OSError, ValueError):
             return {}
-        return noted
+        return records
 
     def _entries(self) -> list[str]:
-        first = [name for name in names(str(self.folder)) if len(name) == 2]
-        return [f"{name}/{each}" for name in first for each in names(f"{self.folder}/{name}")]
+        first = [name for name in list_folder(str(self.folder)) if len(name) == 2]
+        return [f"{name}/{each}" for name in first for each in list_folder(f"{self.folder}/{name}")]
 
 
-def names(place: str) -> list[str]:
-    """What is in a folder; nothing where there is none."""
+def list_folder(folder: str) -> list[str]:
+    """Return the names in a folder; none if it does not exist."""
     try:
-        return os.listdir(place)
+        return os.listdir(folder)
     except OSError:
         return []
 
 
-def found(place: str) -> Files:
-    """The files of an entry that PoCL loads, as they are now."""
+def file_states(entry_folder: str) -> Files:
+    """Return the states of an entry's files that PoCL loads."""
     files = {}
-    for path in loaded(place):
+    for path in loaded_files(entry_folder):
         try:
             status = os.stat(path)
         except FileNotFoundError:
             continue
-        files[os.path.relpath(path, place)] = [status.st_size, status.st_mtime_ns]
+        files[os.path.relpath(path, entry_folder)] = [status.st_size, status.st_mtime_ns]
     return files
 
 
-def loaded(place: str) -> Iterator[str]:
-    """The paths of an entry's files that PoCL loads."""
-    for folder, _, inside in os.walk(place):
-        yield from (f"{folder}/{name}" for name in inside if name.endswith(KEPT))
+def loaded_files(entry_folder: str) -> Iterator[str]:
+    """Iterate over the paths of an entry's files that PoCL loads."""
+    for folder, _, inside in os.walk(entry_folder):
+        yield from (f"{folder}/{name}" for name in inside if name.endswith(LOADED_SUFFIXES))
 
 
-def unchanged(place: str, files: Files) -> bool:
-    """Whether all files are as they were noted."""
+def unchanged(entry_folder: str, files: Files) -> bool:
+    """Return whether all files are as recorded."""
     try:
         for name, (size, changed) in files.items():
-            status = os.stat(f"{place}/{name}")
+            status = os.stat(f"{entry_folder}/{name}")
             if status.st_size != size or status.st_mtime_ns != changed:
                 return False
     except OSError:
@@ -138,9 +138,11 @@ def unchanged(place: str, files: Files) -> bool:
     return True
 
 
-def all_whole(place: str) -> bool:
-    """Whether all files look whole: bitcode begins as such, and a library is as long as its table of sections says."""
-    for path in loaded(place):
+def all_files_complete(entry_folder: str) -> bool:
+    """Return whether all files look complete: bitcode by its magic number, a library by the size of its section
+    table.
+    """
+    for path in loaded_files(entry_folder):
         try:
             with open(path, "rb") as file:
                 head = file.read(64)
@@ -158,7 +160,7 @@ def all_whole(place: str) -> bool:
 
 
 def sections_end(head: bytes) -> int:
-    """Where the table of sections ends, which stands last in a library: offset, size and number of its lines."""
+    """Return the end of a library's section table, which is at the end of the file."""
     (start,) = struct.unpack_from("<Q", head, 40)
     each, count = struct.unpack_from("<HH", head, 58)
     return int(start + each * count)

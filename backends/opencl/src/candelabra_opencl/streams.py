@@ -1,8 +1,8 @@
-"""Streams: in-order queues of one device, of which each thread has a current one, as in PyTorch.
+"""Streams: in-order queues of one device. Each thread has a current stream, as in PyTorch.
 
-As long as a device has its default stream alone, memory that is freed may be used again at once: the queue does what
-uses it next after what used it last. Between several streams nothing is in order, so from the first further stream on
-whatever a stream's work touches is kept until that is done. Where the last of them is gone, all is as before.
+While a device has only its default stream, freed memory can be reused immediately: the queue runs the next use of the
+memory after the last one. Several streams are not ordered. From the second stream on, the memory that a stream's work
+uses is kept until that work is complete. When only the default stream is left, memory is reused immediately again.
 """
 
 from __future__ import annotations
@@ -17,189 +17,192 @@ import pyopencl as cl
 from pyopencl import _cl
 
 
-class Event:
-    """A place in a stream's work: done when all that was given to the stream before it is."""
+class OpenCLEvent:
+    """A point in a stream, which is complete when all work queued before it is."""
 
-    def __init__(self, stream: Stream, marker: Any) -> None:
+    def __init__(self, stream: OpenCLStream, marker: Any) -> None:
         self.stream: Final = stream
         self.marker: Final = marker
 
     def query(self) -> bool:
-        """Whether the work before it is done. Never waits."""
+        """Return whether the work before the event is complete. Never waits."""
         return bool(self.marker.command_execution_status <= 0)
 
-    def wait(self, stream: Stream | None = None) -> None:
-        """Let ``stream`` (without one: the thread's current) go on only when this event is done."""
+    def wait(self, stream: OpenCLStream | None = None) -> None:
+        """Make ``stream`` (default: the current one) wait for this event."""
         (self.stream.streams.current() if stream is None else stream).wait_event(self)
 
     def synchronize(self) -> None:
-        """Wait for the work before it; raises what went wrong in that."""
-        self.stream.streams.waited(self.marker.wait)
+        """Wait for the work before the event, and raise its errors."""
+        self.stream.streams.wait_and_check(self.marker.wait)
 
-    def elapsed_time(self, end: Event) -> float:
-        """Milliseconds between this event and a later one; both have to be done. Not on default streams.
+    def elapsed_time(self, end: OpenCLEvent) -> float:
+        """Return the milliseconds between this event and a later one. Both must be complete, and not on the default
+        stream.
 
-        Raises ``RuntimeError`` where the device takes no times or is not that far.
+        Raises ``RuntimeError`` otherwise.
         """
         for event in (self, end):
             if event.stream.number == 0:
-                raise RuntimeError("elapsed_time: no times are taken on the default stream, record on one of your own")
+                raise RuntimeError(
+                    "elapsed_time: the default stream records no times, record the event on another stream"
+                )
             if not event.query():
-                raise RuntimeError("elapsed_time: an event is not done yet, synchronize() it first")
+                raise RuntimeError("elapsed_time: an event is not complete, call its synchronize() first")
         return float(end.marker.profile.end - self.marker.profile.end) * 1e-6
 
 
-class Stream:
-    """A queue of work on one device; as a context manager the current one of the thread."""
+class OpenCLStream:
+    """A queue of work on one device. As a context manager, it is the current stream of the thread."""
 
     def __init__(self, streams: Streams, queue: Any, number: int) -> None:
         self.streams: Final = streams
         self.queue: Final = queue
         self.number: Final = number
-        self.lent: Final[deque[tuple[Any, Any]]] = deque()
-        """Events of work that may not be done, and the memory that it uses."""
+        self.in_use: Final[deque[tuple[Any, Any]]] = deque()
+        """Events of work that may be incomplete, with the memory that it uses."""
 
     def keep(self, event: Any, used: Any) -> None:
-        """Keep memory until an event is done."""
-        lent = self.lent
-        lent.append((event, used))
-        self.forget_done()
+        """Keep memory until an event is complete."""
+        in_use = self.in_use
+        in_use.append((event, used))
+        self.release_completed()
 
-    def forget_done(self) -> None:
-        """Let memory go whose work is done."""
-        lent = self.lent
+    def release_completed(self) -> None:
+        """Release the memory of completed work."""
+        in_use = self.in_use
         try:
-            while lent and lent[0][0].command_execution_status <= 0:
-                lent.popleft()
-        except IndexError:  # another thread was quicker
+            while in_use and in_use[0][0].command_execution_status <= 0:
+                in_use.popleft()
+        except IndexError:  # another thread has emptied the queue
             return
 
     def query(self) -> bool:
-        """Whether all its work is done. Never waits; just after it was done the answer may still be no."""
+        """Return whether all work is complete. Never waits. May return False shortly after completion."""
         if self.streams.single:
             return self.record().query()
         try:
-            return bool(self.lent[-1][0].command_execution_status <= 0)
+            return bool(self.in_use[-1][0].command_execution_status <= 0)
         except IndexError:
             return True
 
-    def record(self) -> Event:
-        """An event that is done when all work given so far is."""
+    def record(self) -> OpenCLEvent:
+        """Return an event that is complete when all work queued so far is."""
         marker = _cl._enqueue_marker_with_wait_list(self.queue, None)
         self.queue.flush()  # another queue may wait for it
-        return Event(self, marker)
+        return OpenCLEvent(self, marker)
 
-    def record_event(self) -> Event:
-        """PyTorch's name of :meth:`record`."""
+    def record_event(self) -> OpenCLEvent:
+        """The same as :meth:`record`, under PyTorch's name."""
         return self.record()
 
-    def wait_event(self, event: Event) -> None:
-        """Let what is given from here on run only after ``event``. Never waits; but for one of another device."""
+    def wait_event(self, event: OpenCLEvent) -> None:
+        """Make all work queued from now on wait for ``event``. The host waits only for an event of another device."""
         if event.stream.streams is not self.streams:
-            event.synchronize()  # an event belongs to one context of OpenCL
+            event.synchronize()  # an event belongs to one OpenCL context
             return
         _cl._enqueue_barrier_with_wait_list(self.queue, [event.marker])
 
-    def wait_stream(self, stream: Stream) -> None:
-        """As :meth:`wait_event`, for all work that ``stream`` has now."""
+    def wait_stream(self, stream: OpenCLStream) -> None:
+        """Make all work queued from now on wait for all work that ``stream`` has now."""
         self.wait_event(stream.record())
 
     def synchronize(self) -> None:
-        """Wait for all its work; raises what went wrong in it."""
-        self.streams.waited(self.queue.finish)
-        self.forget_done()
+        """Wait for all work of the stream, and raise its errors."""
+        self.streams.wait_and_check(self.queue.finish)
+        self.release_completed()
 
-    def __enter__(self) -> Stream:
-        self.streams.entered.stack.append(self)
+    def __enter__(self) -> OpenCLStream:
+        self.streams.thread.stack.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.streams.entered.stack.pop()
+        self.streams.thread.stack.pop()
 
     def __del__(self) -> None:
-        if self.lent:
-            self.streams.orphans.append(self.lent)
+        if self.in_use:
+            self.streams.orphans.append(self.in_use)
 
 
-class _Entered(threading.local):
-    """The streams whose ``with`` blocks this thread is in, the innermost last."""
+class _StreamStack(threading.local):
+    """The streams whose ``with`` blocks this thread is in, the innermost one last."""
 
     def __init__(self) -> None:
-        self.stack: list[Stream] = []
+        self.stack: list[OpenCLStream] = []
 
 
 class Streams:
-    """All streams of one device. ``check`` is called after each wait: it raises what kernels found wrong in values.
+    """All streams of one device. ``check`` is called after each wait; it raises the errors that kernels have reported.
 
-    ``blocking``: launches are waited for, which they never are on the short path for a single stream.
+    With ``blocking``, every launch is waited for; the fast path for a single stream is then not used.
     """
 
-    def __init__(self, place: str, context: Any, check: Callable[[], None], blocking: bool) -> None:
-        self.place: Final = place
+    def __init__(self, device: str, context: Any, check: Callable[[], None], blocking: bool) -> None:
+        self.device: Final = device
         self.single = not blocking
-        """Whether the default stream is the only one, and memory needs no keeping."""
+        """Whether there is only the default stream, so that memory need not be kept."""
         self._blocking: Final = blocking
-        self.entered: Final = _Entered()
+        self.thread: Final = _StreamStack()
         self.orphans: Final[deque[deque[tuple[Any, Any]]]] = deque()
-        """What work of forgotten streams uses."""
+        """The memory used by the work of deleted streams."""
         self._context: Final = context
         self._check: Final = check
         self._lock: Final = threading.Lock()
-        self._others: Final[WeakSet[Stream]] = WeakSet()
+        self._others: Final[WeakSet[OpenCLStream]] = WeakSet()
         self._count = 0
-        self.default: Final = Stream(self, cl.CommandQueue(context), 0)
+        self.default: Final = OpenCLStream(self, cl.CommandQueue(context), 0)
 
-    def current(self) -> Stream:
-        """The thread's current stream."""
-        stack = self.entered.stack
+    def current(self) -> OpenCLStream:
+        """Return the current stream of the thread."""
+        stack = self.thread.stack
         return stack[-1] if stack else self.default
 
-    def new(self) -> Stream:
-        """A further stream."""
+    def new(self) -> OpenCLStream:
+        """Create a stream."""
         with self._lock:
             self._count += 1
             queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-            made = Stream(self, queue, self._count)
-            self._others.add(made)
+            stream = OpenCLStream(self, queue, self._count)
+            self._others.add(stream)
             if self.single:
                 self.single = False
-                self.default.queue.finish()  # its work may use memory that is free already
-        return made
+                self.default.queue.finish()  # its work may use memory that has been freed
+        return stream
 
     def finish(self) -> None:
-        """Wait for all streams; raises what the driver says went wrong."""
-        self.failing(self.default.queue.finish)
+        """Wait for all streams, and raise errors of the driver."""
+        self.wait_for(self.default.queue.finish)
         if self.single:
             return
         with self._lock:
             others = list(self._others)
         for stream in others:
-            self.failing(stream.queue.finish)
-        self._settle()
+            self.wait_for(stream.queue.finish)
+        self._release_completed()
 
-    def _settle(self) -> None:
-        """Let all memory go whose work is done; back to one stream where there is no other any more."""
+    def _release_completed(self) -> None:
+        """Release the memory of completed work. Return to the single-stream mode if there is no other stream."""
         with self._lock:
             for _ in range(len(self.orphans)):
-                lent = self.orphans.popleft()
-                for event, _used in lent:
+                in_use = self.orphans.popleft()
+                for event, _used in in_use:
                     event.wait()
             for stream in (self.default, *self._others):
-                stream.forget_done()
-            if not self._others and not self.orphans and not self.default.lent:
+                stream.release_completed()
+            if not self._others and not self.orphans and not self.default.in_use:
                 self.single = not self._blocking
 
-    def waited(self, wait: Callable[[], Any]) -> None:
-        """Wait, then raise what went wrong."""
-        self.failing(wait)
+    def wait_and_check(self, wait: Callable[[], Any]) -> None:
+        """Wait, then raise errors."""
+        self.wait_for(wait)
         self._check()
 
-    def failing(self, wait: Callable[[], Any]) -> None:
-        """Wait; an error of the driver gets the device's name and what can be done."""
+    def wait_for(self, wait: Callable[[], Any]) -> None:
+        """Wait. An error of the driver is extended by the name of the device and advice."""
         try:
             wait()
         except cl.Error as error:
             raise RuntimeError(
-                f"{self.place}: work queued before failed (CANDELABRA_BLOCKING=1 in the environment says which "
-                f"operator): {error}"
+                f"{self.device}: an earlier operation failed (set the environment variable CANDELABRA_BLOCKING=1 to "
+                f"see which one): {error}"
             ) from error

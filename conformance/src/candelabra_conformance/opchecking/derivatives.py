@@ -72,7 +72,7 @@ def _differences(subject: Subject, check: Callable[..., Any]) -> None:
 
 def _wide_device(subject: Subject) -> Instance:
     """The device, or the reference where it does not compute in float64."""
-    arithmetic = subject.instance.backend.capabilities.arithmetic
+    arithmetic = subject.instance.capabilities.arithmetic
     return subject.instance if {float64, complex128} <= arithmetic else subject.reference
 
 

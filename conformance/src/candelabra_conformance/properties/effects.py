@@ -130,7 +130,7 @@ def _marked(values: Array) -> Array:
 
 def _overlapping(tensor: Tensor) -> bool:
     """Whether elements share memory (stride 0, windows): such a view cannot be written to."""
-    if not tensor._instance.backend.capabilities.strided:
+    if not tensor._instance.capabilities.strided:
         return getattr(tensor, "_replay", None) is not None and _expanded(tensor)
     strides = tensor.stride()
     steps = sorted((s, n) for s, n in zip(strides, tensor.shape, strict=True) if n > 1)

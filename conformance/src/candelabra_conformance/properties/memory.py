@@ -29,7 +29,7 @@ TOO_MUCH: Final = 2**50
 def _stored(level: int) -> Any:
     def axes(context: Context) -> Iterator[Axis]:
         for d in ALL:
-            if d in context.instance.backend.capabilities.storage:
+            if d in context.instance.capabilities.storage:
                 yield Axis(d, "", level)
 
     return axes
@@ -59,7 +59,7 @@ def allocate(context: Context, d: dtype, layout: str) -> None:
                 raise Failure(f"empty(): dtype {instance.backend.dtype_of(payload)}, {d.name} is due")
         with context.device:
             a, b = cd.zeros(shape, dtype=d), cd.ones(shape, dtype=d)
-        if instance.backend.capabilities.mutable:
+        if instance.capabilities.mutable:
             values = bit_patterns(d, shape)
             first = instance.backend.copy_(payloads[0], to_device(values, instance)._payload)
             instance.backend.copy_(payloads[1], _other(instance, shape, d))
@@ -85,7 +85,7 @@ def copy(context: Context, d: dtype, layout: str) -> None:
         back = payload_to_host(instance.backend, payload, shape, d)
         if not same(back, values):
             raise Failure(f"from_host() and to_host(): other bits come out of shape {list(shape)}")
-        if not instance.backend.capabilities.mutable:
+        if not instance.capabilities.mutable:
             continue  # nobody writes to such arrays
         other = instance.backend.empty(instance.index, shape, d)
         written = instance.backend.copy_(other, payload)
@@ -144,7 +144,7 @@ def compare(context: Context, d: dtype, layout: str) -> None:
 
 def _laid_out(context: Context) -> Iterator[Axis]:
     for d in ALL:
-        if d in context.instance.backend.capabilities.storage:
+        if d in context.instance.capabilities.storage:
             for layout in MEMORY[:-1]:
                 yield Axis(d, layout, 1)
 
@@ -179,7 +179,7 @@ def _once(level: int) -> Any:
 @device_property("overlap", _once(1))
 def overlap(context: Context, d: dtype | None, layout: str) -> None:
     """Copying between overlapping parts of one tensor works as if the source were copied out first."""
-    main = next(d for d in ALL if d in context.instance.backend.capabilities.storage and d.name != "bool")
+    main = next(d for d in ALL if d in context.instance.capabilities.storage and d.name != "bool")
     values = Maker("device", main)(64)
     for destination, source in (
         (slice(0, 60), slice(4, 64)), (slice(4, 64), slice(0, 60)), (slice(0, 32), slice(16, 48)),
@@ -196,7 +196,7 @@ def overlap(context: Context, d: dtype | None, layout: str) -> None:
 def out_of_memory(context: Context, d: dtype | None, layout: str) -> None:
     """What no device has room for is refused with the typed error, and the device goes on."""
     instance = context.instance
-    held = next(d for d in ALL if d in instance.backend.capabilities.storage)
+    held = next(d for d in ALL if d in instance.capabilities.storage)
     try:
         cd.empty((TOO_MUCH,), dtype=held, device=context.device)
     except OutOfMemoryError:
@@ -214,7 +214,7 @@ def memory(context: Context, d: dtype | None, layout: str) -> None:
     instance = context.instance
     if "allocated" not in instance.backend.memory(instance.index):
         raise NotApplicable("the backend does not count its memory")
-    held = next(d for d in ALL if d in instance.backend.capabilities.storage)
+    held = next(d for d in ALL if d in instance.capabilities.storage)
     gc.collect()
     instance.backend.synchronize(instance.index)
     before = instance.backend.memory(instance.index)["allocated"]

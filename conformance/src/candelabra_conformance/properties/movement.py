@@ -41,7 +41,7 @@ VIEWS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 def _stored(level: int, layouts: tuple[str, ...]) -> Callable[[Context], Iterator[Axis]]:
     def axes(context: Context) -> Iterator[Axis]:
         for d in ALL:
-            if d in context.instance.backend.capabilities.storage:
+            if d in context.instance.capabilities.storage:
                 for layout in layouts:
                     yield Axis(d, layout, level)
 
@@ -58,12 +58,12 @@ def _once(level: int) -> Callable[[Context], Iterator[Axis]]:
 @device_property("layout", _once(1))
 def layout_told(context: Context, d: dtype | None, layout: str) -> None:
     """Strides, offset and contiguity of views are those that the reference tells."""
-    held = next(d for d in ALL if d in context.instance.backend.capabilities.storage)
+    held = next(d for d in ALL if d in context.instance.capabilities.storage)
     values = Maker("device", held)(4, 3, 6)
     for name, view in VIEWS.items():
         got, want = (view(to_device(values, at)) for at in (context.instance, context.reference))
         told = [(tuple(t.shape), t.stride(), t.storage_offset(), t.is_contiguous()) for t in (got, want)]
-        if context.instance.backend.capabilities.strided and told[0] != told[1]:
+        if context.instance.capabilities.strided and told[0] != told[1]:
             raise Failure(f"{name}: shape, strides, offset, contiguity are {told[0]}, {told[1]} is due")
         if told[0][0] != told[1][0] or not same(to_host(got), to_host(want)):
             raise Failure(f"{name}: the view shows other values or has another shape")
@@ -121,7 +121,7 @@ class _Foreign:
 def dlpack(context: Context, d: dtype, layout: str) -> None:
     """What is exported comes back over the same memory with its layout; without the claim it is refused."""
     tensor = place(Maker("device", d)(4, 3, 5), layout, context.instance)
-    if context.instance.backend.capabilities.dlpack is None:
+    if context.instance.capabilities.dlpack is None:
         try:
             tensor.__dlpack__()
         except BufferError:
@@ -130,7 +130,7 @@ def dlpack(context: Context, d: dtype, layout: str) -> None:
     if context.instance.backend.from_dlpack(_Foreign(), context.instance.index, None) is not None:
         raise Failure("memory of a device type that nobody knows was imported")
     hosts = to_device(Maker("device", d)(2), context.reference)
-    can, theirs = context.instance.backend.capabilities, context.reference.backend.capabilities
+    can, theirs = context.instance.capabilities, context.reference.backend.capabilities
     if theirs.dlpack not in (None, can.dlpack) and context.instance.backend.from_dlpack(hosts, 0, None) is not None:
         raise Failure(f"memory of {context.reference.device} was taken for the device's own")
     try:
@@ -141,7 +141,7 @@ def dlpack(context: Context, d: dtype, layout: str) -> None:
         raise Failure(f"it comes back as {back.dtype.name} on {back.device} with strides {back.stride()}")
     if not same(to_host(back), to_host(tensor)):
         raise Failure("it comes back with other values")
-    if context.instance.backend.capabilities.mutable:
+    if context.instance.capabilities.mutable:
         tensor.zero_()
         if np.any(to_host(back) != 0):
             raise Failure("it comes back over memory of its own")

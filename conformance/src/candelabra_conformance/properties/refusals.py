@@ -43,7 +43,7 @@ def outcome(op: Operator[..., Any], found: Sample, instance: Any, function: Any 
             to_host(tensor)
         instance.backend.synchronize(instance.index)
     except Exception as error:
-        late = function is not None and instance.backend.capabilities.asynchronous
+        late = function is not None and instance.capabilities.asynchronous
         if not late and not all(same(storage(t), values) for t, values in zip(given, before, strict=True)):
             raise Failure(f"refused ({error}), but a tensor was written to before{_note(found)}", found) from error
         return _raised(error, instance)
@@ -106,7 +106,7 @@ def _refused_alike(context: Context, op: Operator[..., Any], found: Sample, func
 
 def _is_late(context: Context, got: tuple[type, str], want: tuple[type, str]) -> bool:
     """Whether an asynchronous device raised it when it was waited for, with place and operator before the text."""
-    late = context.instance.backend.capabilities.asynchronous
+    late = context.instance.capabilities.asynchronous
     return late and got[0] is want[0] and got[1].endswith(f": {want[1]}")
 
 

@@ -24,7 +24,7 @@ THREADS: Final = 4
 @operator_property("determinism", some(3, dtypes=2, layouts=(CONTIGUOUS, TRANSPOSED, LARGE)))
 def determinism(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """Several runs give the same bits, unless the backend says that the operator is not deterministic."""
-    if op.name in context.instance.backend.capabilities.nondeterministic:
+    if op.name in context.instance.capabilities.nondeterministic:
         raise NotApplicable("the backend declares the operator non-deterministic")
     for found in context.each(op, d, layout):
         first = results(context, op, found, layout)

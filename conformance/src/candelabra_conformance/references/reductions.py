@@ -90,12 +90,48 @@ def std(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False
     return np.sqrt(var(x, dim, correction, keepdim))
 
 
+def _with_mean(spread: Callable[..., Any]) -> Callable[..., Any]:
+    def both(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> tuple[Any, Any]:
+        return spread(x, dim, correction, keepdim), mean(x, dim, keepdim)
+
+    return both
+
+
+MOMENTS = {"var": var, "std": std, "var_mean": _with_mean(var), "std_mean": _with_mean(std)}
+
+
+def _unbiased(moment: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, dim, unbiased=True, keepdim=False: moment(x, dim, int(unbiased), keepdim)
+
+
+def _of_all(moment: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, unbiased: moment(x, None, int(unbiased))
+
+
+references({"var_mean": MOMENTS["var_mean"], "std_mean": MOMENTS["std_mean"]}, extended=True)
+references({f"{name}_unbiased": _unbiased(moment) for name, moment in MOMENTS.items()}, extended=True)
+references({f"{name}_of_all": _of_all(moment) for name, moment in MOMENTS.items()}, extended=True)
+
+
+@reference("sum_to_size", extended=True)
+def sum_to_size(x: Array, size: tuple[int, ...]) -> Any:
+    """Over the dims that are missing, then over those of size 1."""
+    lead = x.ndim - len(size)
+    repeated = tuple(range(lead)) + tuple(lead + i for i, s in enumerate(size) if s == 1 != x.shape[lead + i])
+    whole = accumulated(x) if repeated or not size else x
+    return np.sum(whole, repeated, keepdims=True, dtype=whole.dtype).reshape(size)
+
+
+def _truth(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, dim=None, keepdim=False: reduce(x != 0, dim, keepdims=keepdim)
+
+
 references(
     {
         "amax": lambda x, dim=(), keepdim=False: np.max(x, axes(x, dim), keepdims=keepdim),
         "amin": lambda x, dim=(), keepdim=False: np.min(x, axes(x, dim), keepdims=keepdim),
-        "all": lambda x, dim=None, keepdim=False: np.all(x != 0, axes(x, dim), keepdims=keepdim),
-        "any": lambda x, dim=None, keepdim=False: np.any(x != 0, axes(x, dim), keepdims=keepdim),
+        "all": _truth(np.all),
+        "any": _truth(np.any),
     }
 )
 
@@ -154,6 +190,18 @@ def log_softmax(x: Array, dim: int) -> Any:
     return shifted - np.log(_totals(np.exp(shifted), dim))
 
 
+@reference("softmax_in_dtype", extended=True)
+def softmax_in_dtype(x: Array, dim: int, dtype: DType | None = None) -> Any:
+    """Of the values rounded to the dtype."""
+    return softmax(recast(x, dtype), dim)
+
+
+@reference("log_softmax_in_dtype", extended=True)
+def log_softmax_in_dtype(x: Array, dim: int, dtype: DType | None = None) -> Any:
+    """Of the values rounded to the dtype."""
+    return log_softmax(recast(x, dtype), dim)
+
+
 @reference("softmax_backward", extended=True)
 def softmax_backward(grad: Array, output: Array, dim: int) -> Any:
     """The Jacobian, diag(y) - y yᵀ, times the gradient."""
@@ -201,6 +249,12 @@ def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False
     """The values in that order, and the order."""
     order = _order(x, dim, descending)
     return (np.take_along_axis(x, order, dim) if x.ndim else x), order
+
+
+@reference("msort")
+def msort(x: Array) -> Any:
+    """NumPy's sort, in which NaN comes last."""
+    return np.sort(x, 0) if x.ndim else x
 
 
 @reference("matmul", extended=True)

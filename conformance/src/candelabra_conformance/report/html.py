@@ -28,7 +28,7 @@ _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 def to_html(run: Run) -> str:
     """The page for `run`. What UTF-8 cannot hold (half a surrogate pair) is written as Python escapes it."""
     style, script = _part("page.css"), _part("rows.js") + _part("page.js")
-    subject, cases = run.subject, tally.many(len(run.results), "case")
+    subject, cases, remaining = run.subject, tally.many(len(run.results), "case"), tally.remaining_text(run)
     places = {
         "policy": _policy(style, script),
         "title": escape(f"{subject.device}: candelabra conformance"),
@@ -38,7 +38,7 @@ def to_html(run: Run) -> str:
         "badge": to_badge(run),
         "about": escape(
             f"{subject.description} — {subject.backend} {subject.backend_version}. {cases} in "
-            f"{tally.seconds_text(run.seconds)}: level {tally.level_text(run.level)}."
+            f"{tally.seconds_text(run.seconds)}: level {tally.level_text(run.level)}. {remaining}".rstrip()
         ),
         "counts": _counts(run),
         "facts": _facts(run),

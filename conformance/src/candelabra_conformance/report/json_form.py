@@ -94,6 +94,7 @@ def to_json(run: Run) -> str:
         "options": _plain(run.options),
         "next_kernels": [[kernel, list(unlocked)] for kernel, unlocked in run.next_kernels],
         "stale": list(run.stale),
+        "remaining": {str(level): count for level, count in run.remaining.items()},
         "columns": COLUMNS,
     }
     lines = [f"{json.dumps(name)}: {_dumps(value)}" for name, value in head.items()]
@@ -189,6 +190,7 @@ def from_json(text: str) -> Run:
             _kernel(row, f"next_kernels[{at}]") for at, row in enumerate(_get(data, "next_kernels", list, ""))
         ),
         stale=tuple(_texts(data, "stale")),
+        remaining=_remaining(data.get("remaining", {})),
     )
 
 
@@ -224,6 +226,13 @@ def _subject(data: Mapping[str, Any]) -> Subject:
     facts = _get(data, "facts", dict, "subject")
     checked = {name: _is(fact, str, f"subject.facts.{name}") for name, fact in facts.items()}
     return Subject(**{name: _get(data, name, str, "subject") for name in _TEXTS}, facts=checked)
+
+
+def _remaining(found: Any) -> dict[int, int]:
+    known = {str(level): level for level in LEVELS}
+    level = _one_of(known, str)
+    counts = _is(found, dict, "remaining").items()
+    return {known[level(name, "remaining")]: _is(count, int, f"remaining.{name}") for name, count in counts}
 
 
 def _kernel(row: Any, place: str) -> tuple[str, tuple[str, ...]]:

@@ -86,8 +86,9 @@ def _head(run: Run) -> str:
         f"{escape(subject.core)}, suite {escape(subject.suite)}, held against {escape(subject.reference)}; "
         f"Python {escape(subject.python)}, {escape(subject.platform)}",
         f"{tally.many(len(run.results), 'case')} in {tally.seconds_text(run.seconds)}, started {escape(run.started)}",
+        tally.remaining_text(run),
     ]
-    return "\n\n".join(lines)
+    return "\n\n".join(filter(None, lines))
 
 
 def _verdicts(run: Run) -> str:

@@ -117,6 +117,13 @@ def level_text(level: int) -> str:
     return f"{level} ({LEVELS[level].split(':')[0]})" if level in LEVELS else "none"
 
 
+def remaining_text(run: Run) -> str:
+    """What the time was too short for: ``1,200 cases remain, of level 3``. Nothing where nothing is."""
+    levels = ", ".join(str(level) for level, count in run.remaining.items() if count)
+    verb = "remains" if sum(run.remaining.values()) == 1 else "remain"
+    return f"{many(sum(run.remaining.values()), 'case')} {verb}, of level {levels}" if levels else ""
+
+
 def many(count: int, noun: str, plural: str = "") -> str:
     """A number with its noun: ``1 case``, ``1,234 cases``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -107,7 +107,9 @@ def _kernel(name: str, unlocked: tuple[str, ...]) -> str:
 def _verdict(run: Run) -> Text:
     found = ", ".join(f"{count} {verdict}" for verdict, count in tally.counts(run.results).items()) or "no case"
     style = "bold green" if run.green else "bold red"
-    level = tally.level_text(run.level)
+    level, remaining = tally.level_text(run.level), tally.remaining_text(run)
     return Text.assemble(
-        "\n", (f"{run.subject.device}: level {level}", style), f"  {found} in {tally.seconds_text(run.seconds)}"
+        "\n",
+        (f"{run.subject.device}: level {level}", style),
+        f"  {found} in {tally.seconds_text(run.seconds)}{'; ' if remaining else ''}{remaining}",
     )

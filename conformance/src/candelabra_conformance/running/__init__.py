@@ -1,5 +1,5 @@
 """Running the suite: workers, isolation, what blocks what, expected failures."""
 
-from candelabra_conformance.running.run import Options, run
+from candelabra_conformance.running.run import Options, ResumeError, run
 
-__all__ = ["Options", "run"]
+__all__ = ["Options", "ResumeError", "run"]

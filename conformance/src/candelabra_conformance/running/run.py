@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,6 +35,7 @@ class Options:
     ``level``: up to which. ``quick``: every operator, pairs of the other axes. ``operators`` and ``patterns`` restrict.
     ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes.
     ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too.
+    ``seconds``: no case begins later than so many after the start, and the run says what remains.
     """
 
     level: int = 3
@@ -45,6 +48,7 @@ class Options:
     timeout: float | None = None
     expected: Path | None = None
     huge: bool = False
+    seconds: float | None = None
 
     def told(self) -> dict[str, Any]:
         """What differs from the defaults, as the report says it."""
@@ -60,21 +64,29 @@ Told = Callable[[Result], None]
 Planned = Callable[[Sequence[Case]], None]
 
 
+class ResumeError(ValueError):
+    """An earlier run that this one cannot go on with."""
+
+
 def run(
     device: str,
     options: Options | None = None,
     *,
     setup: Setup | None = None,
+    earlier: Sequence[Run] = (),
     planned: Planned = lambda cases: None,
     told: Told = lambda result: None,
 ) -> Run:
     """Test a device. ``planned`` is given the cases before, ``told`` each result as it comes (before it is settled).
 
     ``setup`` makes a backend known that no entry point names; it runs in each process and must be importable there.
-    Raises what opening the device raises (``BackendError`` and its kind) when there is no such device.
+    ``earlier``: runs of the same device and code, whose results are taken over; only what they lack is run.
+    Raises what opening the device raises (``BackendError`` and its kind) when there is no such device, and
+    :class:`ResumeError` where an earlier run is of another device or of other versions.
     """
     chosen = options or Options()
     started, clock = datetime.now(UTC), time.perf_counter()
+    until = math.inf if chosen.seconds is None else time.monotonic() + chosen.seconds
     name = prepared(device, setup)
     context = Context(name)
     cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
@@ -82,30 +94,53 @@ def run(
         from candelabra_conformance.running.pairwise import pairwise
 
         cases = pairwise(cases)
-    planned(cases)
+    about = subject(context)
+    known = _known(earlier, about, cases)
+    left = [case for case in cases if case not in known]
+    planned(left)
     entries = _expected(chosen, context)
-    results = _results(context, cases, chosen, Work(device, setup, chosen.forbid_fallback), told)
+    work = Work(device, setup, chosen.forbid_fallback)
+    results = list(known.values()) + _results(context, left, chosen, work, told, until)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
+    done = {result.case for result in results}
     results, stale = expected.applied(results, entries, started.date())
     results = settled(results)
+    remaining = Counter(case.level for case in cases if case not in done)
     return Run(
-        subject(context),
+        about,
         tuple(results),
         started.isoformat(timespec="seconds"),
         time.perf_counter() - clock,
         options=chosen.told(),
         next_kernels=unlocked(results),
-        stale=() if chosen.patterns or chosen.operators or chosen.quick else stale,
+        stale=() if chosen.patterns or chosen.operators or chosen.quick or remaining else stale,
+        remaining=dict(sorted(remaining.items())),
     )
 
 
-def _results(context: Context, cases: list[Case], chosen: Options, work: Work, told: Told) -> list[Result]:
+def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dict[Case, Result]:
+    """What earlier runs found of these cases. What was blocked then is run again: its cause may have been mended."""
+    wanted = set(cases)
+    known: dict[Case, Result] = {}
+    for run in earlier:
+        if run.subject != about:
+            changed = [name for name in vars(about) if getattr(run.subject, name) != getattr(about, name)]
+            raise ResumeError(
+                f"the run of {run.started} cannot be gone on with: its {', '.join(changed)} is not that of this run"
+            )
+        known |= {r.case: r for r in run.results if r.case in wanted and r.verdict != BLOCKED}
+    return known
+
+
+def _results(
+    context: Context, cases: list[Case], chosen: Options, work: Work, told: Told, until: float
+) -> list[Result]:
     memory = [c for c in cases if c.level == 0]
-    found = _executed(context, memory, chosen, work, told)
+    found = _executed(context, memory, chosen, work, told, until)
     broken = next((r for r in found if r.verdict in BAD), None)
     rest = [c for c in cases if c.level != 0]
     if broken is None:
-        return found + _executed(context, rest, chosen, work, told)
+        return found + _executed(context, rest, chosen, work, told, until)
     words = f"{broken.case.id} does not hold, and everything needs memory"
     blocked = [Result(c, BLOCKED, message=words, blocked_by=broken.case.id) for c in rest]
     for result in blocked:
@@ -113,14 +148,18 @@ def _results(context: Context, cases: list[Case], chosen: Options, work: Work, t
     return found + blocked
 
 
-def _executed(context: Context, cases: list[Case], chosen: Options, work: Work, told: Told) -> list[Result]:
+def _executed(
+    context: Context, cases: list[Case], chosen: Options, work: Work, told: Told, until: float
+) -> list[Result]:
     if not cases:
         return []
     if chosen.jobs > 1 or chosen.isolate:
-        return run_in_workers(cases, work, chosen.jobs, chosen.timeout, told)
+        return run_in_workers(cases, work, chosen.jobs, chosen.timeout, told, until)
     results = []
     with forbidding(chosen.forbid_fallback):
         for case in cases:
+            if time.monotonic() >= until:
+                break
             results.append(run_case(context, case, forbid_fallback=chosen.forbid_fallback))
             told(results[-1])
     return results

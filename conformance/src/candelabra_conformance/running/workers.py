@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import math
 import multiprocessing
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from candelabra_conformance.model import CRASHED, TIMED_OUT, Case, Result
+from candelabra_conformance.model import BAD, CRASHED, TIMED_OUT, Case, Result
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.threads import in_threads
 
+if TYPE_CHECKING:
+    from candelabra_conformance.context import Context
+
 STARTING: Final = 120.0
 """Seconds that a worker may take to import and to open the device."""
+GRACE: Final = 10.0
+"""Seconds that cases may go on after the time of the run is up; then they are stopped, and remain to be run."""
+
+UNUSABLE: Final = "After it the device refused all work of this process; the next case ran in another one."
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,7 @@ class Work:
 
 
 def _serve(connection: Connection, work: Work) -> None:
-    """The worker: open the device, then answer each case with its result. None ends it."""
+    """The worker: open the device, then answer each case with its result and whether it can run more. None ends it."""
     from candelabra_conformance.context import Context
     from candelabra_conformance.suite import run_case
 
@@ -41,7 +51,23 @@ def _serve(connection: Connection, work: Work) -> None:
     gc.set_threshold(20_000, 20, 50)
     connection.send(None)
     while (case := connection.recv()) is not None:
-        connection.send(run_case(context, case, forbid_fallback=work.forbid_fallback))
+        result = run_case(context, case, forbid_fallback=work.forbid_fallback)
+        connection.send((result, result.verdict not in BAD or _usable(context)))
+
+
+def _usable(context: Context) -> bool:
+    """Whether the device still works in this process: after some failures a driver refuses all that comes later.
+
+    The first wait may raise what the failed case left behind; it is the second one that tells.
+    """
+    instance = context.instance
+    with contextlib.suppress(Exception):
+        instance.backend.synchronize(instance.index)
+    try:
+        instance.backend.synchronize(instance.index)
+    except Exception:
+        return False
+    return True
 
 
 class Worker:
@@ -52,20 +78,29 @@ class Worker:
         self.process: BaseProcess | None = None
         self.connection: Connection | None = None
 
-    def run(self, case: Case) -> Result:
-        """The result of one case, a verdict even where the process dies of it."""
+    def run(self, case: Case, until: float = math.inf) -> Result | None:
+        """The result of one case, a verdict even where the process dies of it.
+
+        None where it went on for too long after ``until`` (of ``time.monotonic``) and was stopped.
+        """
         connection = self.connection or self._start()
+        limit = math.inf if self.timeout is None else self.timeout
+        left = until + GRACE - time.monotonic()
         try:
             connection.send(case)
-            if not connection.poll(self.timeout):
+            if not connection.poll(None if min(limit, left) == math.inf else max(0.0, min(limit, left))):
                 self.stop(kill=True)
-                return Result(
-                    case, TIMED_OUT, message=f"no answer within {self.timeout:g} s", seconds=self.timeout or 0
-                )
-            result: Result = connection.recv()
-            return result
+                if left < limit:
+                    return None
+                return Result(case, TIMED_OUT, message=f"no answer within {limit:g} s", seconds=limit)
+            result: Result
+            result, usable = connection.recv()
         except (EOFError, OSError):
             return Result(case, CRASHED, message=f"the process that ran it died: {self._end()}")
+        if usable:
+            return result
+        self.stop(kill=True)
+        return replace(result, message=f"{result.message}\n{UNUSABLE}")
 
     def _start(self) -> Connection:
         methods = multiprocessing.get_context("spawn")
@@ -116,9 +151,17 @@ def _in_words(code: int | None) -> str:
 
 
 def run_in_workers(
-    cases: Sequence[Case], work: Work, jobs: int, timeout: float | None, told: Callable[[Result], None]
+    cases: Sequence[Case],
+    work: Work,
+    jobs: int,
+    timeout: float | None,
+    told: Callable[[Result], None],
+    until: float = math.inf,
 ) -> list[Result]:
-    """Run cases in ``jobs`` processes, an operator's together since they share what the oracle keeps."""
+    """Run cases in ``jobs`` processes, an operator's together since they share what the oracle keeps.
+
+    None begins after ``until`` (of ``time.monotonic``): what has no result then remains.
+    """
     chunks = _by_operator(cases)
     results: list[Result] = []
     lock = threading.Lock()
@@ -132,7 +175,9 @@ def run_in_workers(
                 if chunk is None:
                     return
                 for case in chunk:
-                    result = worker.run(case)
+                    result = None if time.monotonic() >= until else worker.run(case, until)
+                    if result is None:
+                        return
                     with lock:
                         results.append(result)
                         told(result)

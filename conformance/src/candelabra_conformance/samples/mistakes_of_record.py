@@ -98,7 +98,7 @@ def with_value(op: Operator[..., Any], right: Sample, p: Parameter, value: Any) 
 def wrong_values(p: Parameter, right: Sample, op: Operator[..., Any]) -> tuple[Any, ...]:
     """What is refused in the place of a parameter."""
     if p.kind in NO_TENSOR:
-        return NO_TENSOR[p.kind]
+        return tuple(wrong for wrong in NO_TENSOR[p.kind] if wrong is not None or not p.optional)
     if p.kind == DTYPE:
         return ("text", 1.5)
     first = next((a for a in right.args if isinstance(a, np.ndarray)), None)

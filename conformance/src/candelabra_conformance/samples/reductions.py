@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from candelabra.dtypes import complex64, dtype, float32, int32, int64
+from candelabra.dtypes import FLOATING, complex64, dtype, float32, int32, int64
 
 from candelabra_conformance.layouts import BROADCAST, MEMORY
 from candelabra_conformance.samples.maker import Array, Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.registry import inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import Sample, sample
 
 SUMS = ("sum", "mean", "prod")
 SPREADS = ("var", "std")
+MOMENTS = (*SPREADS, "var_mean", "std_mean")
+UNBIASED = tuple(f"{name}_unbiased" for name in MOMENTS)
+OF_ALL = tuple(f"{name}_of_all" for name in MOMENTS)
+only(lambda d: d.category >= FLOATING, *UNBIASED, *OF_ALL)
 EXTREMES = ("amax", "amin")
 PLACES = ("argmax", "argmin")
 BOTH = ("max_dim", "min_dim")
@@ -48,7 +52,7 @@ def over_dims(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 2, 5), [2, 0], keepdim=True)
     yield sample(t(2, 3, 1, 3), (-3, -1))
     yield sample(t(3, 5), dim=(0, 1), keepdim=False)
-    yield sample(t(2, 3), (), note="no dims are all of them")
+    yield sample(t(2, 3), (), note="no dims are none of them" if t.operator in TRUTHS else "no dims are all of them")
     if t.operator != "logsumexp":  # its dim has no default
         yield sample(t(7))
         yield sample(t(2, 3, 2))
@@ -105,7 +109,7 @@ def of_zeros(t: Maker) -> Iterator[Sample]:
     yield sample(x, (0, 1), note="zeros")
 
 
-@inputs(*SPREADS)
+@inputs(*MOMENTS)
 def spread_over_dims(t: Maker) -> Iterator[Sample]:
     """Dims, kept or not, and divisors. Where all elements are alike the deviation has no derivative."""
     yield sample(t(3, 5), (1,))
@@ -122,6 +126,50 @@ def spread_over_dims(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 4), 0, correction=0, kind="length-1", gradient=False)
     yield sample(t(LONG), kind="large", gradient=False)
     yield sample(t(1023, 33), 0, kind="large", gradient=False)
+
+
+@inputs(*UNBIASED)
+def spread_by_the_older_name(t: Maker) -> Iterator[Sample]:
+    """With and without the correction, over one dim, several and all."""
+    yield sample(t(3, 5), (1,))
+    yield sample(t(2, 3, 4), 1, False)
+    yield sample(t(2, 3, 4), (0, -1), True, True)
+    yield sample(t(3, 5), None, unbiased=False, keepdim=True)
+    yield sample(t(), 0, False, kind="0-d", gradient=False)
+    yield sample(t(3, 0), 0, kind="zero-size", note="nothing is kept")
+    yield sample(t(1, 4), 0, False, kind="length-1", gradient=False)
+
+
+@inputs(*OF_ALL)
+def spread_of_all(t: Maker) -> Iterator[Sample]:
+    """With and without the correction."""
+    yield sample(t(3, 5), True, layouts=UNLIKE)
+    yield sample(t(2, 3, 2), False, layouts=UNLIKE)
+    yield sample(t(), False, kind="0-d", gradient=False)
+    yield sample(t(1), False, kind="length-1", gradient=False)
+    yield sample(t(0), True, kind="zero-size", gradient=False)
+
+
+@inputs("sum_to_size")
+def sum_to_sizes(t: Maker) -> Iterator[Sample]:
+    """Dims that are missing, and dims of size 1."""
+    yield sample(t(2, 3, 4), (3, 1))
+    yield sample(t(2, 3, 4), (1, 3, 1))
+    yield sample(t(2, 3), [3])
+    yield sample(t(2, 3), (1, 1))
+    yield sample(t(3, 5), (3, 5), note="nothing is summed")
+    yield sample(t(2, 3), (), note="everything is summed")
+    yield sample(t(), (), kind="0-d")
+    yield sample(t(2, 0), (2, 1), kind="zero-size")
+    yield sample(t(1), (1,), kind="length-1")
+    yield sample(t(1023, 33), (33,), kind="large", gradient=False)
+
+
+@mistakes("sum_to_size")
+def no_expansion(t: Maker) -> Iterator[Sample]:
+    """Sizes from which the input is not expanded."""
+    for size in ((2, 4), (5, 2, 3), (0, 3), (3, 2)):
+        yield sample(t(2, 3), size, note=str(size))
 
 
 @inputs("var")
@@ -165,7 +213,7 @@ def places_in_all(t: Maker) -> Iterator[Sample]:
     yield sample(t(77, 33), kind="large")
 
 
-@mistakes("sum", "mean", "prod", "logsumexp", *EXTREMES, *TRUTHS, *SPREADS)
+@mistakes("sum", "mean", "prod", "logsumexp", *EXTREMES, *TRUTHS, *MOMENTS, *UNBIASED)
 def wrong_dims(t: Maker) -> Iterator[Sample]:
     """Dims that are not there, or twice, or no integers."""
     yield sample(t(2, 3), 2, note="out of range")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from candelabra.dtypes import FLOATING, float32, float64
+
 from candelabra_conformance.samples.maker import Array, Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.registry import inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import Sample, sample
 
 FORWARD = ("softmax", "log_softmax")
+IN_DTYPE = ("softmax_in_dtype", "log_softmax_in_dtype")
 BACKWARD = ("softmax_backward", "log_softmax_backward")
+only(lambda d: d.category <= FLOATING, *IN_DTYPE)
 CASES = (
     ((3, 5), 1, "ordinary"),
     ((3, 5), 0, "ordinary"),
@@ -36,6 +40,19 @@ def along_each_dim(t: Maker) -> Iterator[Sample]:
     for shape, dim, kind in CASES:
         yield sample(t(*shape), dim, kind=kind, gradient=kind != "large")
     yield sample(t(4, 7), dim=1, note="by keyword")
+
+
+@inputs(*IN_DTYPE)
+def in_another_dtype(t: Maker) -> Iterator[Sample]:
+    """Cast first, or not. (No derivative in the narrow one: finite differences would be those of that dtype.)"""
+    if t.is_floating:
+        yield sample(t(3, 5), 1)
+        yield sample(t(3, 5), 0, t.dtype)
+    yield sample(t(3, 5, low=-2, high=2), 1, float64)
+    yield sample(t(2, 3, 4, low=-2, high=2), dim=1, dtype=float32, gradient=False)
+    yield sample(t(), 0, float64, kind="0-d")
+    yield sample(t(3, 0), 1, float64, kind="zero-size")
+    yield sample(t(1), 0, float64, kind="length-1")
 
 
 @inputs(*BACKWARD)

@@ -39,6 +39,21 @@ def in_order(t: Maker) -> Iterator[Sample]:
     yield sample(t(9, 1023), 1, stable=True, kind="large", gradient=False)
 
 
+@inputs("msort")
+def along_the_first_dim(t: Maker) -> Iterator[Sample]:
+    """Vectors and more, with ties."""
+    yield sample(t(7))
+    yield sample(t(5, 3))
+    yield sample(t(3, 2, 4))
+    tied = t(8, 3)
+    tied[4:] = tied[:4]
+    yield sample(tied, note="ties", gradient=False)
+    yield sample(t(), kind="0-d")
+    yield sample(t(0, 2), kind="zero-size")
+    yield sample(t(1), kind="length-1")
+    yield sample(t(1023, 9), kind="large", gradient=False)
+
+
 @mistakes(*SORTS)
 def wrong_dim(t: Maker) -> Iterator[Sample]:
     """A dim that is not there, or no dim."""

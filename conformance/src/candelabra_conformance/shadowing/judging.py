@@ -123,7 +123,7 @@ def _largest(got: Array, want: Array, bad: Array, d: dtype) -> float:
 def _random(before: Snapshot, want: Array, got: Array, instance: Instance, d: dtype) -> Finding | None:
     """Equal to the bit, but where the specification allows a rounding."""
     allowed = RANDOM_ULP.get(before.record.name, 0.0)
-    if allowed and not any(k.name == "float64" for k in instance.backend.capabilities.arithmetic):
+    if allowed and not any(k.name == "float64" for k in instance.capabilities.arithmetic):
         allowed = WITHOUT_FLOAT64
     errors = ulp_error(got, wide(rounded(want, d)) if allowed else want, d)
     bad = errors > allowed

@@ -162,7 +162,7 @@ class _Watch:
         from candelabra_conformance.transport import to_host
 
         instance = before.instance()
-        if instance is None or before.record.name in instance.backend.capabilities.nondeterministic:
+        if instance is None or before.record.name in instance.capabilities.nondeterministic:
             return None
         first = [to_host(t).tobytes() for t in tensors(result)]
         for again in range(2, self.repeats + 1):

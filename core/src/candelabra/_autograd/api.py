@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.engine import run
+from candelabra._autograd.engine import accumulate, run
+from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
-from candelabra._records.record import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -47,7 +47,7 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
             )
         if out.dtype.is_complex:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-        ones: Tensor = OPERATORS["full"].function(tuple(shape), 1, dtype=out.dtype, device=out._instance)
+        ones: Tensor = filled_like(out, 1, tuple(shape))
         return ones
     if g.shape != out.shape:
         raise RuntimeError(
@@ -98,8 +98,6 @@ def backward(
 def _into_grad(target: Tensor, g: Tensor, create_graph: bool) -> None:
     node = target._node
     if node is not None and node.is_leaf:
-        from candelabra._autograd.engine import accumulate
-
         accumulate(node, g, create_graph)
         return
     present = target.grad

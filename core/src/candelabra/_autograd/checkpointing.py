@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.saved import saved_tensors_hooks
 from candelabra._keys import NO_GRAD, PACK, state, switch
+from candelabra._random import generator as generators
 
 if TYPE_CHECKING:
     from candelabra._random.generator import Generator
@@ -114,8 +115,6 @@ def _metadata(tensor: Tensor) -> tuple[Any, ...]:
 
 def _generator_states() -> list[tuple[Generator, int, int]]:
     """(generator, seed, offset) of every default generator in use."""
-    from candelabra._random import generator as generators
-
     return [(g, g.initial_seed(), g.get_offset()) for g in generators.default_generators()]
 
 

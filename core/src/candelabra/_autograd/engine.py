@@ -11,8 +11,10 @@ import threading
 from collections.abc import Callable, Iterable
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._autograd.anomaly import run_checked
 from candelabra._autograd.node import LEAF, PORT, Leaf, Node
 from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
+from candelabra._records.record import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -269,9 +271,7 @@ def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
     lead = len(have) - len(want)
     if lead >= 0 and all(w in (1, h) for h, w in zip(have[lead:], want, strict=True)):
         dims = [*range(lead), *(i + lead for i, w in enumerate(want) if w == 1 != have[i + lead])]
-        from candelabra._operators.primitives.reductions import sum as sum_
-
-        out = sum_(r, dims, True)
+        out = OPERATORS["sum"].function(r, dims, True)
         result: Tensor = out.reshape(want) if lead else out
         return result
     position = next((i for i, e in enumerate(node.edges()) if e is edge), 0)
@@ -289,8 +289,6 @@ def _run_watched(node: Node, g: Any) -> tuple[Any, ...]:
         gs = hooks.run_before(gs)
         g = list(gs) if node.outputs > 1 else gs[0]
     if state.bits & ANOMALY:
-        from candelabra._autograd.anomaly import run_checked
-
         results = run_checked(node, g)
     else:
         results = node.backward(g)
@@ -366,12 +364,10 @@ _measure()
 
 
 def _copy(g: Tensor) -> Tensor:
-    from candelabra._operators.primitives.creation import clone
-
     before = state.bits
     switch(before | NO_GRAD)
     try:
-        out: Tensor = clone(g)
+        out: Tensor = OPERATORS["clone"].function(g)
     finally:
         switch(before)
     return out

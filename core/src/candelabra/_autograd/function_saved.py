@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._autograd.node import changed
+from candelabra._autograd.saved import Packed, saved_output, with_node
+from candelabra._codegen.nodes import refuse_inference
 from candelabra._keys import AUTOGRAD, INFERENCE, PACK, VIEW, state
+from candelabra._tensor import wrap
 
 if TYPE_CHECKING:
     from candelabra._autograd.node import Node
@@ -25,27 +29,18 @@ def save(tensor: Any, output: int, node: Any) -> Any:
     if tensor is None:
         return None
     if tensor._keys & INFERENCE:
-        from candelabra._codegen.nodes import refuse_inference
-
         refuse_inference()
     if output >= 0:
-        from candelabra._tensor import wrap
-
         handle = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
         handle._version = tensor._version
         tensor = handle
     if state.bits & PACK:
-        from candelabra._autograd.saved import Packed
-
         return Packed(tensor, "saved tensor", output)
     return SavedValue(tensor, tensor._node, tensor._version[0], output)
 
 
 def unpack(value: Any, node: Any) -> Any:
     """The saved tensor, with the node that it had; RuntimeError if it was written to since."""
-    from candelabra._autograd.node import changed
-    from candelabra._autograd.saved import saved_output, with_node
-
     if value is None:
         return None
     if not isinstance(value, SavedValue):

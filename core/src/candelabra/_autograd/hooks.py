@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._tensor import Tensor
 
 if TYPE_CHECKING:
     from candelabra._autograd.node import Node
-    from candelabra._tensor import Tensor
 
 
 class RemovableHandle:
@@ -78,8 +78,6 @@ class Hooks:
 
 
 def _checked(new: Any, g: Tensor) -> Tensor:
-    from candelabra._tensor import Tensor
-
     if not isinstance(new, Tensor):
         raise TypeError(f"a tensor hook must return None or a Tensor, got {type(new).__name__}")
     if new.shape != g.shape or new.dtype is not g.dtype:

@@ -7,13 +7,16 @@ cell, since the output tensor holds our node.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from candelabra._annotations import Any, Final
+from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node, Port, changed
 from candelabra._keys import AUTOGRAD, PACK, VIEW, state, switch
+from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
+from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 
 def saved_output(node: Any, position: int, name: str, payload: Any, cell: Any, version: int) -> Tensor:
@@ -57,13 +60,10 @@ def checked_list(node: Node, name: str, tensors: Any, versions: list[int]) -> li
     return list(tensors)
 
 
-def zero_gradient(node: Any, position: int) -> Tensor:
-    """Zeros for an output whose gradient did not arrive."""
-    from candelabra._autograd.node import Spec
-    from candelabra._operators.primitives.creation import full
-
-    spec = Spec(node.shapes[position], node.all_keys[position])
-    return full(spec.shape, 0, dtype=spec.dtype, device=spec.device)
+def zero_gradient(node: Any, position: int, gradients: Sequence[Tensor | None]) -> Tensor:
+    """Zeros for an output whose gradient did not arrive, like one that did."""
+    arrived = next(g for g in gradients if g is not None)
+    return filled_like(arrived, 0, node.shapes[position], BY_BIT[node.all_keys[position] & DTYPE_MASK])
 
 
 # -- packed values ----------------------------------------------------------------------------------------------------
@@ -153,8 +153,6 @@ class save_on_cpu:
     """Saved tensors wait on the reference device and come back to their own for the backward pass."""
 
     def __init__(self) -> None:
-        from candelabra._plugins import registry
-
         host = registry.default_device()
         self._context = saved_tensors_hooks(lambda t: (t.device, t.to(host)), lambda pair: pair[1].to(pair[0]))
 

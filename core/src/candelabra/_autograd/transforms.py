@@ -12,6 +12,7 @@ from functools import wraps
 
 from candelabra._annotations import Any, Final
 from candelabra._autograd.api import grad as gradients_of
+from candelabra._autograd.filling import zeros_like
 from candelabra._keys import NO_GRAD, mode
 
 Argnums = int | Sequence[int]
@@ -62,7 +63,7 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             found: list[Any] = [None] * len(flat)
             if result.requires_grad and flat:
                 found = list(gradients_of(result.reshape(()), flat, create_graph=keep, allow_unused=True))
-        filled = iter([_zeros(leaf) if g is None else g for g, leaf in zip(found, flat, strict=True)])
+        filled = iter([zeros_like(leaf) if g is None else g for g, leaf in zip(found, flat, strict=True)])
         parts = tuple([_rebuilt(args[p], filled) for p in places])
         gradient = parts[0] if isinstance(argnums, int) else parts
         result = result if keep else result.detach()
@@ -180,12 +181,6 @@ def _check_output(result: Any, name: str) -> None:
         )
     if result.is_complex():
         raise RuntimeError(f"grad: {name} must return a real number, got {result.dtype}")
-
-
-def _zeros(leaf: Any) -> Any:
-    from candelabra._operators.primitives.creation import full
-
-    return full(tuple(leaf.shape), 0, dtype=leaf.dtype, device=leaf.device)
 
 
 __all__ = ["elementwise_grad", "grad", "value_and_grad"]

@@ -12,15 +12,16 @@ Attribution: sharing version counters between base and views, and rebasing histo
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Node
 from candelabra._device import instance_of_key
 from candelabra._dispatch.key import map_tensors, redispatch
 from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, VIEW, mode, state, switch
+from candelabra._records.record import OPERATORS
+from candelabra._tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
-    from candelabra._tensor import Tensor
-
 Step = tuple[Any, tuple[Any, ...]]
 """One view operator and its arguments after the tensor."""
 
@@ -228,13 +229,6 @@ def shown_alike(op: Operator[..., Any], g: Tensor, arguments: tuple[Any, ...]) -
     return shown
 
 
-def zeros_like(g: Tensor) -> Tensor:
-    """Zeros in the shape of ``g``; not ``g * 0``, which is NaN where ``g`` is infinite."""
-    from candelabra._operators.primitives.creation import full
-
-    return full(tuple(g._payload.shape), 0, dtype=g.dtype, device=g.device)
-
-
 def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:
     """``base`` with the part that a chain of views shows replaced by ``source``: a new tensor."""
     wholes = [base]
@@ -248,25 +242,18 @@ def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    from candelabra._tensor import wrap
-
     return wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
 
 
 def _wrapped(payload: Any, like: Tensor) -> Tensor:
-    from candelabra._tensor import wrap
-
     return wrap(payload, like._keys & ~(AUTOGRAD | VIEW))
 
 
 # -- what changes a tensor's identity ------------------------------------------------------------------------------
 def detached(tensor: Tensor) -> Tensor:
     """See ``Tensor.detach``. Where arrays are immutable the result must follow its base: a tracked view."""
-    from candelabra._operators.shapes.views import detach
-    from candelabra._tensor import wrap
-
     if instance_of_key(tensor._keys).immutable or state.bits & LAYER_MASK:
-        followed: Tensor = detach(tensor)
+        followed: Tensor = OPERATORS["detach"].function(tensor)
         return followed
     out = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
     out._version = tensor._version
@@ -292,8 +279,6 @@ def rebind(tensor: Tensor, payload: Any) -> None:
 
 def set_data(tensor: Tensor, value: Any) -> None:
     """``tensor.data = value``: other memory, the same place in the graph."""
-    from candelabra._tensor import Tensor
-
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     value._fresh()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from candelabra._plugins import registry
+from candelabra.backend import Fact
 from candelabra.errors import BackendError
 
 
@@ -29,9 +30,19 @@ def run(arguments: argparse.Namespace) -> int:
             status = 1
             continue
         for index, info in enumerate(found):
-            facts = "".join(f", {key} {value}" for key, value in info.facts.items())
+            facts = "".join(f", {shown(key, value)}" for key, value in info.facts.items())
             lines.append(f"{plugin.name}:{index}  {info.name}{facts}")
         if not found:
             lines.append(f"{plugin.name}: no devices")
     print("\n".join(lines) if lines else registry.nothing_installed())
     return int(status or not lines)
+
+
+def shown(key: str, value: Fact) -> str:
+    """One fact in words: sizes of memory in GiB, versions of numbers with dots."""
+    words = key.replace("_", " ")
+    if key.endswith("memory") and isinstance(value, int):
+        return f"{words} {value / 2**30:.1f} GiB"
+    if isinstance(value, tuple):
+        return f"{words} {'.'.join(map(str, value))}"
+    return words if value is True else f"{words} {value}"

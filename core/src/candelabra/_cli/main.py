@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,9 +20,26 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Subcommand → its module, with ``add_arguments(parser)`` and ``run(arguments) -> exit status``, and what it does."""
 
 
+BROKEN_PIPE: Final = 141
+"""The exit status of a program whose reader went away: 128 and the number of SIGPIPE, as shells report it."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand and return its exit status: 0 well, 1 something failed, 2 wrong usage."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run one subcommand and return its exit status: 0 well, 1 something failed, 2 wrong usage.
+
+    Where the reader of the output goes away (``candelabra doctor | head``), the command ends without a traceback.
+    """
+    try:
+        status = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered must not be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    return status
+
+
+def _run(arguments: list[str]) -> int:
     name = next((a for a in arguments if not a.startswith("-")), None)
     if name is not None and name not in COMMANDS and arguments[0] == name:
         return _plugin_command(name, arguments[1:])
@@ -37,7 +55,6 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="candelabra",
         description="Look at the devices, plugins and operators of this installation.",
-        epilog="Plugins may add commands; `candelabra doctor` lists them.",
     )
     parser.add_argument("--version", action="version", version=f"candelabra {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -45,7 +62,18 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         added = commands.add_parser(command, help=text, description=text[0].upper() + text[1:] + ".")
         if command == name:
             import_module(module).add_arguments(added)
+    if name is None:
+        for command, text in _brought_commands().items():
+            commands.add_parser(command, help=text)
     return parser
+
+
+def _brought_commands() -> dict[str, str]:
+    """The commands that plugins bring, with the first line of their documentation."""
+    from candelabra._plugins.contributions import commands
+
+    found, _ = commands(tuple(COMMANDS))
+    return {name: (function.__doc__ or "brought by a plugin").partition("\n")[0] for name, function in found.items()}
 
 
 def _plugin_command(name: str, arguments: list[str]) -> int:

@@ -11,14 +11,18 @@ from collections.abc import Callable
 from weakref import ref
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.anomaly import remember
 from candelabra._autograd.node import Port, Spec
+from candelabra._autograd.saved import pack_saved
+from candelabra._autograd.views import refreshed
 from candelabra._codegen.entry import passed_on
 from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
 from candelabra._codegen.source import build, indent
 from candelabra._dispatch.failure import fail
 from candelabra._keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state, switch
 from candelabra._records.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
-from candelabra.dtypes import complex64, complex128
+from candelabra._tensor import Tensor
+from candelabra.dtypes import ALL, FLOATING, complex64, complex128
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -41,6 +45,8 @@ class Call:
         self.kernel: Callable[..., Any] | None = None
         """On payloads; or, with ``on_tensors``, the body of a composite with a derivative of its own."""
         self.on_tensors = False
+        self.declined: Callable[..., Any] | None = None
+        """Serves a call that the kernel declines by returning NotImplemented."""
         self.differentiable: tuple[bool, ...] = (True,)
 
     @property
@@ -52,10 +58,8 @@ def payload_argument(p: Parameter, call: Call) -> str:
     """The text that hands one argument to a kernel."""
     if p.name == call.scalar:
         return p.name
-    if p.kind in (TENSOR, OPERAND, INDEX, MASK):
-        return f"{p.name}._payload"
-    if p.kind == OPTIONAL:
-        return f"(None if {p.name} is None else {p.name}._payload)"
+    if p.kind in (TENSOR, OPTIONAL, OPERAND, INDEX, MASK):
+        return f"(None if {p.name} is None else {p.name}._payload)" if p.optional else f"{p.name}._payload"
     if p.kind == LIST:
         return f"[_t._payload for _t in {p.name}]"
     if p.kind == INDICES:
@@ -65,15 +69,14 @@ def payload_argument(p: Parameter, call: Call) -> str:
 
 def compile_adapter(call: Call) -> Callable[..., Any]:
     """The functional form."""
-    from candelabra._tensor import Tensor
-
     op = call.operator
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(names)
     scope: dict[str, Any] = {
-        "kernel": call.kernel, "fail": fail, "op": op, "new": new, "Tensor": Tensor, "keymap": call.keymap,
-        "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD, "VIEW": VIEW, "Spec": Spec,
-        "Port": Port, "ref": ref, "Result": op.schema.result, **{f"K{i}": k for i, k in enumerate(call.keys)},
+        "kernel": call.kernel, "declined": call.declined, "fail": fail, "op": op, "new": new, "Tensor": Tensor,
+        "keymap": call.keymap, "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD,
+        "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref, "Result": op.schema.result,
+        **{f"K{i}": k for i, k in enumerate(call.keys)},
     }  # fmt: skip
     scope["KN"] = call.keys[0] | AUTOGRAD
     scope["KT"] = call.keys[0] | AUTOGRAD * call.recording | VIEW * op.view
@@ -115,7 +118,10 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
         passed_on(p) if call.on_tensors else payload_argument(p, call) for p in call.operator.schema.parameters
     )
     if not call.on_tensors:
-        return ["try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))"]
+        return [
+            "try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))",
+            *([f"if _p is NotImplemented: return declined({passed})"] if call.declined is not None else []),
+        ]  # fmt: skip
     return [
         "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
         "finally: switch(_mode)",
@@ -184,13 +190,9 @@ def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
     """What saved-tensor hooks and anomaly mode add; nothing when both are off."""
     lines = []
     if call.key & PACK:
-        from candelabra._autograd.saved import pack_saved
-
         scope["pack_saved"] = pack_saved
         lines.append(f"pack_saved(_node, {call.operator.schema.outputs!r})")
     if call.key & ANOMALY:
-        from candelabra._autograd.anomaly import remember
-
         scope["remember"] = remember
         lines.append("remember(_node)")
     return lines
@@ -198,8 +200,6 @@ def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
 
 def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scalar: str | None = None) -> list[str]:
     """Views compare the version that they saw with their base's; a stale one is brought up to date first."""
-    from candelabra._autograd.views import refreshed
-
     scope["refreshed"] = refreshed
     tests = []
     for p in op.schema.tensors:
@@ -209,7 +209,7 @@ def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scal
         if p.kind in (LIST, INDICES):
             tests.append(f"any([_t is not None and _t._keys & VIEW and _t._seen != _t._version[0] for _t in {n}])")
         else:
-            some = f"{n} is not None and " if p.kind == OPTIONAL else ""
+            some = f"{n} is not None and " if p.optional else ""
             tests.append(f"({some}{n}._keys & VIEW and {n}._seen != {n}._version[0])")
     if not tests:
         return []
@@ -217,8 +217,6 @@ def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scal
 
 
 def _floating_bits() -> int:
-    from candelabra.dtypes import ALL, FLOATING
-
     return sum(d.bit for d in ALL if d.category >= FLOATING)
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance, instance_of_key, open_device
+from candelabra._dispatch.out import write_out as write
 from candelabra._geometry import extent
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST
-from candelabra._layout import infer_shape
+from candelabra._layout import infer_shape, wrap_dim
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BY_NAME, INTEGER, bool_, dtype, int64, promote_types
 
@@ -155,18 +156,6 @@ def as_dim(dim: Any, tensor: Any) -> int:
     return wrap_dim(dim, rank)
 
 
-def wrap_dim(dim: Any, rank: int) -> int:
-    """``dim`` counted from the front; IndexError outside ``[-rank, rank-1]``."""
-    if type(dim) is not int:
-        if isinstance(dim, bool) or not hasattr(dim, "__index__"):
-            raise TypeError(f"argument 'dim' must be int, not {kind_of(dim)}")
-        dim = dim.__index__()
-    limit = rank or 1
-    if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    return int(dim + limit if dim < 0 else dim)
-
-
 def as_dims(dim: Any, tensor: Any) -> tuple[int, ...] | None:
     """Dims as a tuple of non-negative ints, none twice. None and an empty tuple mean all, and come back as None."""
     if dim is None:
@@ -291,6 +280,17 @@ def as_origin(given: Any, tensor: Any) -> tuple[tuple[int, ...], int, int, int]:
     return tuple(strides), offset, start, start + extent(tuple(base._payload.shape), of_base)
 
 
+def as_correction(correction: Any, tensor: Any) -> float:
+    """What a variance takes off the number of elements: a number, 1 for None."""
+    if correction is None:
+        return 1
+    if isinstance(correction, (int, float)):
+        return correction
+    if not hasattr(correction, "__index__"):
+        raise TypeError(f"argument 'correction' must be Number, not {kind_of(correction)}")
+    return int(correction)
+
+
 def as_size(size: Any) -> int:
     """One size as an int."""
     if isinstance(size, bool) or not hasattr(size, "__index__"):
@@ -322,14 +322,12 @@ def device_of(tensor: Tensor) -> Instance:
 
 def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
     """The ``out=`` form; see ``candelabra._dispatch.out``."""
-    from candelabra._dispatch.out import write_out as write
-
     return write(op, out, args)
 
 
 __all__ = [
-    "as_bound", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype", "as_expanded_shape", "as_index",
-    "as_indices", "as_inferred_shape", "as_inserted_dim", "as_integer", "as_joined_tensors", "as_mask", "as_operand",
-    "as_origin", "as_permutation", "as_shape", "as_sizes", "as_storage_offset", "as_tensors", "as_unit_dims",
-    "maybe_operand", "not_tensors", "write_out",
+    "as_bound", "as_correction", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype", "as_expanded_shape",
+    "as_index", "as_indices", "as_inferred_shape", "as_inserted_dim", "as_integer", "as_joined_tensors", "as_mask",
+    "as_operand", "as_origin", "as_permutation", "as_shape", "as_sizes", "as_storage_offset", "as_tensors",
+    "as_unit_dims", "maybe_operand", "not_tensors", "write_out",
 ]  # fmt: skip

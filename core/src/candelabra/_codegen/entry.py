@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen import arguments
 from candelabra._codegen.source import build
+from candelabra._dispatch.factories import factory_lines
+from candelabra._dispatch.out import store
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
 from candelabra._records.registry import FACTORY_KEYWORDS
 from candelabra._records.schema import (
@@ -33,6 +35,7 @@ from candelabra._records.schema import (
     Parameter,
 )  # fmt: skip
 from candelabra._size import Size
+from candelabra._tensor import Tensor
 from candelabra.dtypes import DTYPE_MASK, bool_, int64
 
 if TYPE_CHECKING:
@@ -54,8 +57,6 @@ def compile_entry(
     ``choosing`` is the entry of an overload set whose plain member this operator is, with sizes as its variadic last
     parameter: it serves calls with keywords and with what is no size (``x.view(dtype)``).
     """
-    from candelabra._tensor import Tensor
-
     inplace = kind in ("inplace", "assigned")
     infix = kind in ("binary", "reflected", "assigned")
     canonical = kind == "canonical"
@@ -103,13 +104,9 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
     scope_names = [p.name for p in parameters]
     if entry.factory:
-        from candelabra._dispatch.factories import factory_lines
-
         extra += [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in scope_names]
         lines += factory_lines(entry.name, call, scope)
     elif entry.out:
-        from candelabra._dispatch.out import store
-
         scope["store"] = store
         inputs = ", ".join(p.name for p in parameters)
         lines += [
@@ -233,8 +230,12 @@ def key_lines(
             late += [f"for _t in {n}: key |= _t._keys"]
         elif p.kind in (INDEX, MASK):
             bit = (int64 if p.kind == INDEX else bool_).bit
-            lines += [f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(op, {n!r}, {n})"]
-            terms.append(f"{n}._keys & KEY_MASK")
+            convert = f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(op, {n!r}, {n})"
+            if p.optional:
+                late += [f"if {n} is not None:", f"    {convert}", f"    key |= {n}._keys & KEY_MASK"]
+            else:
+                lines.append(convert)
+                terms.append(f"{n}._keys & KEY_MASK")
         elif p.kind == INDICES:
             lines += [f"{n} = as_indices(op, {n!r}, {n})"]
             late += [f"for _t in {n}:", "    if _t is not None: key |= _t._keys & KEY_MASK"]
@@ -281,7 +282,7 @@ def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
             lines.append(f"{n} = as_sizes({n})" if p.variadic else f"{n} = as_sizes(({n},))")
         if p.kind == DIM:
             # Canonical already, nearly always: two comparisons instead of two calls.
-            absent = f"{n} is not None and " if "None" in p.annotation else ""
+            absent = f"{n} is not None and " if p.optional else ""
             lines.append(f"if {absent}(type({n}) is not int or not 0 <= {n} < _rank): {n} = as_dim({n}, {source})")
         elif p.kind == DIMS:
             lines.append(f"if {n} is not None: {n} = as_dims({n}, {source})")
@@ -291,7 +292,7 @@ def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
             lines.append(f"if type({n}) is not int: {n} = as_integer({n}, {n!r})")
         elif p.kind == DTYPE:
             lines.append(f"if {n} is not None: {n} = as_dtype({n})")
-        elif p.annotation in CONVERTERS:
-            wanted = UNLESS_CANONICAL.get(p.annotation, "").format(n)
-            lines.append(f"{wanted}{n} = {CONVERTERS[p.annotation]}({n}, {source})")
+        elif p.annotation.removesuffix(" | None") in CONVERTERS:
+            unless = f"if {n} is not None: " if p.optional else UNLESS_CANONICAL.get(p.annotation, "").format(n)
+            lines.append(f"{unless}{n} = {CONVERTERS[p.annotation.removesuffix(' | None')]}({n}, {source})")
     return lines

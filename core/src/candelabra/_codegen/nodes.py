@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._autograd.node import RELEASED, Node, Spec, changed
+from candelabra._autograd.saved import checked_list, saved_output, with_node, zero_gradient
 from candelabra._codegen.source import build, indent
 from candelabra._keys import active, state
 from candelabra._records.derivative import Applied, Rule
@@ -50,6 +51,7 @@ class Plan:
         real = operator.real_rules if variant.real else {}
         self.rules = [real.get(targets, rule) for targets, rule in operator.rules.items()]
         self.kinds = {p.name: p.kind for p in schema.parameters}
+        self.optional = {p.name for p in schema.parameters if p.optional}
         self.multiple = schema.result is not None
 
     # -- edges ------------------------------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ class Plan:
                 return [f"_node.q_{name} = [Spec(_t._payload.shape, _t._keys) for _t in {name}]"]
             if name == self.variant.scalar:
                 return [f"_node.q_{name} = None"]
-            absent = f"None if {name} is None else " if self.kinds[name] == OPTIONAL else ""
+            absent = f"None if {name} is None else " if name in self.optional else ""
             return [f"_node.q_{name} = {absent}Spec({name}._payload.shape, {name}._keys)"]
         if name in self.operator.schema.outputs:
             position = self.operator.schema.outputs.index(name)
@@ -140,7 +142,7 @@ class Plan:
                 f"_node.s_{name} = {name}",
                 f"_node.v_{name} = [0 if _t is None else _t._version[0] for _t in {name}]",
             ]
-        if kind == OPTIONAL:
+        if name in self.optional:
             return [f"_node.s_{name} = {name}", f"_node.v_{name} = -1 if {name} is None else {name}._version[0]"]
         return [f"_node.s_{name} = {name}", f"_node.v_{name} = {name}._version[0]"]
 
@@ -223,7 +225,7 @@ class Plan:
             position = schema.outputs.index(name[2:])
             if rule.optional(name):
                 return f"g[{position}]", []
-            return f"(zero_gradient(self, {position}) if g[{position}] is None else g[{position}])", []
+            return f"(zero_gradient(self, {position}, g) if g[{position}] is None else g[{position}])", []
         if name == "needs":
             tests = [
                 f"{self.edges[t]} is not None" if t in self.edges else f"[_e is not None for _e in _l_{t}]"
@@ -265,7 +267,7 @@ class Plan:
         if name in self.edges:
             # The tensor may have been detached since: the second derivative still goes where it went.
             lines.append(f"if {name}._node is not {self.edges[name]}: {name} = with_node({name}, {self.edges[name]})")
-        if self.kinds.get(name) == OPTIONAL:
+        if name in self.optional:
             lines = [f"{name} = self.s_{name}", f"if {name} is not None:", *indent(lines[1:])]
         return name, lines
 
@@ -302,7 +304,6 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
     cached = operator.node_classes.get(variant)
     if cached is not None:
         return cached
-    from candelabra._autograd.saved import checked_list, saved_output, with_node, zero_gradient
 
     plan = Plan(operator, variant)
     slots, tensors = plan.slots()

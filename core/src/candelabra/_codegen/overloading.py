@@ -30,6 +30,7 @@ from candelabra._records.schema import (
     TENSOR,
     Parameter,
 )  # fmt: skip
+from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -129,10 +130,8 @@ def bind(
 
 def fits(p: Parameter, value: Any) -> bool:
     """Whether a value is of the kind that a parameter takes. What a sequence holds is not looked at."""
-    from candelabra._tensor import Tensor
-
     if value is None:
-        return p.default is None or p.kind in (OPTIONAL, BOUND, DIMS, DEVICE) or "None" in p.annotation
+        return p.default is None or p.kind in (DIMS, DEVICE) or p.optional
     if p.kind in (TENSOR, OPTIONAL, INDEX, MASK):
         return isinstance(value, Tensor)
     if p.kind in (OPERAND, BOUND):
@@ -150,8 +149,6 @@ def fits(p: Parameter, value: Any) -> bool:
 
 def is_of(word: str, value: Any) -> bool:
     """Whether a plain value is of the type that one word of an annotation names; unknown words take anything."""
-    from candelabra._tensor import Tensor
-
     if word == "bool":
         return isinstance(value, bool)
     if word in ("int", "InsertedDim"):

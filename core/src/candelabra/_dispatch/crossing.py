@@ -16,6 +16,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance
 from candelabra._dispatch.key import map_tensors, redispatch
 from candelabra._records.schema import INDEX, INDICES, LIST, MASK
+from candelabra._tensor import Tensor
 from candelabra.errors import DeviceMismatch
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ Found = list[tuple[str, Any, str, Instance]]
 
 def named_devices(op: Operator[..., Any], args: tuple[Any, ...]) -> Found:
     """(argument's name, tensor, kind, device) of every tensor in a call."""
-    from candelabra._tensor import Tensor
-
     found: Found = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if isinstance(value, Tensor):
@@ -87,11 +86,11 @@ def _target(found: Found) -> Instance:
     for _, tensor, kind, instance in found:
         if tensor._payload.shape and kind not in (INDEX, MASK, INDICES):
             return instance
-    return next((i for *_, i in found if not i.backend.capabilities.host), found[0][3])
+    return next((i for *_, i in found if not i.capabilities.host), found[0][3])
 
 
 def _is_number(tensor: Any, kind: str, instance: Instance) -> bool:
-    if not instance.backend.capabilities.host:
+    if not instance.capabilities.host:
         return False
     return not tensor._payload.shape or kind in (INDEX, INDICES, MASK)
 

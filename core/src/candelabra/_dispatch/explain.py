@@ -14,6 +14,7 @@ from candelabra._annotations import Any, Final
 from candelabra._codegen.overloading import member_for
 from candelabra._device import Instance, instances_of_key
 from candelabra._dispatch.key import key_of
+from candelabra._dispatch.layers import Layer, layers_of_key
 from candelabra._dispatch.promote import common_dtype
 from candelabra._dispatch.resolve import resolution
 from candelabra._keys import (
@@ -146,8 +147,6 @@ def follow(record: Operator[..., Any], key: int, inplace: bool, compute: dtype |
 
 def names_of(key: int) -> tuple[str, ...]:
     """A dispatch key in words."""
-    from candelabra._dispatch.layers import layers_of_key
-
     words = [word for word, bit in FLAGS.items() if key & bit]
     words += [f"layer {layer.name!r}" for layer in layers_of_key(key)]
     words += [f"a Python {kind.__name__}" for kind, bit in SCALAR_BITS.items() if key & bit]
@@ -182,14 +181,15 @@ def _record(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
     for known, inplace in ((name, False), (name[:-1] if name.endswith("_") else "", True)):
-        entry: Any = OPERATORS.get(known) or entry_named(known)
         form = ("function", "inplace")[inplace]
-        if entry is None or not (isinstance(operator, str) or operator is entry.form(form)):
-            continue
-        if isinstance(entry, OverloadSet):
-            entry = member_for(entry, args, kwargs)
-        if isinstance(entry, Operator):
-            return entry, inplace
+        public, record = entry_named(known), OPERATORS.get(known)
+        for entry in (public if isinstance(public, OverloadSet) else None, record, public):
+            if entry is None or not (isinstance(operator, str) or operator is entry.form(form)):
+                continue
+            if isinstance(entry, OverloadSet):
+                entry = member_for(entry, args, kwargs)
+            if isinstance(entry, Operator):
+                return entry, inplace
     if isinstance(operator, str):
         if public_function(operator) is None:
             raise TypeError(f"explain(): there is no operator {operator!r}")
@@ -220,8 +220,6 @@ def _has_tensors(args: tuple[Any, ...]) -> bool:
 
 def _callable(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     """Run a public callable under a layer that explains each operator that it calls."""
-    from candelabra._dispatch.layers import Layer
-
     calls: list[Explanation] = []
 
     def tell(op: Operator[..., Any], next: Callable[..., Any], *given: Any) -> Any:

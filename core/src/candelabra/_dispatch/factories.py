@@ -45,9 +45,7 @@ def in_format(made: Tensor, memory_format: Any) -> Tensor:
     """A new tensor in a memory format."""
     if physical_order(made.ndim, memory_format) is None:
         return made
-    from candelabra._operators.shapes.memory_formats import in_memory_format
-
-    return in_memory_format(made.detach(), memory_format).detach()
+    return made.detach().contiguous(memory_format=memory_format).detach()
 
 
 def check_layout(name: str, layout: Any) -> None:

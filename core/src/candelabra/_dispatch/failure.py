@@ -6,6 +6,7 @@ Nothing here costs the happy path anything: kernels check what they must, once, 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
+from candelabra._tensor import Tensor
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -33,7 +34,6 @@ def check(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
 
 def describe(args: tuple[Any, ...]) -> str:
     """Arguments in a line: tensors by shape, dtype and device, the rest by value."""
-    from candelabra._tensor import Tensor
 
     def one(value: Any) -> str:
         if isinstance(value, Tensor):

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, open_device
+from candelabra._invalidation import invalidate
+from candelabra._plugins import registry
 from candelabra._records.schema import DEVICE
 from candelabra.dtypes import dtype
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator
@@ -47,24 +49,16 @@ def fallback(policy: str, operators: Iterable[str] = ()) -> Iterator[None]:
         _Policy.operators.update(dict.fromkeys(names, policy))
     else:
         _Policy.default = policy
-    _clear()
+    invalidate()
     try:
         yield
     finally:
         _Policy.default, _Policy.operators = before
-        _clear()
-
-
-def _clear() -> None:
-    from candelabra._records.record import clear_dispatch_tables
-
-    clear_dispatch_tables()
+        invalidate()
 
 
 def reference_device(instance: Instance) -> Instance | None:
     """The device that others fall back to, None where ``instance`` is it or none is installed."""
-    from candelabra._plugins import registry
-
     try:
         name = registry.reference_device()
     except BackendError:
@@ -75,7 +69,7 @@ def reference_device(instance: Instance) -> Instance | None:
 
 def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Callable[..., Any] | None:
     """A kernel on payloads that copies to the reference device, runs there, and copies the results back."""
-    if op.view or fallback_policy(op) == "error":
+    if op.view or instance.capabilities.virtual or not instance.capabilities.data or fallback_policy(op) == "error":
         return None
     host = reference_device(instance)
     if host is None or op.name not in host.kernels:
@@ -118,6 +112,8 @@ def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
         return source.backend.transfer(payload, source.index, target.index)
     d = source.backend.dtype_of(payload)
     target.keys_for(d)
+    if not target.capabilities.data:
+        return target.backend.empty(target.index, tuple(payload.shape), d)
     return target.backend.from_host(target.index, source.backend.to_host(payload), tuple(payload.shape), d)
 
 
@@ -142,8 +138,6 @@ def fallback_counts() -> dict[tuple[str, str], int]:
 
 def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> UnsupportedOperator:
     """The error of step 7: operator, device, who does have a kernel, which plugins failed, what to do."""
-    from candelabra._plugins import registry
-
     having = registry.backends_with_kernel(op.name)
     broken = registry.failures()
     text = f"operator {op.name!r} is not available on device {str(instance.device)!r} for {compute}"
@@ -152,6 +146,8 @@ def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Uns
         text += f". Plugins that failed to load: {', '.join(broken)} (see `candelabra doctor`)"
     if op.view:
         text += ". Views never fall back"
+    elif instance.capabilities.virtual:
+        text += ". Virtual devices never fall back"
     elif fallback_policy(op) == "error":
         text += ". The fallback policy is 'error'; candelabra.fallback('allow') lets it run on the reference device"
     if having:

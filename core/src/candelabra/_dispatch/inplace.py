@@ -11,6 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.saved import with_node
+from candelabra._autograd.views import (
+    check_overlap,
+    check_writable,
+    refresh_all,
+    refreshed_inplace,
+    write,
+    write_recorded,
+)
+from candelabra._codegen.adapters import Call, guard_lines, payload_argument
 from candelabra._codegen.source import build
 from candelabra._device import Instance, kernel_for
 from candelabra._dispatch.failure import fail
@@ -54,15 +64,13 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         or foreign
         or result is not compute
         or instance.immutable
-        or compute not in instance.backend.capabilities.arithmetic
+        or compute not in instance.capabilities.arithmetic
     ):
         return _writing(op)
     return _compile_direct(op, key, kernel)
 
 
 def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    from candelabra._codegen.adapters import Call, guard_lines, payload_argument
-
     call = Call(op, key, (), {})
     operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
     if key & SCALAR_MASK:
@@ -70,22 +78,21 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(names)
     first = names[0]
-    scope: dict[str, Any] = {"kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW}
+    scope: dict[str, Any] = {
+        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW, "declined": _writing(op),
+    }  # fmt: skip
     lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
     lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]
     if lines:
-        from candelabra._autograd.views import refreshed_inplace
-
         scope["refreshed_inplace"] = refreshed_inplace
     if key & VIEW:
-        from candelabra._autograd.views import check_overlap
-
         scope["check_overlap"] = check_overlap
         lines.append(f"check_overlap({first})")
     arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
     lines += [
-        f"try: kernel({arguments})",
+        f"try: _p = kernel({arguments})",
         f"except Exception as _error: fail(op, _error, ({passed},))",
+        f"if _p is NotImplemented: return declined({passed})",
         f"{first}._version[0] += 1",
         f"return {first}",
     ]
@@ -107,9 +114,6 @@ def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, 
 
 
 def _writing(op: Operator[..., Any]) -> Callable[..., Any]:
-    from candelabra._autograd.saved import with_node
-    from candelabra._autograd.views import check_writable, refresh_all, write, write_recorded
-
     first = op.schema.parameters[0].name
     # A composite without a derivative of its own: its operators are recorded, and they may save what is overwritten.
     composite = op.body is not None and not op.differentiable and op.not_differentiable is None

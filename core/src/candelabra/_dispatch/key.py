@@ -8,6 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, state
 from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
+from candelabra._tensor import Tensor
 from candelabra.dtypes import DTYPE_MASK
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
     """The key that an entry would compute for these (canonical, positional) arguments."""
-    from candelabra._tensor import Tensor
-
     key = state.bits
     first = True
     for p, value in zip(op.schema.parameters, args, strict=True):
@@ -27,7 +26,9 @@ def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
             else:
                 key |= SCALAR_BITS[type(value)] | (SCALAR_FIRST if first else 0)
             first = False
-        elif p.kind == TENSOR or (p.kind == OPTIONAL and value is not None):
+        elif value is None:
+            continue
+        elif p.kind in (TENSOR, OPTIONAL):
             key |= value._keys
         elif p.kind in (INDEX, MASK):
             key |= value._keys & ~DTYPE_MASK
@@ -50,8 +51,6 @@ def redispatch(op: Operator[..., Any], args: tuple[Any, ...], inplace: bool = Fa
 
 def map_tensors(op: Operator[..., Any], args: tuple[Any, ...], function: Callable[[Any, str], Any]) -> tuple[Any, ...]:
     """``args`` with ``function(tensor, kind)`` in the place of every tensor."""
-    from candelabra._tensor import Tensor
-
     mapped = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if isinstance(value, Tensor):

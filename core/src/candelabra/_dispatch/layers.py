@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._invalidation import invalidate
 from candelabra._keys import LAYER_LIMIT, LAYER_SHIFT, state, switch
 
 if TYPE_CHECKING:
@@ -48,17 +49,17 @@ class Layer:
             self._outer = _Outer()
             _layers[self.bit] = self
         journal.note(self.remove)
-        _clear()
+        invalidate()
 
     def register(self, operator: Operator[..., Any] | str, handler: Handler) -> None:
         """Give one operator a handler of its own."""
         self.handlers[operator if isinstance(operator, str) else operator.name] = handler
-        _clear()
+        invalidate()
 
     def remove(self) -> None:
         """Forget the layer; its bit is free again."""
         _layers.pop(self.bit, None)
-        _clear()
+        invalidate()
 
     def __enter__(self) -> Layer:
         self._outer.bits = (state.bits, self._outer.bits)
@@ -110,9 +111,3 @@ def _bind(op: Operator[..., Any], layer: Layer, handler: Handler, below: int, in
             switch(before)
 
     return through
-
-
-def _clear() -> None:
-    from candelabra._records.record import clear_dispatch_tables
-
-    clear_dispatch_tables()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.views import rebind
 from candelabra._dispatch.promote import title
 from candelabra._keys import AUTOGRAD, NO_GRAD, state
+from candelabra._tensor import Tensor
 from candelabra.dtypes import can_cast
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
-    from candelabra._tensor import Tensor
 
 
 def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
@@ -40,8 +41,6 @@ def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[An
     Without ``out`` the value is handed back. Of several tensors, or with ``exact``, the dtypes must agree. None of
     ``inputs`` may share memory with ``out``. What was computed may also be a plain tuple of tensors, of any length.
     """
-    from candelabra._tensor import Tensor
-
     if out is None:
         return value
     if isinstance(out, Tensor):
@@ -102,7 +101,6 @@ def _place(name: str, value: Any, out: Any) -> None:
                 UserWarning,
                 stacklevel=4,
             )
-        from candelabra._autograd.views import rebind
 
         rebind(out, value.to(out.dtype)._payload)
     else:

@@ -6,8 +6,18 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.key import redispatch
+from candelabra._records.accepts import refusal
 from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND
-from candelabra.dtypes import Operand, can_cast, category_of_scalar, default_for_category, dtype, result_dtype
+from candelabra._tensor import Tensor
+from candelabra.dtypes import (
+    PYTHON_NAMES,
+    Operand,
+    can_cast,
+    category_of_scalar,
+    default_for_category,
+    dtype,
+    result_dtype,
+)
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -20,8 +30,6 @@ def common_dtype(op: Operator[..., Any], args: tuple[Any, ...]) -> dtype:
 
 def operands(op: Operator[..., Any], args: tuple[Any, ...]) -> list[Operand]:
     """What promotion looks at: operands by (dtype, rank); indices and masks stay out."""
-    from candelabra._tensor import Tensor
-
     found = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if p.kind in (INDEX, MASK, INDICES):
@@ -49,8 +57,6 @@ def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
 
 def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
     """For a dtype that the operator refuses (``words``): cast to the one that is named, if it is taken; call again."""
-    from candelabra._records.accepts import refusal
-
     place = [p.name for p in op.schema.parameters].index("dtype")
 
     def cast(*args: Any) -> Any:
@@ -63,8 +69,6 @@ def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
 
 def cast_operands(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> tuple[Any, ...]:
     """Every operand as ``compute``; scalars of a lower kind stay as they are (every kernel takes those)."""
-    from candelabra._tensor import Tensor
-
     cast = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if p.kind in (INDEX, MASK, INDICES):
@@ -104,6 +108,4 @@ def check_inplace_shape(op: Operator[..., Any], target: Any, value: Any) -> None
 
 def title(d: dtype) -> str:
     """PyTorch's name of a dtype in error messages."""
-    from candelabra.dtypes import PYTHON_NAMES
-
     return PYTHON_NAMES[d.name]

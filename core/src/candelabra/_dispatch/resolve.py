@@ -84,7 +84,21 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
     return _served(op, key, compute, instance)
 
 
-def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Resolution:
+class Declined:
+    """Serves the calls that a kernel declines: the next steps, resolved at the first such call."""
+
+    def __init__(self, op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> None:
+        self.given = op, key, compute, instance
+        self.function: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self.function is None:
+            self.function = _served(*self.given, declined=True).function
+        return self.function(*args)
+
+
+def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance, declined: bool = False) -> Resolution:
+    """Steps 4 to 7. ``declined``: the kernel was asked and declined, so the steps after it decide."""
     wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
     name = str(instance.device)
     call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
@@ -93,13 +107,13 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
     if key & SCALAR_MASK:
         operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
-    kernel = kernel_for(instance, op.name, compute)
+    kernel = None if declined else kernel_for(instance, op.name, compute)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
     # 4. The backend's kernel. It must not hide the operators of a composite that autograd has to see.
     if kernel is not None and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
-        call.kernel = kernel
+        call.kernel, call.declined = kernel, Declined(op, key, compute, instance)
         return Resolution(compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}")
-    if op.view and instance.backend.capabilities.strided:
+    if op.view and instance.capabilities.strided:
         call.kernel = strided_view_kernel(op, instance)
         if call.kernel is not None:
             return Resolution(compile_adapter(call), "strided", "computed from strides by the core")
@@ -171,7 +185,7 @@ def _dtype_of(keys: int) -> dtype:
 
 
 def _computes(instance: Instance, d: dtype) -> bool:
-    capabilities = instance.backend.capabilities
+    capabilities = instance.capabilities
     return d in capabilities.arithmetic or (d in capabilities.storage and d.category <= INTEGER)
 
 

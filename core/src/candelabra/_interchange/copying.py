@@ -12,6 +12,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import chain_of
 from candelabra._interchange.host import tensor_from_bytes, tensor_to_bytes
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode
+from candelabra._tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -44,8 +45,6 @@ def deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def _copied_memory(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
     """The base's memory, copied once per memo. The version cell stands for the memory: all who share it share that."""
-    from candelabra._tensor import wrap
-
     base = tensor._base if tensor._keys & VIEW else tensor
     found = memo.get(id(base._version))
     if found is None:
@@ -58,8 +57,6 @@ def _copied_memory(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def _alias(out: Tensor) -> Tensor:
     """A second tensor on the same payload and version: it may require grad, which the copy of the memory does not."""
-    from candelabra._tensor import wrap
-
     made = wrap(out._payload, out._keys)
     made._version = out._version
     return made
@@ -99,8 +96,6 @@ def rebuilt(
     attributes: dict[str, Any],
 ) -> Any:
     """The tensor that :func:`reduced` took apart, on the device where it was."""
-    from candelabra._tensor import Tensor
-
     if not issubclass(cls, Tensor):
         raise TypeError(f"a pickled tensor names the class {cls.__name__}, which is no Tensor")
     out = tensor_from_bytes(data, dtype, shape, device)

@@ -6,12 +6,11 @@ Source: the DLPack specification and the Python Array API standard's ``__dlpack_
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import Any
 from candelabra._device import Instance, open_device, open_instances
+from candelabra._plugins import registry
+from candelabra._tensor import Tensor, wrap
 from candelabra.errors import BackendError
-
-if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
 
 
 def export(tensor: Tensor, **options: Any) -> Any:
@@ -25,7 +24,7 @@ def export(tensor: Tensor, **options: Any) -> Any:
 def device_of(tensor: Tensor) -> tuple[int, int]:
     """(DLPack device type, id)."""
     instance = tensor._instance
-    kind = instance.backend.capabilities.dlpack
+    kind = instance.capabilities.dlpack
     if kind is None:
         raise BufferError(f"device {str(instance.device)!r} does not export DLPack")
     return kind, instance.index
@@ -33,8 +32,6 @@ def device_of(tensor: Tensor) -> tuple[int, int]:
 
 def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of anything with ``__dlpack__``; see ``candelabra.from_dlpack``."""
-    from candelabra._tensor import wrap
-
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
         raise TypeError(
             f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not {type(source).__name__}"
@@ -49,7 +46,6 @@ def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tenso
             if copy is False:
                 raise ValueError(f"from_dlpack(): moving from {instance.device} to {wanted.device} takes a copy")
             return made.to(wanted.device)
-    from candelabra._plugins import registry
 
     kind, number = source.__dlpack_device__()
     broken = ", ".join(registry.failures())
@@ -61,8 +57,6 @@ def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tenso
 
 def _candidates(source: Any) -> list[Instance]:
     """The devices that may own the memory: those in use first, then one of every other backend that works."""
-    from candelabra._plugins import registry
-
     number = int(source.__dlpack_device__()[1])
     found = open_instances()
     for name in registry.plugins():

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import Any
 from candelabra._device import Instance, open_device
 from candelabra._keys import INFERENCE, state
+from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_NAME, dtype
-
-if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
 
 Bytes = bytes | bytearray | memoryview
 
@@ -49,7 +47,5 @@ def tensor_from_bytes(data: Bytes, dtype_name: str | dtype, shape: Sequence[int]
 
 def place(view: memoryview, d: dtype, shape: tuple[int, ...], instance: Instance) -> Tensor:
     """A new tensor on a device, of bytes that are known to be as many as they must be."""
-    from candelabra._tensor import wrap
-
     keys = instance.keys_for(d)
     return wrap(instance.backend.from_host(instance.index, view, shape, d), keys | state.bits & INFERENCE)

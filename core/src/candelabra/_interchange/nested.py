@@ -13,7 +13,6 @@ from math import isfinite
 from operator import attrgetter
 
 from candelabra._annotations import Any, Final, NamedTuple
-from candelabra._interchange.values import FORMATS
 from candelabra.dtypes import (
     BOOL,
     BY_NAME,
@@ -136,17 +135,17 @@ def packed(numbers: Iterable[Any], d: dtype) -> tuple[memoryview, dtype]:
         return _integers(numbers, d), d
     if d.is_complex:
         parts = chain.from_iterable(map(attrgetter("real", "imag"), numbers))
-        return memoryview(array(FORMATS[d.name], parts)).cast("B"), d
-    wide = d if d.name in FORMATS else float32
-    return memoryview(array(FORMATS[wide.name], numbers)).cast("B"), wide
+        return memoryview(array(d.format, parts)).cast("B"), d
+    wide = float32 if d.is_half else d
+    return memoryview(array(wide.format, numbers)).cast("B"), wide
 
 
 def _integers(numbers: Iterable[Any], d: dtype) -> memoryview:
     values = numbers if isinstance(numbers, (list, tuple, range)) else list(numbers)
     try:
-        return memoryview(array(FORMATS[d.name], values)).cast("B")
+        return memoryview(array(d.format, values)).cast("B")
     except (OverflowError, TypeError):  # floats are cut, and what is too large is named
-        return memoryview(array(FORMATS[d.name], [_integer(v, d) for v in values])).cast("B")
+        return memoryview(array(d.format, [_integer(v, d) for v in values])).cast("B")
 
 
 def _integer(value: Any, d: dtype) -> int:

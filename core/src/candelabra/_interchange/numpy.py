@@ -11,12 +11,12 @@ import warnings
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import open_device
 from candelabra._interchange.host import host_view, place
+from candelabra._plugins import registry
+from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_NAME, dtype
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
-    from candelabra._tensor import Tensor
-
 SUPPORTED: Final = (
     "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
     "and bool"
@@ -58,9 +58,6 @@ def shared_array(array: Any) -> Tensor:
     A read-only array is copied, with a warning: PyTorch would let a write through. ``ValueError`` for negative strides
     and for strides that are no multiple of the element's size.
     """
-    from candelabra._plugins import registry
-    from candelabra._tensor import wrap
-
     d = dtype_of_array(array)
     if any(step < 0 for step in array.strides):
         raise ValueError(

@@ -13,27 +13,20 @@ from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
-FORMATS: Final[dict[str, Any]] = {
-    "bool": "?", "uint8": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I",
-    "uint64": "Q", "float32": "f", "float64": "d", "complex64": "f", "complex128": "d",
-}  # fmt: skip
-"""What ``struct`` and ``memoryview`` call a dtype (of complex ones: their parts). The half types go another way."""
-
-
 _READERS: Final[dict[int, Any]] = {
-    d.bit: struct.Struct("=" + FORMATS[d.name]).unpack for d in ALL if d.name in FORMATS and not d.is_complex
+    d.bit: struct.Struct("=" + d.format).unpack for d in ALL if d.format and not d.is_complex
 }
 """How one number is read from its bytes, by the dtype's bit."""
 
 
 def unpacked(data: memoryview, d: dtype) -> list[Any]:
     """The numbers in ``data``, as Python's bool, int, float or complex."""
-    if d.name == "float16":
-        return list(struct.unpack(f"{len(data) // 2}e", data))
-    if d.name == "bfloat16":  # the upper half of a float32
+    if d.is_half and d.format:  # which memoryview does not know
+        return list(struct.unpack(f"{len(data) // 2}{d.format}", data))
+    if not d.format:  # bfloat16, the upper half of a float32
         words = memoryview(data).cast("B").cast("H").tolist()
         return list(struct.unpack(f"{len(words)}f", struct.pack(f"{len(words)}I", *[w << 16 for w in words])))
-    parts = memoryview(data).cast("B").cast(FORMATS[d.name]).tolist() if len(data) else []
+    parts = memoryview(data).cast("B").cast(d.format).tolist() if len(data) else []
     if d.is_complex:
         return list(map(complex, parts[::2], parts[1::2]))
     return parts

@@ -168,6 +168,6 @@ def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str
 
     def names() -> list[str]:
         ours = [n.removeprefix(start) for n in public_names() if n.startswith(start)]
-        return sorted({*getattr(module, "_also", ()), *(n for n in ours if "." not in n)})
+        return sorted({*getattr(module, "_also", ()), *(n for n in ours if "." not in n and n[0] != "_")})
 
     return find, names

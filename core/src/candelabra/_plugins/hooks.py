@@ -24,7 +24,7 @@ class Hooks:
 
     @hookspec
     def candelabra_operators(self) -> None:
-        """Declare operators (with ``candelabra.operator``); called once, after the backend has loaded."""
+        """Declare operators (with ``candelabra.library.operator``); called once, after the backend has loaded."""
 
     @hookspec
     def candelabra_commands(self) -> Mapping[str, Any]:

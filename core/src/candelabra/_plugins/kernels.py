@@ -8,6 +8,7 @@ from collections.abc import Callable
 from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._plugins import registry
+from candelabra._plugins.loading import check_kernel
 from candelabra._records.record import OPERATORS, Operator
 from candelabra.errors import BackendError
 
@@ -26,8 +27,6 @@ def register_kernel(device_type: str, operator: str | Operator[..., Any], kernel
     forgotten. Of several overrides the newest serves; they may be undone in any order, each once. Raises
     ``BackendError`` for an unknown device type or operator and for a kernel that is not callable.
     """
-    from candelabra._plugins.loading import check_kernel
-
     name = operator if isinstance(operator, str) else operator.name
     made, table = registry.backend(device_type)
     check_kernel(made.name, name, kernel)

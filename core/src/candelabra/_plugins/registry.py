@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import device, forget_instances
+from candelabra._invalidation import invalidate
 from candelabra._plugins import names
 from candelabra.errors import BackendError
 
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 GROUP: Final = "candelabra.backends"
 ENVIRONMENT: Final = "CANDELABRA_BACKENDS"
 """A comma-separated list of device types: only those are seen."""
+
+
+def _meta() -> tuple[Backend, dict[str, Kernel]]:
+    from candelabra._meta import MetaBackend
+
+    made = MetaBackend()
+    return made, made.kernels()  # type: ignore[return-value]
+
+
+BUILT_IN: Final[dict[str, Callable[[], tuple[Backend, dict[str, Kernel]]]]] = {"meta": _meta}
+"""The devices that are the core's own. They are not listed among the devices that compute."""
 
 
 class BeingLoaded(BackendError):
@@ -111,6 +123,8 @@ def _claim(plugin: Plugin) -> str:
 # -- loading ----------------------------------------------------------------------------------------------------------
 def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
     """The backend of a device type, loaded; BackendError says why it cannot be, and what to do."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
     plugin = plugins().get(name)
     if plugin is None:
         raise BackendError(missing(name))
@@ -187,6 +201,8 @@ def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
     with _loading:
         table = _table()
         name = getattr(made, "name", type(made).__name__)
+        if name in BUILT_IN:
+            raise BackendError(f"device type {name!r} already has an owner, the core: choose another name")
         if name in table:
             raise BackendError(
                 f"device type {name!r} already has an owner, {table[name].distribution!r}: one device type, one backend"
@@ -210,17 +226,11 @@ def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
                 del _table()[name]
                 forget_instances(name)
                 recording.undo()
-                _forget_calls()
+                invalidate()
 
-    _forget_calls()  # what failed for want of a reference device may work now
+    invalidate()  # what failed for want of a reference device may work now
     journal.note(remove)
     return remove
-
-
-def _forget_calls() -> None:
-    from candelabra._records.record import clear_dispatch_tables
-
-    clear_dispatch_tables()
 
 
 def missing(name: str) -> str:

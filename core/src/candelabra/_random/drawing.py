@@ -16,17 +16,9 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
     from candelabra._tensor import Tensor
 
-CPP_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
-    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long", "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-}  # fmt: skip
-"""What PyTorch calls a dtype in the errors of its random functions."""
 _RECORDS = {
     "uniform": random.random_uniform, "normal": random.random_normal, "exponential": random.random_exponential,
 }  # fmt: skip
-EXACT = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}
-"""Up to here a floating dtype holds every integer."""
 
 
 def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
@@ -79,9 +71,9 @@ def check_range(low: int, high: int, d: dtype) -> None:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     least, most = limits_of(d)
     if not least <= low <= most:
-        raise RuntimeError(f"from is out of bounds for {CPP_NAMES[d.name]}")
+        raise RuntimeError(f"from is out of bounds for {d.c_name}")
     if not least <= high - 1 <= most:
-        raise RuntimeError(f"to - 1 is out of bounds for {CPP_NAMES[d.name]}")
+        raise RuntimeError(f"to - 1 is out of bounds for {d.c_name}")
 
 
 def limits_of(d: dtype) -> tuple[int, int]:
@@ -129,7 +121,7 @@ def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
     if (factor, shift) == (1, 0):
         return noise
     d = noise.dtype
-    if d.name in ("float16", "bfloat16"):
+    if d.is_half:
         noise = cast_to(noise, float32)
     value = noise if factor == 1 else noise * factor
     value = value if shift == 0 else value + shift

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, device, open_device
+from candelabra._dispatch.fallback import reference_device
+from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import uint8
 
 if TYPE_CHECKING:
@@ -136,9 +138,6 @@ def random_seed() -> int:
 
 
 def _as_bytes(data: bytes, where: Any) -> Tensor:
-    from candelabra._dispatch.fallback import reference_device
-    from candelabra._tensor import wrap
-
     home = open_device(where)
     host = home if home.backend.capabilities.host else reference_device(home) or home
     payload = host.backend.from_host(host.index, memoryview(data), (len(data),), uint8)
@@ -146,8 +145,6 @@ def _as_bytes(data: bytes, where: Any) -> Tensor:
 
 
 def _from_bytes(state: Any) -> tuple[int, int]:
-    from candelabra._tensor import Tensor
-
     if not isinstance(state, Tensor):
         raise TypeError(f"expected a candelabra.ByteTensor, but got {type(state).__name__}")
     if state.dtype is not uint8:

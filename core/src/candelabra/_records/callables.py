@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final, TypeVar, overload
+from candelabra._codegen.entry import compile_callable
 from candelabra._records.registry import Signature, add, dotted, method_names
 from candelabra._records.schema import Parameter, read_parameters
 
@@ -61,8 +62,6 @@ class PublicCallable:
     def form(self, kind: str) -> Callable[..., Any]:
         """What users call: the declared function, or the entry around it that serves the grammar's keywords."""
         if self._function is None:
-            from candelabra._codegen.entry import compile_callable
-
             self._function = compile_callable(self)
         return self._function
 

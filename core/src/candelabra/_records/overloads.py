@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final
+from candelabra._codegen.overloading import compile_overloads
 from candelabra._records.callables import PublicCallable
 from candelabra._records.registry import Entry, Signature, add, dotted, method_names
 from candelabra._records.schema import Parameter
@@ -57,8 +58,6 @@ class OverloadSet:
         try:
             return self._forms[kind]
         except KeyError:
-            from candelabra._codegen.overloading import compile_overloads
-
             compiled = self._forms[kind] = compile_overloads(self, kind)
             return compiled
 

@@ -7,11 +7,12 @@ users call, in-place and ``out=`` forms, dispatch tables, graph nodes — is com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 
 from candelabra import _journal as journal
 from candelabra._annotations import Any, Final, Generic, ParamSpec, TypeVar
+from candelabra._invalidation import KEEPERS
 from candelabra._namespace.index import OPERATORS_IN, Declared
 from candelabra._records.derivative import Rule, checked_rules
 from candelabra._records.promotion import Promotion, common, same
@@ -239,7 +240,10 @@ def elsewhere(name: str, module: str) -> bool:
     return name in OPERATORS_IN and not module.startswith("candelabra.")
 
 
-def clear_dispatch_tables(operators: Iterable[Operator[..., Any]] | None = None) -> None:
-    """Forget resolved calls, of all operators unless some are named."""
-    for record in list(OPERATORS.present().values()) if operators is None else operators:
+def forget_resolved() -> None:
+    """Forget the resolved calls of every operator."""
+    for record in list(OPERATORS.present().values()):
         record.clear()
+
+
+KEEPERS.append(forget_resolved)

@@ -18,9 +18,8 @@ Shape = tuple[int, ...]
 
 
 def shape_of(value: Any) -> Shape:
-    """The shape of a tensor; a scalar's is ``()``."""
-    payload = getattr(value, "_payload", None)
-    return () if payload is None else tuple(payload.shape)
+    """The shape of a tensor, or of what stands for one without its data; a scalar's is ``()``."""
+    return tuple(getattr(value, "shape", ()))
 
 
 def pointwise(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
@@ -29,7 +28,7 @@ def pointwise(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
     for p, value in zip(op.schema.parameters, args, strict=True):
         if p.kind == LIST:
             shapes += [shape_of(t) for t in value]
-        elif hasattr(value, "_payload"):
+        elif hasattr(value, "shape"):
             shapes.append(shape_of(value))
     return broadcast_shapes(*shapes)
 

@@ -23,7 +23,9 @@ KINDS: Final[dict[str, str]] = {
     "Sequence[Tensor]": LIST,
     "JoinedTensors": LIST,
     "Index": INDEX,
+    "Index | None": INDEX,
     "Mask": MASK,
+    "Mask | None": MASK,
     "Sequence[Index | None]": INDICES,
     "Dim": DIM,
     "Dim | None": DIM,
@@ -37,9 +39,9 @@ KINDS: Final[dict[str, str]] = {
 """What an annotation means to the dispatcher; any other annotation is a plain value, handed on as it is.
 
 ``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64) and ``Mask`` (bool)
-tensors do not: their dtype is fixed. ``Dim`` and ``Dims`` are canonical before kernels and rules see them:
-non-negative, a tuple for ``Dims``, None meaning all. ``Tensor | Number | None`` is for composites only: a number does
-not take part in the key.
+tensors do not: their dtype is fixed; they may be absent (``| None``). ``Dim`` and ``Dims`` are canonical before kernels
+and rules see them: non-negative, a tuple for ``Dims``, None meaning all. ``Tensor | Number | None`` is for composites
+only: a number does not take part in the key.
 """
 CONVERTERS: Final[dict[str, str]] = {
     "InsertedDim": "as_inserted_dim",
@@ -50,9 +52,11 @@ CONVERTERS: Final[dict[str, str]] = {
     "InferredShape": "as_inferred_shape",
     "StorageOffset": "as_storage_offset",
     "Origin": "as_origin",
+    "Correction": "as_correction",
 }
 """Annotations whose values are made canonical with a look at the first tensor, and the function of
-``candelabra._codegen.arguments`` that does it. ``candelabra.typing`` says what each one accepts."""
+``candelabra._codegen.arguments`` that does it. ``candelabra.typing`` says what each one accepts. With ``| None``, None
+is passed on as it is."""
 DIFFERENTIABLE: Final = (TENSOR, OPTIONAL, OPERAND, BOUND, LIST)
 TENSOR_KINDS: Final = (*DIFFERENTIABLE, INDEX, MASK, INDICES)
 
@@ -75,6 +79,11 @@ class Parameter(NamedTuple):
     keyword_only: bool
     variadic: bool = False
     """Declared as ``*name``: callers may pass the values one by one, as a sequence, or by keyword."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether None may be passed, in so many words of the annotation."""
+        return self.annotation.endswith("| None")
 
 
 class Schema(NamedTuple):

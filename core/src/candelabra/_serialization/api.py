@@ -10,7 +10,8 @@ import os
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, BinaryIO
-from candelabra._serialization.errors import FileFormatError, kind_of
+from candelabra._serialization.kinds import kind_of
+from candelabra.errors import FileFormatError
 
 if TYPE_CHECKING:
     from candelabra._serialization.safetensors_file import TensorAccess

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from candelabra._annotations import Any, BinaryIO, NamedTuple
-from candelabra._serialization.errors import FileFormatError, kind_of
+from candelabra._serialization.kinds import kind_of
+from candelabra.errors import FileFormatError
 
 __all__ = ["Builder", "PickleReader", "is_key"]
 

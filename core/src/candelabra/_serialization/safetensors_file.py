@@ -19,8 +19,10 @@ from math import prod
 
 from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra._serialization import tree
-from candelabra._serialization.errors import FileFormatError, kind_of
+from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.stored import ITEM_SIZE, StoredTensor, contiguous_strides, stored_tensor
+from candelabra.dtypes import ALL
+from candelabra.errors import FileFormatError
 
 __all__ = ["MAX_HEADER_BYTES", "TensorAccess", "looks_like", "read", "write"]
 
@@ -31,22 +33,7 @@ MAX_HEADER_BYTES = 100_000_000
 KEY = "candelabra"
 VERSION = 1
 
-_CODE = {
-    "bool": "BOOL",
-    "int8": "I8",
-    "int16": "I16",
-    "int32": "I32",
-    "int64": "I64",
-    "uint8": "U8",
-    "uint16": "U16",
-    "uint32": "U32",
-    "uint64": "U64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "complex64": "C64",
-}
+_CODE = {d.name: d.safetensors for d in ALL if d.safetensors}
 _DTYPE = {code: dtype for dtype, code in _CODE.items()}
 
 

@@ -11,7 +11,8 @@ from itertools import product
 from math import prod
 
 from candelabra._annotations import Literal, NamedTuple
-from candelabra._serialization.errors import FileFormatError
+from candelabra.dtypes import ALL
+from candelabra.errors import FileFormatError
 
 __all__ = [
     "ITEM_SIZE",
@@ -25,23 +26,7 @@ __all__ = [
 
 Bytes = bytes | bytearray | memoryview
 
-ITEM_SIZE = {
-    "bool": 1,
-    "int8": 1,
-    "uint8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "float16": 2,
-    "bfloat16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "float32": 4,
-    "int64": 8,
-    "uint64": 8,
-    "float64": 8,
-    "complex64": 8,
-    "complex128": 16,
-}
+ITEM_SIZE = {d.name: d.itemsize for d in ALL}
 """Bytes of one element of each dtype that a file may hold."""
 
 MAX_EXPANDED_BYTES = 1 << 28

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from candelabra._annotations import BinaryIO, NamedTuple
-from candelabra._serialization.errors import FileFormatError
 from candelabra._serialization.stored import ITEM_SIZE, MAX_DIMENSIONS, StoredTensor, stored_tensor
 from candelabra._serialization.t7_numbers import AsciiNumbers, BinaryNumbers, Numbers
 from candelabra.dtypes import PYTHON_NAMES
+from candelabra.errors import FileFormatError
 
 __all__ = ["looks_like", "read"]
 

@@ -6,12 +6,13 @@ import re
 import struct
 from abc import ABC, abstractmethod
 
-from candelabra._serialization.errors import FileFormatError
 from candelabra._serialization.stored import ITEM_SIZE
+from candelabra.dtypes import ALL
+from candelabra.errors import FileFormatError
 
 __all__ = ["AsciiNumbers", "BinaryNumbers", "Numbers"]
 
-_FORMAT = {"int16": "h", "int32": "i", "int64": "q", "float16": "e", "float32": "f", "float64": "d"}
+_FORMAT = {d.name: d.format for d in ALL}
 _TOKEN = re.compile(rb"[ \t\r\n]*([^ \t\r\n]{1,100})")
 
 

@@ -20,10 +20,11 @@ import io
 from collections.abc import Callable
 
 from candelabra._annotations import BinaryIO, TypeVar
-from candelabra._serialization.errors import FileFormatError, kind_of
+from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.pickle_reader import PickleReader
 from candelabra._serialization.stored import ITEM_SIZE, Bytes, StoredTensor, stored_tensor, swap_bytes
 from candelabra._serialization.torch_names import NAMES, Storage, Tensor, in_short, storage_of
+from candelabra.errors import FileFormatError
 
 __all__ = ["LEGACY_START", "ZIP_START", "read_legacy", "read_zip"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._serialization.errors import kind_of
+from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.pickle_reader import Builder, is_key
 from candelabra._serialization.stored import ITEM_SIZE, MAX_DIMENSIONS
 from candelabra.dtypes import PYTHON_NAMES

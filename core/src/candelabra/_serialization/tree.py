@@ -22,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from candelabra._annotations import cast
-from candelabra._serialization.errors import kind_of
+from candelabra._serialization.kinds import kind_of
 
 __all__ = ["MAX_DEPTH", "decode", "encode"]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any
 from candelabra._tensor import Tensor
-from candelabra.array_api.array import Array, arrayed, named
-from candelabra.array_api.elementwise import titled
+from candelabra.array_api._array import Array, arrayed, named
+from candelabra.array_api._elementwise import titled
 from candelabra.dtypes import dtype
 
 __all__ = [
@@ -63,3 +63,7 @@ fftfreq = _frequencies("fftfreq", "The frequencies of :func:`fft`'s output for `
 rfftfreq = _frequencies("rfftfreq", "The frequencies of :func:`rfft`'s output for ``n`` samples ``d`` apart.")
 fftshift = _shift("fftshift", "The zero frequency moved to the middle of the axes (None: all).")
 ifftshift = _shift("ifftshift", "The inverse of :func:`fftshift`.")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import Any, NamedTuple
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._tensor import Tensor
-from candelabra.array_api.array import Array, arrayed, named, promoted
-from candelabra.array_api.elementwise import titled
-from candelabra.array_api.manipulation import broadcast_shapes, matrix_transpose
-from candelabra.array_api.statistical import sum as _sum
+from candelabra.array_api._array import Array, arrayed, named, promoted
+from candelabra.array_api._elementwise import titled
+from candelabra.array_api._manipulation import broadcast_shapes, matrix_transpose
+from candelabra.array_api._statistical import sum as _sum
 from candelabra.dtypes import dtype
 
 __all__ = [
@@ -206,3 +206,7 @@ def vector_norm(
     if axis == ():  # of each element alone: PyTorch's () means all
         x, axis, keepdims = x.unsqueeze(0), 0, False
     return arrayed(named("linalg.vector_norm")(x, ord, axis, keepdims), x)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

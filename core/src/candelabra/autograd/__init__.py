@@ -46,7 +46,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+    return sorted(_NAMES)
 
 
 class _Package(type(sys)):  # type: ignore[misc] # the class of modules, without importing types

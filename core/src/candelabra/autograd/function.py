@@ -11,10 +11,14 @@ from functools import wraps
 from weakref import ref
 
 from candelabra._annotations import TYPE_CHECKING, Any, TypeVar
+from candelabra._autograd.anomaly import remember
 from candelabra._autograd.function_saved import SavedValue, save, unpack
 from candelabra._autograd.node import RELEASED, Node, Port
-from candelabra._autograd.views import Overwrite, chain_of, check_writable, is_cut
+from candelabra._autograd.saved import zero_gradient
+from candelabra._autograd.views import Overwrite, chain_of, check_writable, detached, is_cut
+from candelabra._device import instance_of_key
 from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, mode, state, switch
+from candelabra._tensor import wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 if TYPE_CHECKING:
@@ -89,9 +93,7 @@ class FunctionNode(Node):
     def backward(self, g: Any) -> tuple[Any, ...]:
         gs = list(g) if self.outputs > 1 else [g]
         if self.ctx.materialize_grads:
-            from candelabra._autograd.saved import zero_gradient
-
-            gs = [zero_gradient(self, i) if one is None and self.all_keys[i] else one for i, one in enumerate(gs)]
+            gs = [zero_gradient(self, i, gs) if one is None and self.all_keys[i] else one for i, one in enumerate(gs)]
         results = self.function.backward_of()(self.ctx, *gs)
         return self._checked(results if isinstance(results, tuple) else (results,))
 
@@ -145,8 +147,6 @@ def _as_edge(node: Node, index: int, r: Any, edge: Node | None) -> Any:
     if r.dtype is not want:
         r = (r.real if r.is_complex() and not want.is_complex else r).to(want)
     if (r._keys ^ edge.keys) >> 48:
-        from candelabra._device import instance_of_key
-
         raise RuntimeError(
             f"Function {node.name()} returned an invalid gradient at index {index} - expected device "
             f"{instance_of_key(edge.keys).device} but got {r.device}"
@@ -221,8 +221,6 @@ class Function:
             ctx._saved = _saved(ctx, node, outputs)
             ctx._node = ref(node)
             if state.bits & ANOMALY:
-                from candelabra._autograd.anomaly import remember
-
                 remember(node)
         ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
         return outputs if isinstance(made, tuple) else outputs[0]
@@ -292,8 +290,6 @@ class _Outputs:
             return out
         foreign = _among(out, self.args) or _among(out, earlier) or out._node is not None
         if foreign or (self.node is not None and out._keys & VIEW):
-            from candelabra._tensor import wrap
-
             handle = wrap(out._payload, out._keys & ~(AUTOGRAD | VIEW))
             handle._version = out._version
             handle.__dict__["_inplace_refused"] = (
@@ -361,7 +357,6 @@ def once_differentiable(backward: F) -> F:
         edges = tuple([a._node for a in args if hasattr(a, "_payload")])
         if state.bits & NO_GRAD or not any(e is not None for e in edges):
             return results
-        from candelabra._autograd.views import detached
 
         def guarded(r: Any) -> Any:
             if not hasattr(r, "_payload"):
@@ -377,3 +372,7 @@ def once_differentiable(backward: F) -> F:
 
 
 __all__ = ["Function", "FunctionCtx", "FunctionNode", "SavedValue", "once_differentiable"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import grad
+from candelabra._autograd.filling import filled_like, zeros_like
 from candelabra._keys import NO_GRAD, mode
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def jvp(
         vectors = _vector_for(values, v, "jvp")
         single_out, outputs = _outputs(func(*values), "jvp")
         _check_requires_grad(outputs, "outputs", strict)
-        probes = tuple([_zeros(o).requires_grad_() for o in outputs])
+        probes = tuple([zeros_like(o).requires_grad_() for o in outputs])
         rows = _grad(outputs, values, probes, True)
         _check_requires_grad(rows, "grad_inputs", strict)
         filled = _filled(_grad(rows, probes, vectors, create_graph), outputs, strict, create_graph, "back_trick")
@@ -106,9 +107,9 @@ def _jacobian_of(
                     f"The jacobian of the user-provided function is independent of input {j}. This is not allowed in "
                     "strict mode when create_graph=True."
                 )
-            columns[j].append(_zeros(x) if g is None else g)
+            columns[j].append(zeros_like(x) if g is None else g)
     return tuple([
-        stack(found).reshape(*out.shape, *x.shape) if found else _zeros(x, (*out.shape, *x.shape))
+        stack(found).reshape(*out.shape, *x.shape) if found else filled_like(x, 0, (*out.shape, *x.shape))
         for found, x in zip(columns, values, strict=True)
     ])  # fmt: skip
 
@@ -206,9 +207,7 @@ def _vector_for(like: tuple[Tensor, ...], v: Any, name: str) -> tuple[Tensor, ..
             if name != "vjp":
                 whose = "the input to the user-provided function is"
             raise RuntimeError(f"The vector v can only be None if {whose} a single Tensor with a single element.")
-        from candelabra._operators.primitives.creation import full
-
-        return (full(tuple(like[0].shape), 1, dtype=like[0].dtype, device=like[0].device),)
+        return (filled_like(like[0], 1),)
     _, vectors = _as_tuple(v, "v", name)
     if len(vectors) != len(like):
         if len(like) == 1:
@@ -297,15 +296,8 @@ def _filled(
                 f"The {whose} of the user-provided function is independent of input {position}. This is not allowed "
                 "in strict mode when create_graph=True."
             )
-        filled.append(_zeros(x) if g is None else g)
+        filled.append(zeros_like(x) if g is None else g)
     return tuple(filled)
-
-
-def _zeros(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
-    from candelabra._operators.primitives.creation import full
-
-    made: Tensor = full(tuple(like.shape) if shape is None else shape, 0, dtype=like.dtype, device=like.device)
-    return made
 
 
 def _handed_out(tensors: tuple[Tensor, ...], single: bool, create_graph: bool, strict: bool) -> Tensors:
@@ -315,3 +307,7 @@ def _handed_out(tensors: tuple[Tensor, ...], single: bool, create_graph: bool, s
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -334,3 +334,7 @@ def _text(matrix: Matrix) -> str:
 
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -36,3 +36,7 @@ def nodes_of(*tensors: Tensor) -> list[Node]:
 __all__ = [
     "GradientEdge", "Node", "get_gradient_edge", "nodes_of", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -291,3 +291,7 @@ class Softmin(_AlongDim):
 
     def forward(self, input: Any) -> Any:
         return F.softmin(input, self.dim)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -331,3 +331,7 @@ def _described(value: Any) -> str:
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     sizes = "x".join(map(str, value.shape))
     return f"{kind} containing: [{value.dtype} of size {sizes} on {value.device}]"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -139,3 +139,7 @@ class Conv3d(_Conv):
 
     rank = 3
     _convolve = staticmethod(F.conv3d)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -48,3 +48,7 @@ class Dropout3d(Dropout):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 
     _drop = staticmethod(F.dropout3d)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

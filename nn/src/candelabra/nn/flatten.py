@@ -49,3 +49,7 @@ class Unflatten(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

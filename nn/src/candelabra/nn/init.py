@@ -213,3 +213,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
             chosen: Any = randperm(rows, device=tensor.device)
             tensor[chosen[:zeros], column] = 0
     return tensor
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

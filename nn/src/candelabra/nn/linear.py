@@ -97,3 +97,7 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

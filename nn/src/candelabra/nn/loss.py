@@ -6,7 +6,7 @@ from typing import Any
 
 from candelabra import Tensor
 from candelabra.nn import functional as F
-from candelabra.nn.functional.losses import legacy_reduction
+from candelabra.nn._functional.losses import legacy_reduction
 from candelabra.nn.module import Module
 
 __all__ = [
@@ -164,3 +164,7 @@ class BCEWithLogitsLoss(_WeightedLoss):
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor
-from candelabra.nn.converting import Converting
-from candelabra.nn.hooks import KINDS, Hooked
+from candelabra.nn._converting import Converting
+from candelabra.nn._hooks import KINDS, Hooked
+from candelabra.nn._state import Stateful
 from candelabra.nn.parameter import Buffer, Parameter
-from candelabra.nn.state import Stateful
 
 __all__ = ["Module"]
 
@@ -189,3 +189,7 @@ def _cannot_assign(value: object, to: str, expected: str) -> str:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -203,3 +203,7 @@ class BatchNorm3d(_BatchNorm):
     """Mean 0 and variance 1 per channel over the batch: (N, C, D, H, W). Running statistics serve ``eval``."""
 
     ranks = (5,)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

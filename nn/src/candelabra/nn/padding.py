@@ -97,3 +97,7 @@ def _taken(x: Any, dim: int, before: int, after: int, mode: str) -> Any:
             raise RuntimeError("Negative padding value is resulting in an empty dimension.")
     places = [_PLACES[mode](i, size) for i in range(-before, size + after)]
     return index_select(x, dim, public_function("tensor")(places, device=x.device))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -114,3 +114,7 @@ def forget_gradient(tensor: Any, set_to_none: bool) -> None:
     else:
         gradient.requires_grad_(False)
     gradient.zero_()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

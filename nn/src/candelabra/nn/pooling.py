@@ -151,3 +151,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

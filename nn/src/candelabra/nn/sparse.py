@@ -89,3 +89,7 @@ class Embedding(Module):
         if self.scale_grad_by_freq:
             text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
         return text + (", sparse=True" if self.sparse else "")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

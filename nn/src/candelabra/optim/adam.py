@@ -126,3 +126,7 @@ class AdamW(Adam):
         fused: bool | None = None,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, fused=fused)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -81,3 +81,7 @@ def _written(op: Operator[..., Any]) -> tuple[int, ...]:
     """Which tensors of the record its step changes: the parameter, and what outputs are named after."""
     outputs = op.schema.outputs
     return tuple(i for i, p in enumerate(op.schema.parameters) if not i or p.name in outputs)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -164,3 +164,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def rate(self, base: float, epoch: int, group: int) -> float:
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

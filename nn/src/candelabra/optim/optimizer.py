@@ -222,3 +222,7 @@ def check_options(**options: tuple[bool, str, Any]) -> None:
     for fine, title, value in options.values():
         if not fine:
             raise ValueError(f"Invalid {title}: {value}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -73,3 +73,7 @@ class SGD(Optimizer):
         """By the device's kernel of ``op``, or where there is none by the function that it is made of."""
         for row in steps_by_kernel(op, rows, *options) if self._fused else rows:
             descent(*row, *options)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,11 +1,11 @@
-"""What every element becomes, as C: one table of expressions for all dialects, a module a family.
+"""The C expressions of pointwise operators, shared by all dialects.
 
-An entry is ``operator: {kind: expression}``. The kind is a dtype's name (``float16``), a value type (``f32``), a group
-of them (``float``, ``signed``, ``unsigned``, ``integer``, ``complex``), ``bool``, ``number`` (neither complex nor
-bool) or ``any``; the most special one that is there serves. Words in braces are filled in:
+An entry is ``operator: {kind: expression}``. The kind is the name of a dtype (``float16``), a value type (``f32``), a
+group of types (``float``, ``signed``, ``unsigned``, ``integer``, ``complex``), ``bool``, ``number`` (neither complex
+nor bool) or ``any``. The most specific kind of the entry applies. An expression has these fields:
 
 ================  =====================================================================================
-``{a}``, ``{b}``  the operands (tensors, or numbers beside them) in the order of the record
+``{a}``, ``{b}``  the operands (tensors, or numbers combined with them) in the order of the record
 ``{T}``           the value type: ``f32`` for ``float16``, too; ``T``'s functions end in it: ``exp_{T}({a})``
 ``{U}``           the unsigned integer of the value type's size
 ``{L}``           the integer type that the value type is promoted to: ``i32``, ``u32``, ``i64`` or ``u64``
@@ -14,16 +14,16 @@ bool) or ``any``; the most special one that is there serves. Words in braces are
 ``{value}``       a plain parameter of the record that is a number (``float``, ``Number``), as a value
 ================  =====================================================================================
 
-Plain parameters that choose (of type ``str``, ``bool``, ``int``, or None instead of a number) are for entries that are
-a function instead of a text. It has parameters of the same names, as many of them as it likes, and returns the text::
+Plain parameters of type ``str``, ``bool`` or ``int``, and None instead of a number, select an expression. The entry is
+then a function, which returns the expression. Its parameters have the names of those it needs::
 
     "gelu": {"float": lambda approximate: TANH if approximate == "tanh" else ERF}
     "logit": {"float": lambda eps: PLAIN if eps is None else LIMITED}  # where LIMITED says {eps}
 
-An ``int`` parameter (``decimals``) is such a constant too: the kernel is compiled anew for each value of it.
+Such a parameter is a constant of the kernel, which is compiled again for every value.
 
-An expression may say ``BAD(condition)``, followed by a comma, where values have to be refused: ``(BAD({b} == 0), {a} /
-{b})``. What is raised then stands in :mod:`candelabra_clike.kernels.refusals`.
+An expression refuses a value by ``REFUSE(condition, REASON)``, followed by a comma: ``(REFUSE({b} == 0,
+DIVISION_BY_ZERO), {a} / {b})``. :mod:`candelabra_clike.refusals` defines the reasons and their errors.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ Expression = str | Callable[..., str]
 Entry = Mapping[str, Expression]
 
 
-def _joined() -> dict[str, Entry]:
-    found: dict[str, Entry] = {}
+def _merge_entries() -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
     for info in iter_modules(__path__, __name__ + "."):
         for name, entry in import_module(info.name).EXPRESSIONS.items():
-            if name in found:
-                raise TypeError(f"expressions: {name!r} is there twice, the second time in {info.name}")
-            found[name] = entry
-    return found
+            if name in entries:
+                raise TypeError(f"expressions: {name!r} is defined twice, the second time in {info.name}")
+            entries[name] = entry
+    return entries
 
 
-def _contracted() -> frozenset[str]:
+def _contracted_operators() -> frozenset[str]:
     modules = [import_module(info.name) for info in iter_modules(__path__, __name__ + ".")]
     return frozenset(name for m in modules if getattr(m, "CONTRACTED", False) for name in m.EXPRESSIONS)
 
 
 def kinds(d: dtype) -> tuple[str, ...]:
-    """The kinds under which an expression for a dtype may stand, the most special first."""
+    """Return the kinds that apply to a dtype, the most specific one first."""
     value = CTYPES[d].value
     if d.category == BOOL:
         return ("bool", "any")
@@ -68,12 +68,12 @@ def kinds(d: dtype) -> tuple[str, ...]:
 
 
 def expression_for(entry: Entry, d: dtype) -> Expression | None:
-    """The expression of an entry for a dtype; None where there is none."""
+    """Return the expression of an entry for a dtype, or None."""
     return next((entry[kind] for kind in kinds(d) if kind in entry), None)
 
 
-def typed(expression: str, d: dtype) -> str:
-    """An expression with its types filled in."""
+def fill_types(expression: str, d: dtype) -> str:
+    """Fill the types into an expression."""
     value = CTYPES[d].value
     long = value[0] + str(max(32, int(value[1:])))
     words = {"{L}": long, "{T}": value, "{U}": "u" + value[1:], "{W}": value.upper(), "{R}": CTYPES[d.to_real()].value}
@@ -83,6 +83,6 @@ def typed(expression: str, d: dtype) -> str:
     return expression
 
 
-EXPRESSIONS: dict[str, Entry] = _joined()
-CONTRACTED = _contracted()
-"""The operators of modules that say ``CONTRACTED = True``: polynomials, where ``a * b + c`` may be rounded once."""
+EXPRESSIONS: dict[str, Entry] = _merge_entries()
+CONTRACTED = _contracted_operators()
+"""The operators of modules with ``CONTRACTED = True``: polynomials, in which ``a * b + c`` may be fused."""

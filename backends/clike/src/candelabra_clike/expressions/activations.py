@@ -1,4 +1,4 @@
-"""Activations of networks and their backward halves."""
+"""Activation functions and their gradients."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ def _gelu(approximate: str) -> str:
 
 
 def _gelu_backward(approximate: str) -> str:
-    return "{a} * gelu_tanh_slope_{T}({b})" if approximate == "tanh" else "{a} * gelu_slope_{T}({b})"
+    return "{a} * gelu_tanh_derivative_{T}({b})" if approximate == "tanh" else "{a} * gelu_derivative_{T}({b})"
 
 
 EXPRESSIONS = {
     "gelu": {"float": _gelu},
     "gelu_backward": {"float": _gelu_backward},
     "silu": {"float": "times_sigmoid_{T}({a}, {a})"},
-    "silu_backward": {"float": "{a} * silu_slope_{T}({b})"},
+    "silu_backward": {"float": "{a} * silu_derivative_{T}({b})"},
     "sigmoid_backward": {"float": "{a} * ({b} * (1 - {b}))"},
     "tanh_backward": {"float": "{a} * (1 - {b} * {b})"},
     "softplus": {

@@ -1,9 +1,9 @@
-"""Sums, products, quotients, powers, and what is made of them."""
+"""Sums, products, quotients and related operators."""
 
 from __future__ import annotations
 
-# Signed integers are computed as unsigned ones: they wrap, where overflow of signed ones is undefined in C. A factor
-# of 1u keeps the product of two u16 from becoming a signed int.
+# Signed integers are computed as unsigned ones, which wrap around; signed overflow is undefined in C. The factor
+# 1u prevents the promotion of a product of two u16 to a signed int.
 _SUM = "({T})(({U}){a} + ({U}){b})"
 _DIFFERENCE = "({T})(({U}){a} - ({U}){b})"
 _PRODUCT = "({T})(1u * ({U}){a} * ({U}){b})"
@@ -23,28 +23,28 @@ EXPRESSIONS = {
     },
     "floor_divide": {
         "float": "floor_divide_{T}({a}, {b})",
-        "signed": "(BAD({b} == 0), ({T})floor_divide_{L}({a}, {b}))",
-        "unsigned": "(BAD({b} == 0), ({T})trunc_divide_{L}({a}, {b}))",
+        "signed": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})floor_divide_{L}({a}, {b}))",
+        "unsigned": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})trunc_divide_{L}({a}, {b}))",
     },
     "trunc_divide": {
         "float": "trunc_{T}(DIVIDE_{W}({a}, {b}))",
-        # The quotient is a half number before it is cut.
+        # The quotient is rounded to the half type before it is truncated.
         "float16": "trunc_f32(load_f16(store_f16(DIVIDE_F32({a}, {b}))))",
         "bfloat16": "trunc_f32(load_bf16(store_bf16(DIVIDE_F32({a}, {b}))))",
-        "integer": "(BAD({b} == 0), ({T})trunc_divide_{L}({a}, {b}))",
+        "integer": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})trunc_divide_{L}({a}, {b}))",
     },
     "remainder": {
         "float": "remainder_{T}({a}, {b})",
-        "signed": "(BAD({b} == 0), ({T})remainder_{L}({a}, {b}))",
-        "unsigned": "(BAD({b} == 0), ({T})fmod_{L}({a}, {b}))",
+        "signed": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})remainder_{L}({a}, {b}))",
+        "unsigned": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})fmod_{L}({a}, {b}))",
     },
-    "fmod": {"float": "fmod_{T}({a}, {b})", "integer": "(BAD({b} == 0), ({T})fmod_{L}({a}, {b}))"},
+    "fmod": {"float": "fmod_{T}({a}, {b})", "integer": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})fmod_{L}({a}, {b}))"},
     "gcd": {
-        "signed": "({T})gcd_u64(size_i64({a}), size_i64({b}))",
+        "signed": "({T})gcd_u64(abs_i64({a}), abs_i64({b}))",
         "unsigned": "({T})gcd_u64({a}, {b})",
     },
     "lcm": {
-        "signed": "({T})lcm_u64(size_i64({a}), size_i64({b}))",
+        "signed": "({T})lcm_u64(abs_i64({a}), abs_i64({b}))",
         "unsigned": "({T})lcm_u64({a}, {b})",
     },
     "hypot": {"float": "hypot_{T}({a}, {b})"},
@@ -52,15 +52,15 @@ EXPRESSIONS = {
         "float": "{a} + {value} * {b} * {c}",
         "integer": "({T})(({U}){a} + 1u * ({U}){value} * ({U}){b} * ({U}){c})",
         "bool": "{a} | ({value} & {b} & {c})",
-        "complex": "{a} + product_{T}(scaled_{T}({b}, {value}), {c})",
+        "complex": "{a} + product_{T}(scale_{T}({b}, {value}), {c})",
     },
     "addcdiv": {
         "float": "{a} + DIVIDE_{W}({value} * {b}, {c})",
-        "complex": "{a} + divide_{T}(scaled_{T}({b}, {value}), {c})",
+        "complex": "{a} + divide_{T}(scale_{T}({b}, {value}), {c})",
     },
-    # From the nearer end, so that a weight of 1 gives the end exactly.
+    # Interpolate from the nearer end, so that a weight of 1 gives the end exactly.
     "lerp": {
-        "float": "size_{T}({c}) < ({T})0.5f ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})",
+        "float": "abs_{T}({c}) < ({T})0.5f ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})",
         "complex": "hypot_{R}({c}.x, {c}.y) < ({R})0.5f ? {a} + product_{T}({c}, {b} - {a}) : "
         "{b} - product_{T}({b} - {a}, {W}(1, 0) - {c})",
     },

@@ -1,4 +1,7 @@
-"""Bits of integers and bools. Shifts by the width or more, or by less than 0, leave what shifting for ever would."""
+"""Bitwise operators of integers and bools.
+
+A shift by a negative count, or by the width or more, shifts out all bits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Comparisons and logic: the results are bools. Numbers beside half types are rounded to them first."""
+"""Comparisons and logical operators.
+
+The results are bools. A number compared with a half type is rounded to it first.
+"""
 
 from __future__ import annotations
 

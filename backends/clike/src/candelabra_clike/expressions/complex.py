@@ -1,4 +1,4 @@
-"""Conjugates and arguments of complex numbers, and of real ones."""
+"""Conjugates and phase angles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, hyperbolic functions: those of the library, under the operators' names."""
+"""Exponentials, logarithms and hyperbolic functions, which the library implements."""
 
 from __future__ import annotations
 

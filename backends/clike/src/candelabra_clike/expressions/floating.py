@@ -1,4 +1,4 @@
-"""What floating-point numbers are made of: signs, NaN, infinities, neighbours; and the sign of other numbers."""
+"""Classification, signs and adjacent floating-point numbers, and the sign and absolute value of other numbers."""
 
 from __future__ import annotations
 
@@ -9,45 +9,48 @@ from candelabra.dtypes import bfloat16, finfo, float16, float32, float64
 from candelabra_clike.expressions import Entry, Expression
 
 
-def _replaced(x: str, part: str, nan: str | None, posinf: str | None, neginf: str | None, largest: str) -> str:
-    """NaN and infinities of one real number; ``part`` is what picks that of a number beside complex ones."""
+def _replace_special(x: str, part: str, nan: str | None, posinf: str | None, neginf: str | None, largest: str) -> str:
+    """Return the expression that replaces NaN and infinities of one real number.
+
+    ``part`` selects the component of a replacement that is a complex number.
+    """
     new = nan + part if nan else "0"
     high = posinf + part if posinf else largest
     low = neginf + part if neginf else f"-{largest}"
     return f"({x} != {x} ? {new} : {x} == INFINITE_{{P}} ? {high} : {x} == -INFINITE_{{P}} ? {low} : {x})"
 
 
-def _without_nan(largest: float, suffix: str) -> Callable[[str | None, str | None, str | None], str]:
+def _nan_to_num(largest: float, suffix: str) -> Callable[[str | None, str | None, str | None], str]:
     def expression(nan: str | None, posinf: str | None, neginf: str | None) -> str:
-        return _replaced("{a}", "", nan, posinf, neginf, f"{largest!r}{suffix}")
+        return _replace_special("{a}", "", nan, posinf, neginf, f"{largest!r}{suffix}")
 
     return expression
 
 
-def _parts_without_nan(largest: float, suffix: str) -> Callable[[str | None, str | None, str | None], str]:
+def _complex_nan_to_num(largest: float, suffix: str) -> Callable[[str | None, str | None, str | None], str]:
     def expression(nan: str | None, posinf: str | None, neginf: str | None) -> str:
         real, imaginary = (
-            _replaced(f"{{a}}{part}", ".x", nan, posinf, neginf, f"{largest!r}{suffix}") for part in (".x", ".y")
+            _replace_special(f"{{a}}{part}", ".x", nan, posinf, neginf, f"{largest!r}{suffix}") for part in (".x", ".y")
         )
         return f"{{W}}({real}, {imaginary})"
 
     return expression
 
 
-def _of_parts(real: str, complex: str, integer: str) -> dict[str, Expression]:
+def _for_kinds(real: str, complex: str, integer: str) -> dict[str, Expression]:
     return {"float": real, "complex": complex, "integer": integer, "bool": integer}
 
 
 EXPRESSIONS: dict[str, Entry] = {
-    "isnan": _of_parts("{a} != {a}", "({a}.x != {a}.x) | ({a}.y != {a}.y)", "0"),
-    "isinf": _of_parts(
-        "size_{T}({a}) == INFINITE_{W}",
-        "(size_{R}({a}.x) == INFINITE_{P}) | (size_{R}({a}.y) == INFINITE_{P})",
+    "isnan": _for_kinds("{a} != {a}", "({a}.x != {a}.x) | ({a}.y != {a}.y)", "0"),
+    "isinf": _for_kinds(
+        "abs_{T}({a}) == INFINITE_{W}",
+        "(abs_{R}({a}.x) == INFINITE_{P}) | (abs_{R}({a}.y) == INFINITE_{P})",
         "0",
     ),
-    "isfinite": _of_parts(
-        "size_{T}({a}) < INFINITE_{W}",
-        "(size_{R}({a}.x) < INFINITE_{P}) & (size_{R}({a}.y) < INFINITE_{P})",
+    "isfinite": _for_kinds(
+        "abs_{T}({a}) < INFINITE_{W}",
+        "(abs_{R}({a}.x) < INFINITE_{P}) & (abs_{R}({a}.y) < INFINITE_{P})",
         "1",
     ),
     "isposinf": {"float": "{a} == INFINITE_{W}", "integer": "0", "bool": "0"},
@@ -60,14 +63,14 @@ EXPRESSIONS: dict[str, Entry] = {
         "unsigned": "0",
         "bool": "0",
     },
-    "copysign": {"float": "with_sign_{T}(size_{T}({a}), {b})"},
+    "copysign": {"float": "copysign_{T}(abs_{T}({a}), {b})"},
     "nextafter": {
         "float16": "nextafter_f16({a}, {b})",
         "bfloat16": "nextafter_bf16({a}, {b})",
         "float": "nextafter_{T}({a}, {b})",
     },
     "abs": {
-        "float": "size_{T}({a})",
+        "float": "abs_{T}({a})",
         "signed": "({T})({a} < 0 ? 0u - ({U}){a} : ({U}){a})",
         "unsigned": "{a}",
         "bool": "{a}",
@@ -80,13 +83,13 @@ EXPRESSIONS: dict[str, Entry] = {
         "bool": "{a}",
     },
     "nan_to_num": {
-        "float16": _without_nan(finfo(float16).max, "f"),
-        "bfloat16": _without_nan(finfo(bfloat16).max, "f"),
-        "f32": _without_nan(finfo(float32).max, "f"),
-        "f64": _without_nan(finfo(float64).max, ""),
-        "c64": _parts_without_nan(finfo(float32).max, "f"),
-        "c128": _parts_without_nan(finfo(float64).max, ""),
+        "float16": _nan_to_num(finfo(float16).max, "f"),
+        "bfloat16": _nan_to_num(finfo(bfloat16).max, "f"),
+        "f32": _nan_to_num(finfo(float32).max, "f"),
+        "f64": _nan_to_num(finfo(float64).max, ""),
+        "c64": _complex_nan_to_num(finfo(float32).max, "f"),
+        "c128": _complex_nan_to_num(finfo(float64).max, ""),
         "any": "{a}",
     },
 }
-EXPRESSIONS["sgn"] = {**EXPRESSIONS["sign"], "complex": "direction_{T}({a})"}
+EXPRESSIONS["sgn"] = {**EXPRESSIONS["sign"], "complex": "sgn_{T}({a})"}

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers, or to decimals. Integers are whole already."""
+"""Rounding to integers or to decimals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from candelabra_clike.expressions import Entry
 
 
 def _to_decimals(suffix: str, largest: float) -> Callable[[int], str]:
-    """Round to decimals: by scaling, in the value type, as the reference does."""
+    """Return the expression that rounds to decimals by scaling in the value type, like the reference."""
 
     def expression(decimals: int) -> str:
         scale = 10.0 ** min(abs(decimals), 400 if suffix else 308)

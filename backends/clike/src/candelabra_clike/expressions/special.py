@@ -1,4 +1,4 @@
-"""Special functions: those of the library, under the operators' names."""
+"""Special functions, which the library implements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES = {
 
 
 def _polygamma(suffix: str, largest: float) -> Callable[[int], str]:
-    """A derivative of digamma: by DLMF 5.15.1, ``(-1)**(n + 1) n! zeta(n + 1, x)``."""
+    """Return the expression of a derivative of digamma by DLMF 5.15.1, ``(-1)**(n + 1) n! zeta(n + 1, x)``."""
 
     def expression(n: int) -> str:
         if n < 2:

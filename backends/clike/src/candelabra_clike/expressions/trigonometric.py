@@ -1,4 +1,4 @@
-"""Sine, cosine, tangent, their inverses: those of the library, under the operators' names."""
+"""Trigonometric functions and their inverses, which the library implements."""
 
 from __future__ import annotations
 

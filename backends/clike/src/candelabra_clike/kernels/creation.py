@@ -1,4 +1,4 @@
-"""Arrays made from numbers: constants, ranges, unit matrices."""
+"""Creation of arrays from numbers: constants, ranges, identity matrices."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from candelabra.dtypes import COMPLEX, complex64, complex128, dtype, float32, fl
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.conversions import conversion
 from candelabra_clike.engine import Engine
-from candelabra_clike.kernels.copying import filling
-from candelabra_clike.numbers import converter, number_types, number_word
+from candelabra_clike.kernels.copies import fill_function
+from candelabra_clike.scalars import scalar_converter, scalar_expression, scalar_types
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.types import CTYPES
 
@@ -20,20 +20,20 @@ Engines = Callable[[int], Engine]
 
 
 def full(engine: Engine, shape: Shape, value: Any, d: dtype) -> StridedArray:
-    """``value`` everywhere; integers wrap to the dtype's range."""
-    return filling(d)(engine.empty(tuple(shape), d), value)
+    """An array filled with ``value``. Integers wrap around to the range of the dtype."""
+    return fill_function(d)(engine.empty(tuple(shape), d), value)
 
 
 def eye(engine: Engine, n: int, m: int, d: dtype) -> StridedArray:
     """Ones on the diagonal, zeros elsewhere."""
     out = full(engine, (n, m), 0, d)
-    filling(d)(out.restrided((min(n, m),), (m + 1,), 0), 1)
+    fill_function(d)(out.restrided((min(n, m),), (m + 1,), 0), 1)
     return out
 
 
-def computing(engine: Engine, whole: bool, complex_: bool) -> dtype:
-    """In which dtype a range is computed before it is cast: the widest that the device has."""
-    if whole:
+def range_dtype(engine: Engine, integral: bool, complex_: bool) -> dtype:
+    """Return the dtype in which a range is computed before it is cast: the widest one of the device."""
+    if integral:
         return int64
     if complex_:
         return complex128 if engine.traits.float64 else complex64
@@ -41,28 +41,31 @@ def computing(engine: Engine, whole: bool, complex_: bool) -> dtype:
 
 
 @lru_cache(None)
-def ranging(wide: dtype, d: dtype) -> Elementwise:
-    """``start + i * step`` in one dtype, cast to another."""
+def range_kernel(wide: dtype, d: dtype) -> Elementwise:
+    """Return the kernel for ``start + i * step`` in dtype ``wide``, cast to dtype ``d``."""
     value = CTYPES[wide].value
-    first, step = number_word(wide, 0), number_word(wide, len(number_types(wide)))
+    first, step = scalar_expression(wide, 0), scalar_expression(wide, len(scalar_types(wide)))
     if wide.category == COMPLEX:
         real, imaginary = (f"({value.replace('c64', 'f32').replace('c128', 'f64')})AT * {step}.{p}" for p in "xy")
         number = f"{first} + {value.upper()}({real}, {imaginary})"
     else:
         number = f"{first} + ({value})AT * {step}"
     text = conversion(wide, d).replace("{a}", f"({number})") if wide is not d else number
-    return Elementwise(f"range_{wide.name}_{d.name}", text, (), d, number_types(wide) * 2)
+    return Elementwise(f"range_{wide.name}_{d.name}", text, (), d, scalar_types(wide) * 2)
 
 
 def arange(engine: Engine, start: Any, step: Any, length: int, d: dtype) -> StridedArray:
-    """``start + step * i`` in int64 or float64, then cast."""
-    wide = computing(engine, isinstance(start, int) and isinstance(step, int), False)
+    """``start + step * i``, computed in int64 or float64 and cast."""
+    wide = range_dtype(engine, isinstance(start, int) and isinstance(step, int), False)
     return _range(engine, wide, start, step, length, d)
 
 
 def linspace(engine: Engine, start: Any, end: Any, steps: int, d: dtype) -> StridedArray:
-    """``start + i * (end - start) / (steps - 1)`` in float64 or complex128, then cast; the last is ``end`` itself."""
-    wide = computing(engine, False, complex in (type(start), type(end)))
+    """``start + i * (end - start) / (steps - 1)``, computed in float64 or complex128 and cast.
+
+    Ends exactly at ``end``.
+    """
+    wide = range_dtype(engine, False, complex in (type(start), type(end)))
     out = _range(engine, wide, start, (end - start) / (steps - 1) if steps > 1 else 0, steps, d)
     if steps > 1:
         _range(engine, wide, end, 0, 1, d, out.restrided((1,), (1,), steps - 1))
@@ -72,13 +75,13 @@ def linspace(engine: Engine, start: Any, end: Any, steps: int, d: dtype) -> Stri
 def _range(
     engine: Engine, wide: dtype, start: Any, step: Any, length: int, d: dtype, out: StridedArray | None = None
 ) -> StridedArray:
-    convert = converter(wide)
+    convert = scalar_converter(wide)
     out = engine.empty((length,), d) if out is None else out
-    return ranging(wide, d).general((), (*convert(start), *convert(step)), out)  # type: ignore[no-any-return]
+    return range_kernel(wide, d).general((), (*convert(start), *convert(step)), out)  # type: ignore[no-any-return]
 
 
-def on(make: Callable[..., StridedArray]) -> Callable[[Engines], Callable[..., StridedArray]]:
-    """The kernel whose last arguments are a dtype and a device's index, for any devices."""
+def for_devices(make: Callable[..., StridedArray]) -> Callable[[Engines], Callable[..., StridedArray]]:
+    """Return the factory of a kernel whose last arguments are a dtype and a device index."""
 
     def factory(engines: Engines) -> Callable[..., StridedArray]:
         def kernel(*arguments: Any) -> StridedArray:
@@ -89,4 +92,9 @@ def on(make: Callable[..., StridedArray]) -> Callable[[Engines], Callable[..., S
     return factory
 
 
-FACTORIES: dict[str, Any] = {"full": on(full), "arange": on(arange), "linspace": on(linspace), "eye": on(eye)}
+FACTORIES: dict[str, Any] = {
+    "full": for_devices(full),
+    "arange": for_devices(arange),
+    "linspace": for_devices(linspace),
+    "eye": for_devices(eye),
+}

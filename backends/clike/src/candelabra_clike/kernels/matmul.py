@@ -1,7 +1,7 @@
-"""Products of matrices in every dtype.
+"""Matrix products in all dtypes.
 
-Half types are multiplied in float32. A product of complex matrices is four real ones: the parts of a complex array are
-arrays with strides twice as long.
+Half types are multiplied in float32. A complex product is four real ones: the real and the imaginary part of a complex
+array are arrays with doubled strides.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from typing import Any
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32, float64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.layouts import aligned, broadcast
+from candelabra_clike.layouts import broadcast, broadcast_strides
 from candelabra_clike.templates.copies.packing import as_bits
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.products.product import product
+from candelabra_clike.templates.matmul.matmul import matmul_kernel
 
 DIRECT = (float32, float64)
-"""Dtypes of which a product is one launch: two matrices need no further thought."""
+"""Dtypes for which the product of two matrices is one launch."""
 
 
 @lru_cache(8)
-def widen(d: dtype) -> Elementwise:
-    """A half type's elements as float32."""
+def to_float32(d: dtype) -> Elementwise:
+    """Return the kernel that converts a half type to float32."""
     return Elementwise(f"widen_{d.name}", "{a}", (d,), float32)
 
 
 @lru_cache(8)
-def narrow(d: dtype) -> Elementwise:
-    """float32 rounded to a half type."""
+def from_float32(d: dtype) -> Elementwise:
+    """Return the kernel that rounds float32 to a half type."""
     return Elementwise(f"narrow_{d.name}", "{a}", (float32,), d)
 
 
-def expanded(array: StridedArray, shape: Shape) -> StridedArray:
-    """The array seen with a shape to which it broadcasts."""
+def expand_to(array: StridedArray, shape: Shape) -> StridedArray:
+    """Return the array, broadcast to ``shape``."""
     if array.shape == shape:
         return array
-    return array.restrided(shape, aligned(array, shape), array.offset)
+    return array.restrided(shape, broadcast_strides(array, shape), array.offset)
 
 
-def parts(array: StridedArray) -> tuple[StridedArray, StridedArray]:
-    """The real and the imaginary part of a complex array, as views."""
+def real_and_imaginary(array: StridedArray) -> tuple[StridedArray, StridedArray]:
+    """Return the real and the imaginary part of a complex array, as views."""
     real = float32 if array.dtype.itemsize == 8 else float64
     steps = tuple([2 * s for s in array.strides])
     first = 2 * array.offset
@@ -49,7 +49,7 @@ def parts(array: StridedArray) -> tuple[StridedArray, StridedArray]:
 
 
 def multiply(out: StridedArray, a: StridedArray, b: StridedArray) -> None:
-    """Writes ``a @ b`` to ``out``, which overlaps neither. All are of one dtype and have their batch dims expanded."""
+    """Write ``a @ b`` to ``out``, which does not overlap the operands. All have one dtype and expanded batch dims."""
     d = a.dtype
     if not out.size:
         return
@@ -57,17 +57,21 @@ def multiply(out: StridedArray, a: StridedArray, b: StridedArray) -> None:
         _multiply_complex(out, a, b)
     elif d.category == FLOATING and d.itemsize == 2:
         wide = out.engine.empty(out.shape, float32)
-        product(float32, False)(wide, widen(d)(a), widen(d)(b), None, 1, 1)
-        narrow(d)(wide, out=out)
+        matmul_kernel(float32, False)(wide, to_float32(d)(a), to_float32(d)(b), None, 1, 1)
+        from_float32(d)(wide, out=out)
     else:
         if d.category < FLOATING and d.category != BOOL:
             out, a, b = as_bits(out), as_bits(a), as_bits(b)
-        product(out.dtype, False)(out, a, b, None, 1, 1)
+        matmul_kernel(out.dtype, False)(out, a, b, None, 1, 1)
 
 
 def _multiply_complex(out: StridedArray, a: StridedArray, b: StridedArray) -> None:
-    (a_real, a_imag), (b_real, b_imag), (real, imag) = parts(a), parts(b), parts(out)
-    plain, added = product(real.dtype, False), product(real.dtype, True)
+    (a_real, a_imag), (b_real, b_imag), (real, imag) = (
+        real_and_imaginary(a),
+        real_and_imaginary(b),
+        real_and_imaginary(out),
+    )
+    plain, added = matmul_kernel(real.dtype, False), matmul_kernel(real.dtype, True)
     plain(real, a_real, b_real, None, 1.0, 1.0)
     added(real, a_imag, b_imag, real, -1.0, 1.0)
     plain(imag, a_real, b_imag, None, 1.0, 1.0)
@@ -75,19 +79,19 @@ def _multiply_complex(out: StridedArray, a: StridedArray, b: StridedArray) -> No
 
 
 def matmul(x: StridedArray, y: StridedArray) -> StridedArray:
-    """The kernel of ``matmul``: vectors are rows on the left and columns on the right, batch dims broadcast."""
+    """The kernel of ``matmul``. A vector is a row on the left and a column on the right; batch dims broadcast."""
     if len(x.shape) == 2 == len(y.shape) and x.shape[1] == y.shape[0] and x.dtype in DIRECT:
         out = x.engine.empty((x.shape[0], y.shape[1]), x.dtype)
         if out.size:
-            product(x.dtype, False)(out, x, y, None, 1, 1)
+            matmul_kernel(x.dtype, False)(out, x, y, None, 1, 1)
         return out
     a = x if len(x.shape) > 1 else x.restrided((1, *x.shape), (0, *x.strides), x.offset)
     b = y if len(y.shape) > 1 else y.restrided((*y.shape, 1), (*y.strides, 0), y.offset)
     if not x.shape or not y.shape or a.shape[-1] != b.shape[-2]:
-        raise RuntimeError(f"shapes {x.shape} and {y.shape} do not fit")
+        raise RuntimeError(f"matmul: shapes {x.shape} and {y.shape} do not match")
     batch = () if len(a.shape) == 2 == len(b.shape) else broadcast([a.shape[:-2], b.shape[:-2]])
     out = x.engine.empty((*batch, a.shape[-2], b.shape[-1]), x.dtype)
-    multiply(out, expanded(a, (*batch, *a.shape[-2:])), expanded(b, (*batch, *b.shape[-2:])))
+    multiply(out, expand_to(a, (*batch, *a.shape[-2:])), expand_to(b, (*batch, *b.shape[-2:])))
     if len(x.shape) > 1 and len(y.shape) > 1:
         return out
     return out.reshaped((*batch, *a.shape[-2:-1][: len(x.shape) > 1], *b.shape[-1:][: len(y.shape) > 1]))

@@ -1,7 +1,7 @@
-"""Every pointwise operator that has an expression: functional and in-place, in the dtypes that it has one for.
+"""Pointwise operators that have an expression: functional and in-place forms, in the dtypes for which it is defined.
 
-A call's *form* is what is decided once: which operands are arrays and which are numbers, and the values of parameters
-that choose. Each form is a loop nest of its own, found in a dictionary at every further call.
+The *form* of a call is determined by which operands are arrays and which are numbers, and by the values of parameters
+that select an expression. Each form has its own loop nest, which is looked up in a dictionary.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from candelabra.dtypes import INTEGER, bool_, dtype, int64
 from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, TENSOR, Operator, Parameter, boolean
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for, typed
-from candelabra_clike.numbers import converter, number_types, number_word
-from candelabra_clike.templates.elementwise.calls import Number, call, choosing
+from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for, fill_types
+from candelabra_clike.scalars import scalar_converter, scalar_expression, scalar_types
+from candelabra_clike.templates.elementwise.calls import ScalarParameter, build_call, specialize
 from candelabra_clike.templates.elementwise.elementwise import NAMES, Elementwise
 
 Kernel = Callable[..., Any]
 FIXED = {MASK: bool_, INDEX: int64}
-"""The dtype of parameters that do not take part in promotion."""
+"""The dtype of parameters that are not promoted."""
 SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
-"""Where a number that is out of range must not be wrapped into it: it counts as the width."""
+"""Operators whose Python number must not wrap around: a shift count out of range acts as the width."""
 NUMBERS = ("float", "float | None", "Number", "Number | None")
-"""Annotations of plain parameters that are arguments of the kernel; others are constants in its text."""
+"""Annotations of plain parameters that are arguments of the kernel. Other parameters are constants in its text."""
 
 
 class Pointwise:
-    """The kernel of an operator; :meth:`for_dtype` gives the function that serves one dtype."""
+    """The kernel of an operator. :meth:`for_dtype` returns the function for one dtype."""
 
     def __init__(self, record: Operator[..., Any], entry: Entry, inplace: bool) -> None:
         self.record = record
@@ -42,10 +42,10 @@ class Pointwise:
         if expression is None:
             return None
         output = d if self.inplace else self.record.results[0](d)
-        return Forms(self.record, expression, d, output, self.inplace).kernel()
+        return CallForms(self.record, expression, d, output, self.inplace).kernel()
 
     def __call__(self, *args: Any) -> Any:
-        """The kernel of whatever dtype the arguments have. ``TypeError`` where there is none."""
+        """Call the function for the dtype of the arguments. Raises ``TypeError`` if there is none."""
         d = next(
             a.dtype
             for a, p in zip(args, self.record.schema.parameters, strict=True)
@@ -53,15 +53,15 @@ class Pointwise:
         )
         kernel = self.for_dtype(d)
         if kernel is None:
-            raise TypeError(f"{self.record.name}: there is no expression for {d}")
+            raise TypeError(f"{self.record.name}: not implemented for {d}")
         return kernel(*args)
 
 
 class Power(Pointwise):
-    """The kernel of ``pow``: squares are products, and integers have no negative powers.
+    """The kernel of ``pow``. Squares are products.
 
-    ``RuntimeError`` for the power that is a negative number; elements of a tensor that are negative give what is left
-    of ``1 / input**n`` when it is cut.
+    Raises ``RuntimeError`` for an integer to the power of a negative number. Negative elements of an integer tensor
+    give ``1 / input**n``, truncated.
     """
 
     def _for_dtype(self, d: dtype) -> Kernel | None:
@@ -82,7 +82,7 @@ class Power(Pointwise):
         return power
 
 
-class Forms:
+class CallForms:
     """The forms of an operator in one dtype."""
 
     def __init__(
@@ -96,54 +96,54 @@ class Forms:
         self.parameters = record.schema.parameters
 
     def kernel(self) -> Kernel:
-        """The function that serves all calls."""
+        """Return the function for all calls."""
         names = [p.name for p in self.parameters]
         tokens = [token(p) for p in self.parameters]
         if all(t == "True" for t in tokens):
             return self.form((True,) * len(tokens))
-        return choosing(self.record.name, names, tokens, self.form)
+        return specialize(self.record.name, names, tokens, self.form)
 
     def form(self, key: tuple[Any, ...]) -> Kernel:
-        """The function for calls with these tokens."""
+        """Return the function for calls with these tokens."""
         inputs: list[dtype] = []
         numbers: list[str] = []
         words: dict[str, str | None] = {}
         constants: dict[str, Any] = {}
         arrays: list[str] = []
-        converted: list[Number] = []
+        converted: list[ScalarParameter] = []
         letters = iter(NAMES)
-        for p, there in zip(self.parameters, key, strict=True):
+        for p, value in zip(self.parameters, key, strict=True):
             d = FIXED.get(p.kind, self.dtype)
             name = p.name if p.kind == PLAIN else next(letters)
-            if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and there):
+            if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and value):
                 words[name] = placeholder(NAMES[len(inputs)])
                 inputs.append(d)
                 arrays.append(p.name)
             elif p.kind == PLAIN and p.annotation not in NUMBERS:
-                constants[name] = there
-            elif there or p.kind == OPERAND:
-                words[name] = number_word(d, len(numbers), self.record.results[0] is boolean)
-                numbers.extend(number_types(d))
-                converted.append(Number(p.name, self._converter(p, d), number_types(d)))
+                constants[name] = value
+            elif value or p.kind == OPERAND:
+                words[name] = scalar_expression(d, len(numbers), self.record.results[0] is boolean)
+                numbers.extend(scalar_types(d))
+                converted.append(ScalarParameter(p.name, self._converter(p, d), scalar_types(d)))
             else:
                 constants[name] = None
-        text = typed(self._text(constants), self.dtype).format(**words)
+        text = fill_types(self._text(constants), self.dtype).format(**words)
         contract = self.record.name in CONTRACTED
-        nest = Elementwise(self._name(key), text, inputs, self.output, numbers, contract)
-        return call(nest, [p.name for p in self.parameters], arrays, converted, self.inplace)
+        nest = Elementwise(self._name(key), text, inputs, self.output, numbers, contract, self.record.name)
+        return build_call(nest, [p.name for p in self.parameters], arrays, converted, self.inplace)
 
     def _converter(self, p: Parameter, d: dtype) -> Callable[[Any], tuple[Any, ...]]:
         if self.record.name in SHIFTS and p.name == "other":
             width = 8 * d.itemsize
             return lambda value: (value if 0 <= value < width else width,)
-        return converter(d)
+        return scalar_converter(d)
 
     def _text(self, constants: dict[str, Any]) -> str:
         if isinstance(self.expression, str):
             return self.expression
         code = self.expression.__code__
-        wanted = code.co_varnames[: code.co_argcount]
-        return self.expression(**{name: constants.get(name, placeholder(name)) for name in wanted})
+        names = code.co_varnames[: code.co_argcount]
+        return self.expression(**{name: constants.get(name, placeholder(name)) for name in names})
 
     def _name(self, key: tuple[Any, ...]) -> str:
         marks = "".join("an"[not k] for k, p in zip(key, self.parameters, strict=True) if p.kind == OPERAND)
@@ -151,7 +151,7 @@ class Forms:
 
 
 def token(p: Parameter) -> str:
-    """What of an argument decides about the form, as Python's text."""
+    """Return the Python expression of the property of an argument that determines the form."""
     if p.kind == OPERAND:
         return f"{p.name}.__class__ is Array"
     if p.kind != PLAIN:
@@ -160,18 +160,18 @@ def token(p: Parameter) -> str:
 
 
 def placeholder(name: str) -> str:
-    """The name in braces."""
+    """Return the name in braces."""
     return "{" + name + "}"
 
 
 def _table() -> dict[str, Pointwise]:
     kernels: dict[str, Pointwise] = {}
     for name, entry in EXPRESSIONS.items():
-        if name in OPERATORS:  # candelabra-operators may not be installed
-            made = Power if name == "pow" else Pointwise
-            kernels[name] = made(OPERATORS[name], entry, inplace=False)
+        if name in OPERATORS:  # without the operators that are not installed
+            kernel_class = Power if name == "pow" else Pointwise
+            kernels[name] = kernel_class(OPERATORS[name], entry, inplace=False)
             if OPERATORS[name].inplace:
-                kernels[name + "_"] = made(OPERATORS[name], entry, inplace=True)
+                kernels[name + "_"] = kernel_class(OPERATORS[name], entry, inplace=True)
     return kernels
 
 

@@ -1,4 +1,4 @@
-"""Pooling over any number of spatial dims: the largest of a window with its place, sums, and their adjoint."""
+"""Pooling over any number of spatial dims: maximum with index, sum, and the gradient of the sum."""
 
 from __future__ import annotations
 
@@ -9,67 +9,73 @@ from typing import Any
 from candelabra.dtypes import BOOL, COMPLEX, dtype, int64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.kernels.reductions import ByDtype
-from candelabra_clike.templates.convolutions.pooling import Geometry, largest, pool, total
+from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.templates.convolutions.pooling import PoolingGeometry, max_reduction, pool, sum_reduction
 
-largest = lru_cache(None)(largest)
-total = lru_cache(None)(total)
+max_reduction = lru_cache(None)(max_reduction)
+sum_reduction = lru_cache(None)(sum_reduction)
 
 
-def _largest_for(places: bool) -> Callable[[dtype], Callable[..., Any] | None]:
+def _max_pool_for(with_index: bool) -> Callable[[dtype], Callable[..., Any] | None]:
     def for_dtype(d: dtype) -> Callable[..., Any] | None:
         if d.category in (BOOL, COMPLEX):
             return None
-        fold = largest(d, places)
+        fold = max_reduction(d, with_index)
 
         def kernel(
             x: StridedArray, window: Shape, stride: Shape, padding: Shape, dilation: Shape, windows: Shape
         ) -> Any:
-            geometry = Geometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation))
+            geometry = PoolingGeometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation))
             shape = (*x.shape[: len(x.shape) - len(window)], *windows)
-            outs = [x.engine.empty(shape, t) for t in ((d, int64) if places else (d,))]
+            outs = [x.engine.empty(shape, t) for t in ((d, int64) if with_index else (d,))]
             pool(x, geometry, tuple(windows), fold, outs)
-            return tuple(outs) if places else outs[0]
+            return tuple(outs) if with_index else outs[0]
 
         return kernel
 
     return for_dtype
 
 
-def _sum_for(d: dtype) -> Callable[..., StridedArray] | None:
+def _sum_pool_for(d: dtype) -> Callable[..., StridedArray] | None:
     if d.category == BOOL:
         return None
-    fold = total(d)
+    fold = sum_reduction(d)
 
     def sum_pool(
         x: StridedArray, window: Shape, stride: Shape, padding: Shape, dilation: Shape, windows: Shape
     ) -> StridedArray:
         out = x.engine.empty((*x.shape[: len(x.shape) - len(window)], *windows), d)
-        pool(x, Geometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation)), tuple(windows), fold, [out])
+        pool(
+            x,
+            PoolingGeometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation)),
+            tuple(windows),
+            fold,
+            [out],
+        )
         return out
 
     return sum_pool
 
 
-def _adjoint_for(d: dtype) -> Callable[..., StridedArray] | None:
+def _sum_pool_adjoint_for(d: dtype) -> Callable[..., StridedArray] | None:
     if d.category == BOOL:
         return None
-    fold = total(d, adjoint=True)
+    fold = sum_reduction(d, adjoint=True)
 
     def sum_pool_adjoint(
         y: StridedArray, shape: Shape, window: Shape, stride: Shape, padding: Shape, dilation: Shape
     ) -> StridedArray:
         out = y.engine.empty(tuple(shape), d)
         extents = tuple(shape[len(shape) - len(window) :])
-        pool(y, Geometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation)), extents, fold, [out])
+        pool(y, PoolingGeometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation)), extents, fold, [out])
         return out
 
     return sum_pool_adjoint
 
 
 KERNELS: dict[str, Any] = {
-    "max_pool": ByDtype(_largest_for(places=True)),
-    "max_pool_values": ByDtype(_largest_for(places=False)),
-    "sum_pool": ByDtype(_sum_for),
-    "sum_pool_adjoint": ByDtype(_adjoint_for),
+    "max_pool": DtypeSpecialized(_max_pool_for(with_index=True)),
+    "max_pool_values": DtypeSpecialized(_max_pool_for(with_index=False)),
+    "sum_pool": DtypeSpecialized(_sum_pool_for),
+    "sum_pool_adjoint": DtypeSpecialized(_sum_pool_adjoint_for),
 }

@@ -1,4 +1,4 @@
-"""Random numbers, bitwise those of every other device. Specification: ``docs/notes/0001-random-numbers.md``."""
+"""Random numbers with the same bits as on every other device. Specification: ``docs/notes/0001-random-numbers.md``."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from typing import Any, Final
 from candelabra.dtypes import bool_, complex64, complex128, dtype, float32, float64, int64, uint64
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine
-from candelabra_clike.faults import OutOfBounds
-from candelabra_clike.kernels.copying import dense
+from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.source import number, reads, writes
-from candelabra_clike.templates.drawing import Draw
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.indexing.ranking import order
+from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
+from candelabra_clike.templates.random_numbers import RandomKernel
 from candelabra_clike.types import CTYPES
 
 Engines = Callable[[int], Engine]
 WORDS: Final = ("w0", "w1", "w2", "w3")
 HALVES: Final = tuple(f"{half}_HALF({word})" for word in WORDS for half in ("LOW", "HIGH"))
-"""The 32-bit words of a counter: the low half first."""
+"""The 32-bit words of a counter, the low half of each word first."""
 PARTS: Final = {complex64: float32, complex128: float64}
-"""The dtype of the parts of a complex number; the others are their own."""
-NO_PROBABILITY: Final = OutOfBounds(
+"""The dtype of the parts of complex numbers; real dtypes are not listed."""
+INVALID_PROBABILITY: Final = IndexOutOfBounds(
     "random_bernoulli", RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
 )
 
 
-def _draw(kind: str, d: dtype, values: list[str], steps: str = "") -> Draw:
-    """The draw of a continuous kind; ``values`` are those of its parts."""
+def _continuous(kind: str, d: dtype, values: list[str], steps: str = "") -> RandomKernel:
+    """Return the kernel of a continuous distribution; ``values`` are the expressions of the parts of elements."""
     part = CTYPES[PARTS.get(d, d)]
     stored = tuple(part.store(value) for value in values)
-    return Draw(f"{kind}_{d.name}", part.memory, stored, steps, parts=1 + (d in PARTS))
+    return RandomKernel(f"{kind}_{d.name}", part.memory, stored, steps, parts=1 + (d in PARTS))
 
 
 @lru_cache(None)
-def uniform(d: dtype) -> Draw:
+def uniform(d: dtype) -> RandomKernel:
     """Numbers in [0, 1); section 4."""
     part = PARTS.get(d, d)
     if part is float64:
-        return _draw("uniform", d, [f"uniform_f64({word})" for word in WORDS])
+        return _continuous("uniform", d, [f"uniform_f64({word})" for word in WORDS])
     convert = {"float16": "UNIFORM_F16", "bfloat16": "UNIFORM_BF16"}.get(part.name, "UNIFORM_F32")
-    return _draw("uniform", d, [f"{convert}({half})" for half in HALVES])
+    return _continuous("uniform", d, [f"{convert}({half})" for half in HALVES])
 
 
 @lru_cache(None)
-def normal(d: dtype, exact: bool) -> Draw:
-    """Standard normal numbers, section 7: computed in float64 where the device has it (``exact``)."""
+def normal(d: dtype, exact: bool) -> RandomKernel:
+    """Standard normal numbers, section 7; computed in float64 if the device has it (``exact``)."""
     wide = PARTS.get(d, d) is float64
     value = "f64" if exact or wide else "f32"
     values, steps = [], []
@@ -65,25 +65,25 @@ def normal(d: dtype, exact: bool) -> Draw:
             f"const {value} l{pair} = {log}, r{pair} = SQRT_{value.upper()}({square});\n"
             f"const u{value[1:]} a{pair} = {angle};"
         )
-        # Half types are rounded from the float32 number.
+        # The float64 number is rounded to float32 before it is rounded to a half type.
         rounded = "(f32)" if value == "f64" and not wide else ""
-        values += [f"{rounded}(r{pair} * turn_{name}_{value}(a{pair}))" for name in ("cosine", "sine")]
-    return _draw("normal" if value == "f64" else "normal_single", d, values, "\n".join(steps))
+        values += [f"{rounded}(r{pair} * {name}_of_turns_{value}(a{pair}))" for name in ("cos", "sin")]
+    return _continuous("normal" if value == "f64" else "normal_single", d, values, "\n".join(steps))
 
 
 @lru_cache(None)
-def exponential(d: dtype, exact: bool) -> Draw:
+def exponential(d: dtype, exact: bool) -> RandomKernel:
     """Exponential numbers of rate 1, section 8; ``exact`` as for :func:`normal`."""
     if d is float64:
-        return _draw("exponential", d, [f"negative_log_f64({word} >> 12, 52)" for word in WORDS])
+        return _continuous("exponential", d, [f"negative_log_f64({word} >> 12, 52)" for word in WORDS])
     if exact:
-        return _draw("exponential", d, [f"(f32)negative_log_f64({half}, 32)" for half in HALVES])
-    return _draw("exponential_single", d, [f"negative_log_f32({half})" for half in HALVES])
+        return _continuous("exponential", d, [f"(f32)negative_log_f64({half}, 32)" for half in HALVES])
+    return _continuous("exponential_single", d, [f"negative_log_f32({half})" for half in HALVES])
 
 
 @lru_cache(None)
-def integers(d: dtype, wide: bool) -> Draw:
-    """Bounded integers, section 5; ``wide``: of a range above 2**32, for which a span of 2**64 is passed as 0."""
+def integers(d: dtype, wide: bool) -> RandomKernel:
+    """Bounded integers, section 5. With ``wide``, the range exceeds 2**32, and a span of 2**64 is passed as 0."""
     if wide:
         picks = [f"bounded_wide_u64({a}, {b}, span)" for a, b in (("w0", "w1"), ("w2", "w3"))]
     else:
@@ -91,34 +91,36 @@ def integers(d: dtype, wide: bool) -> Draw:
     store = CTYPES[d].store
     values = tuple(store(f"low + {pick}") for pick in picks)
     numbers = (number("low", "u64"), number("span", "u64"))
-    return Draw(f"integers_{'wide_' if wide else ''}{d.name}", CTYPES[d].memory, values, numbers=numbers)
+    return RandomKernel(f"integers_{'wide_' if wide else ''}{d.name}", CTYPES[d].memory, values, numbers=numbers)
 
 
 @lru_cache(None)
-def decided() -> Draw:
-    """True with one probability, given as its threshold for 32-bit words; section 6."""
+def bernoulli() -> RandomKernel:
+    """True with one probability, which is passed as a threshold for 32-bit words; section 6."""
     values = tuple(f"{half} < threshold ? 1 : 0" for half in HALVES)
-    return Draw("bernoulli", "u8", values, numbers=(number("threshold", "u64"),))
+    return RandomKernel("bernoulli", "u8", values, numbers=(number("threshold", "u64"),))
 
 
 @lru_cache(None)
-def decided_each(d: dtype) -> Draw:
-    """True with a probability each, from an array of a dtype: complains of what is none."""
+def bernoulli_each(d: dtype) -> RandomKernel:
+    """True with the probabilities in an array. The kernel reports an error for a value outside [0, 1]."""
     p = CTYPES[d].load("p[p_at + {i}]")
     chosen = WORDS if d is float64 else HALVES
     less = "uniform_f64({v}) < {p}" if d is float64 else "{v} < threshold_f32({p})"
-    values = tuple(f"probable_{CTYPES[d].value}({p}, faults, fault) && {less.format(v=v, p=p)}" for v in chosen)
-    return Draw(
+    values = tuple(
+        f"check_probability_{CTYPES[d].value}({p}, errors, fault) && {less.format(v=v, p=p)}" for v in chosen
+    )
+    return RandomKernel(
         f"bernoulli_{d.name}", "u8", tuple(f"({value}) ? 1 : 0" for value in values),
-        arrays=(reads("p", CTYPES[d].memory), writes("faults", "i64")),
+        arrays=(reads("p", CTYPES[d].memory), writes("errors", "i64")),
         numbers=(number("p_at"), number("fault", "u32")),
     )  # fmt: skip
 
 
 @lru_cache(None)
-def words() -> Draw:
+def words() -> RandomKernel:
     """The 64-bit words themselves."""
-    return Draw("words", "u64", WORDS)
+    return RandomKernel("words", "u64", WORDS)
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
@@ -160,11 +162,11 @@ def _random_bernoulli(engines: Engines) -> Callable[..., Any]:
         engine = engines(index)
         if type(p) is not StridedArray:
             threshold = min(max(ceil(p * 2**32), 0), 1 << 32) if p == p else 0
-            return decided()(engine, shape, bool_, seed, offset, threshold)
-        p = dense(p)
-        faults, fault = engine.faults.buffer(), engine.faults.number(NO_PROBABILITY)
-        draw = decided_each(p.dtype)
-        return draw(engine, shape, bool_, seed, offset, p.offset, fault, buffers=(p.buffer, faults))
+            return bernoulli()(engine, shape, bool_, seed, offset, threshold)
+        p = contiguous(p)
+        errors, fault = engine.errors.buffer(), engine.errors.number(INVALID_PROBABILITY)
+        draw = bernoulli_each(p.dtype)
+        return draw(engine, shape, bool_, seed, offset, p.offset, fault, buffers=(p.buffer, errors))
 
     return random_bernoulli
 
@@ -172,15 +174,15 @@ def _random_bernoulli(engines: Engines) -> Callable[..., Any]:
 def _random_permutation(engines: Engines) -> Callable[..., Any]:
     def random_permutation(n: int, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
         keys = words()(engines(index), (n,), uint64, seed, offset)
-        places = order(keys, 64)
-        return places if d is int64 else narrowed(d)(places)
+        permutation = argsort_keys(keys, 64)
+        return permutation if d is int64 else cast_indices(d)(permutation)
 
     return random_permutation
 
 
 @lru_cache(None)
-def narrowed(d: dtype) -> Elementwise:
-    """Indices as another integer dtype."""
+def cast_indices(d: dtype) -> Elementwise:
+    """Return the kernel that converts indices to another integer dtype."""
     return Elementwise(f"narrowed_{d.name}", "{a}", (int64,), d)
 
 

@@ -1,6 +1,6 @@
-"""Writing by index tensors: puts, sums, products and extremes, in the order of the index whatever the launch.
+"""Scatter operators: assignments, sums, products and extremes, in the order of the index for any launch.
 
-Sums and products of half types are kept in float32 until all has arrived, as on the reference.
+Sums and products of half types are accumulated in float32 and rounded once, as on the reference device.
 """
 
 from __future__ import annotations
@@ -12,41 +12,49 @@ from typing import Any
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.faults import OutOfBounds
-from candelabra_clike.kernels.copying import clone, dense
-from candelabra_clike.kernels.indexing import INDEX, OF_DIM, OUT_OF_RANGE, Places, check_corner, with_dim, without
-from candelabra_clike.layouts import aligned, broadcast, overlapping
-from candelabra_clike.templates.convolutions import planes
+from candelabra_clike.device_errors import IndexOutOfBounds
+from candelabra_clike.kernels.copies import clone, contiguous
+from candelabra_clike.kernels.indexing import (
+    INDEX,
+    OF_DIM,
+    OUT_OF_RANGE,
+    AdvancedIndex,
+    at_least_1d,
+    check_index_shape,
+    zero_stride,
+)
+from candelabra_clike.layouts import broadcast, broadcast_strides, overlapping
+from candelabra_clike.templates.convolutions import scatter_planes as plane_kernel
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.indexing.gathering import bits
-from candelabra_clike.templates.indexing.picking import Pick
-from candelabra_clike.templates.indexing.scattering import Rule, Walk, scatter
+from candelabra_clike.templates.indexing.gather import bits
+from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.templates.indexing.scatter import ScatterDims, ScatterRule, scatter
 from candelabra_clike.types import CTYPES
 
 SCATTER = {
-    name: OutOfBounds(name, RuntimeError, f"scatter(): {OF_DIM}")
+    name: IndexOutOfBounds(name, RuntimeError, f"scatter(): {OF_DIM}")
     for name in ("scatter_add", "scatter_src", "scatter_extreme", "scatter_planes")
 }
-INDEX_ADD = OutOfBounds("index_add", IndexError, f"index_add(): {OUT_OF_RANGE}: {OF_DIM}")
-INDEX_PUT = OutOfBounds("index_put", INDEX.error, INDEX.text, wraps=True)
+INDEX_ADD = IndexOutOfBounds("index_add", IndexError, f"index_add(): {OUT_OF_RANGE}: {OF_DIM}")
+INDEX_PUT = IndexOutOfBounds("index_put", INDEX.error, INDEX.text, wraps=True)
 
 
-# -- what becomes of an element ---------------------------------------------------------------------------------------
+# -- rules ------------------------------------------------------------------------------------------------------------
 @lru_cache(None)
-def putting(d: dtype) -> Rule:
-    """What arrives last stays."""
-    moved = bits(d)
-    return Rule(f"put_{CTYPES[moved].memory}", moved, moved, "{b}")
+def assign_rule(d: dtype) -> ScatterRule:
+    """Return the rule by which the last value wins."""
+    moved_to_last = bits(d)
+    return ScatterRule(f"put_{CTYPES[moved_to_last].memory}", moved_to_last, moved_to_last, "{b}")
 
 
 @lru_cache(None)
-def reducing(reduce: str, d: dtype) -> Rule:
-    """What arrives is added, multiplied, or kept where it is an extreme; NaN wins."""
-    return Rule(f"{reduce}_{d.name}", kept_in(d), d, EXPRESSIONS[reduce](d))
+def reduce_rule(reduce: str, d: dtype) -> ScatterRule:
+    """Return the rule that adds, multiplies, or keeps the extreme. NaN propagates."""
+    return ScatterRule(f"{reduce}_{d.name}", accumulator_dtype(d), d, EXPRESSIONS[reduce](d))
 
 
-def kept_in(d: dtype) -> dtype:
-    """The dtype in which what arrives is put together."""
+def accumulator_dtype(d: dtype) -> dtype:
+    """Return the dtype of accumulation."""
     return float32 if d.category == FLOATING and d.itemsize == 2 else d
 
 
@@ -70,7 +78,7 @@ def _product(d: dtype) -> str:
     if d.category == COMPLEX:
         real, imaginary = "{a}.x * {b}.x - {a}.y * {b}.y", "{a}.x * {b}.y + {a}.y * {b}.x"
         return f"{value.upper()}({real}, {imaginary})"
-    # As 64-bit integers: two u16 would be multiplied as signed ints, and overflow.
+    # Multiply as 64-bit integers: two u16 would be promoted to signed int, which may overflow.
     return f"({value})((u64){{a}} * (u64){{b}})"
 
 
@@ -83,53 +91,60 @@ EXPRESSIONS: dict[str, Callable[[dtype], str]] = {
 
 
 @lru_cache(None)
-def forgetting(reduce: str, d: dtype) -> Rule:
-    """What is there is forgotten: what changes no result is put in its place."""
+def reset_rule(reduce: str, d: dtype) -> ScatterRule:
+    """Return the rule that replaces an element by the identity element of a reduction."""
     c = CTYPES[d]
-    neutral = {"prod": "1", "amax": f"LOWEST_{c.value.upper()}", "amin": f"HIGHEST_{c.value.upper()}"}[reduce]
+    identity = {"prod": "1", "amax": f"LOWEST_{c.value.upper()}", "amin": f"HIGHEST_{c.value.upper()}"}[reduce]
     if d.category == COMPLEX:
-        neutral = f"{c.value.upper()}(1, 0)"
+        identity = f"{c.value.upper()}(1, 0)"
     elif d.category == BOOL:
-        neutral = "0" if reduce == "amax" else "1"
-    return Rule(f"forget_{reduce}_{d.name}", d, d, neutral)
+        identity = "0" if reduce == "amax" else "1"
+    return ScatterRule(f"forget_{reduce}_{d.name}", d, d, identity)
 
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
-Along = Callable[[StridedArray, int, StridedArray, StridedArray], StridedArray]
+ScatterAlong = Callable[[StridedArray, int, StridedArray, StridedArray], StridedArray]
 
 
-def along(
-    target: StridedArray, dim: int, index: StridedArray, source: StridedArray, rules: Sequence[Rule], words: OutOfBounds
+def scatter_along(
+    target: StridedArray,
+    dim: int,
+    index: StridedArray,
+    source: StridedArray,
+    rules: Sequence[ScatterRule],
+    error: IndexOutOfBounds,
 ) -> StridedArray:
-    """Scatter into ``target``, one rule after the other."""
+    """Scatter into ``target`` along a dim, by one rule after another."""
     if not index.size:
         return target
-    out, places, given = with_dim(target), with_dim(index), with_dim(source)
-    check_corner(out, dim, places)
-    if len(given.shape) != len(places.shape) or any(n > s for s, n in zip(given.shape, places.shape)):
-        raise ValueError("the index is larger than the source")
-    places, given = apart(places, out), apart(given, out)
-    picks = [Pick(places, places.strides, dim, out.shape[dim], out.strides[dim])]
-    walk = Walk(places.shape, without(out.strides, dim), given.strides, frozenset((dim,)))
+    out, indices, values = at_least_1d(target), at_least_1d(index), at_least_1d(source)
+    check_index_shape(out, dim, indices)
+    if len(values.shape) != len(indices.shape) or any(n > s for s, n in zip(values.shape, indices.shape)):
+        raise ValueError(f"an index of shape {index.shape} is larger than the source of shape {source.shape}")
+    indices, values = without_overlap(indices, out), without_overlap(values, out)
+    index_operands = [IndexArray(indices, indices.strides, dim, out.shape[dim], out.strides[dim])]
+    dims = ScatterDims(indices.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
     for rule in rules:
-        scatter(out, walk, picks, given, rule, words)
+        scatter(out, dims, index_operands, values, rule, error)
     return target
 
 
-def apart(array: StridedArray, target: StridedArray) -> StridedArray:
-    """The array, or a copy of it where writing to ``target`` would change it."""
+def without_overlap(array: StridedArray, target: StridedArray) -> StridedArray:
+    """Return the array, or a copy if writing to ``target`` would change it."""
     return clone(array) if overlapping(array, target) else array
 
 
 @lru_cache(64)
 def converted(source: dtype, target: dtype) -> Elementwise:
-    """The copy from one floating dtype to another."""
+    """Return the kernel that converts one floating dtype to another."""
     return Elementwise(f"as_{target.name}_{source.name}", "{a}", (source,), target)
 
 
-def gathered(x: StridedArray, inplace: bool, write: Callable[[StridedArray], object]) -> StridedArray:
-    """``x``, or a copy of it, after ``write`` was given it in the dtype in which its values are put together."""
-    wide = kept_in(x.dtype)
+def in_accumulator_dtype(x: StridedArray, inplace: bool, write: Callable[[StridedArray], object]) -> StridedArray:
+    """Call ``write`` with ``x``, or a copy, in the dtype of accumulation, and return the result in the dtype of
+    ``x``.
+    """
+    wide = accumulator_dtype(x.dtype)
     if wide is x.dtype:
         out = x if inplace else clone(x)
         write(out)
@@ -141,58 +156,62 @@ def gathered(x: StridedArray, inplace: bool, write: Callable[[StridedArray], obj
 
 
 def scatter_src(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
-    """Put; the last write wins."""
+    """Assign; the last value wins."""
     return scatter_src_(clone(x), dim, index, src)
 
 
 def scatter_src_(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
-    """In-place form of :func:`scatter_src`."""
-    return along(x, dim, index, src, [putting(x.dtype)], SCATTER["scatter_src"])
+    """The in-place form of :func:`scatter_src`."""
+    return scatter_along(x, dim, index, src, [assign_rule(x.dtype)], SCATTER["scatter_src"])
 
 
 def scatter_add(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
-    """Added in order."""
+    """Add in order."""
     return _added(x, dim, index, src, False)
 
 
 def scatter_add_(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
-    """In-place form of :func:`scatter_add`."""
+    """The in-place form of :func:`scatter_add`."""
     return _added(x, dim, index, src, True)
 
 
 def _added(x: StridedArray, dim: int, index: StridedArray, src: StridedArray, inplace: bool) -> StridedArray:
-    rules = [reducing("sum", x.dtype)]
-    return gathered(x, inplace, lambda out: along(out, dim, index, src, rules, SCATTER["scatter_add"]))
+    rules = [reduce_rule("sum", x.dtype)]
+    return in_accumulator_dtype(
+        x, inplace, lambda out: scatter_along(out, dim, index, src, rules, SCATTER["scatter_add"])
+    )
 
 
 def _extreme(inplace: bool) -> Callable[..., StridedArray]:
     def kernel(
         x: StridedArray, dim: int, index: StridedArray, src: StridedArray, reduce: str, include_self: bool
     ) -> StridedArray:
-        rules = [reducing(reduce, x.dtype)]
+        rules = [reduce_rule(reduce, x.dtype)]
         if not include_self:
-            rules.insert(0, forgetting(reduce, kept_in(x.dtype)))
-        return gathered(x, inplace, lambda out: along(out, dim, index, src, rules, SCATTER["scatter_extreme"]))
+            rules.insert(0, reset_rule(reduce, accumulator_dtype(x.dtype)))
+        return in_accumulator_dtype(
+            x, inplace, lambda out: scatter_along(out, dim, index, src, rules, SCATTER["scatter_extreme"])
+        )
 
     return kernel
 
 
 def scatter_planes(x: StridedArray, index: StridedArray, size: int, distinct: bool) -> StridedArray:
-    """Zeros with elements added, or put where no place stands twice, along the last dim of planes."""
+    """Zeros with elements added, or assigned if indices are distinct, along the last dim of planes."""
     shape = (*x.shape[:-1], size)
-    wide = x.dtype if distinct else kept_in(x.dtype)
-    rule = putting(x.dtype) if distinct else reducing("sum", x.dtype)
-    if wide is x.dtype and index.shape == x.shape and size and planes.serves(x, index, size, distinct):
+    wide = x.dtype if distinct else accumulator_dtype(x.dtype)
+    rule = assign_rule(x.dtype) if distinct else reduce_rule("sum", x.dtype)
+    if wide is x.dtype and index.shape == x.shape and size and plane_kernel.is_applicable(x, index, size, distinct):
         out = x.engine.empty(shape, wide) if x.engine.traits.serial else zeros(x, shape, wide)
-        planes.fill(out, dense(x), dense(index), rule, SCATTER["scatter_planes"])
+        plane_kernel.fill(out, contiguous(x), contiguous(index), rule, SCATTER["scatter_planes"])
         return out
-    out = along(zeros(x, shape, wide), len(shape) - 1, index, x, [rule], SCATTER["scatter_planes"])
+    out = scatter_along(zeros(x, shape, wide), len(shape) - 1, index, x, [rule], SCATTER["scatter_planes"])
     result: StridedArray = out if wide is x.dtype else converted(wide, x.dtype)(out)
     return result
 
 
 def zeros(like: StridedArray, shape: tuple[int, ...], d: dtype) -> StridedArray:
-    """An array full of 0, on the device of another."""
+    """Return an array of zeros on the device of ``like``."""
     out = like.engine.empty(shape, d)
     if out.size:
         zero(bits(d))(out=out)
@@ -201,50 +220,52 @@ def zeros(like: StridedArray, shape: tuple[int, ...], d: dtype) -> StridedArray:
 
 @lru_cache(64)
 def zero(d: dtype) -> Elementwise:
-    """What fills an array with 0."""
+    """Return the kernel that fills an array with 0."""
     c = CTYPES[d]
     return Elementwise(f"zero_{c.memory}", f"{c.value.upper()}(0, 0)" if d.category == COMPLEX else "0", (), d)
 
 
 @lru_cache(64)
-def everywhere(rule: Rule) -> Elementwise:
-    """A rule for all elements, without an index."""
+def apply_rule(rule: ScatterRule) -> Elementwise:
+    """Return the kernel that applies a rule to all elements, without an index."""
     return Elementwise(f"{rule.name}_everywhere", rule.expression, (rule.target, rule.source), rule.target)
 
 
 # -- whole slices, and index arrays for several dims ------------------------------------------------------------------
 def index_add(x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> StridedArray:
-    """Slices added in order."""
-    return gathered(x, False, lambda out: _slices_added(out, dim, index, source))
+    """Add slices in order."""
+    return in_accumulator_dtype(x, False, lambda out: _slices_added(out, dim, index, source))
 
 
 def index_add_(x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> StridedArray:
-    """In-place form of :func:`index_add`."""
-    return gathered(x, True, lambda out: _slices_added(out, dim, index, source))
+    """The in-place form of :func:`index_add`."""
+    return in_accumulator_dtype(x, True, lambda out: _slices_added(out, dim, index, source))
 
 
 def _slices_added(target: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> None:
-    out, places, given = with_dim(target), with_dim(index), with_dim(source)
-    if len(index.shape) > 1 or given.shape != (*out.shape[:dim], places.size, *out.shape[dim + 1 :]):
-        raise ValueError("the source does not fit")
-    places, given = apart(places, out), apart(given, out)
-    strides = (0,) * dim + places.strides + (0,) * (len(out.shape) - dim - 1)
-    pick = Pick(places, strides, dim, out.shape[dim], out.strides[dim])
-    walk = Walk(given.shape, without(out.strides, dim), given.strides, frozenset((dim,)))
-    scatter(out, walk, [pick], given, reducing("sum", source.dtype), INDEX_ADD)
+    out, indices, values = at_least_1d(target), at_least_1d(index), at_least_1d(source)
+    if len(index.shape) > 1 or values.shape != (*out.shape[:dim], indices.size, *out.shape[dim + 1 :]):
+        raise ValueError(
+            f"a source of shape {source.shape} does not fit an input of shape {target.shape} along dim {dim}"
+        )
+    indices, values = without_overlap(indices, out), without_overlap(values, out)
+    strides = (0,) * dim + indices.strides + (0,) * (len(out.shape) - dim - 1)
+    index_operand = IndexArray(indices, strides, dim, out.shape[dim], out.strides[dim])
+    dims = ScatterDims(values.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
+    scatter(out, dims, [index_operand], values, reduce_rule("sum", source.dtype), INDEX_ADD)
 
 
 def index_put(
     x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool
 ) -> StridedArray:
-    """Put, the last one wins, or added."""
+    """Assign (the last value wins) or add values at index arrays."""
     return _put(x, indices, values, accumulate, False)
 
 
 def index_put_(
     x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool
 ) -> StridedArray:
-    """In-place form of :func:`index_put`."""
+    """The in-place form of :func:`index_put`."""
     return _put(x, indices, values, accumulate, True)
 
 
@@ -252,23 +273,27 @@ def _put(
     x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool, inplace: bool
 ) -> StridedArray:
     if accumulate:
-        return gathered(x, inplace, lambda out: _put_into(out, indices, values, reducing("sum", x.dtype)))
+        return in_accumulator_dtype(
+            x, inplace, lambda out: _put_into(out, indices, values, reduce_rule("sum", x.dtype))
+        )
     out = x if inplace else clone(x)
-    _put_into(out, indices, values, putting(x.dtype))
+    _put_into(out, indices, values, assign_rule(x.dtype))
     return out
 
 
-def _put_into(target: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, rule: Rule) -> None:
+def _put_into(
+    target: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, rule: ScatterRule
+) -> None:
     if all(i is None for i in indices):
-        everywhere(rule)(target, values, out=target)
+        apply_rule(rule)(target, values, out=target)
         return
-    given = apart(values, target)
-    places = Places(target, [None if i is None else apart(i, target) for i in indices])
-    if broadcast([places.shape, given.shape]) != places.shape:
-        raise ValueError("the values do not fit")
-    folds = frozenset(range(places.front, places.front + places.rank))
-    walk = Walk(places.shape, places.strides, aligned(given, places.shape), folds)
-    scatter(target, walk, places.picks, given, rule, INDEX_PUT)
+    separate_values = without_overlap(values, target)
+    selected = AdvancedIndex(target, [None if i is None else without_overlap(i, target) for i in indices])
+    if broadcast([selected.shape, separate_values.shape]) != selected.shape:
+        raise ValueError(f"values of shape {values.shape} do not broadcast to the indexed shape {selected.shape}")
+    folds = frozenset(range(selected.front, selected.front + selected.rank))
+    walk = ScatterDims(selected.shape, selected.strides, broadcast_strides(separate_values, selected.shape), folds)
+    scatter(target, walk, selected.index_operands, separate_values, rule, INDEX_PUT)
 
 
 KERNELS: dict[str, Any] = {

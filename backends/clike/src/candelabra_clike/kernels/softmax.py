@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, their gradients, and the logarithm of sums of exponentials."""
+"""Softmax, log-softmax, their gradients, and logsumexp."""
 
 from __future__ import annotations
 
@@ -10,45 +10,47 @@ from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.kernels.reductions import ByDtype
+from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.layouts import broadcast
-from candelabra_clike.templates.rows.rows import Rows
-from candelabra_clike.templates.rows.text import Pass, Program
+from candelabra_clike.templates.rows.rows import RowKernel
+from candelabra_clike.templates.rows.source import RowProgram, RowReduction
 
-TOP = Pass("{a}", "max")
-SOFTMAX = Program("softmax", 1, (TOP, Pass("EXP({a} - {r0})", "sum", "1 / {t}", keep=True)), "{o} * {r1}")
-"""Powers are kept in the output and scaled there."""
-SOFTMAX_OF_HALVES = Program(
-    "softmax", 1, (TOP, Pass("EXP({a} - {r0})", "sum", "1 / {t}")), "EXP({a} - {r0}) * {r1}"
+TOP = RowReduction("{a}", "max")
+SOFTMAX = RowProgram(
+    "softmax", 1, (TOP, RowReduction("EXP({a} - {r0})", "sum", "1 / {t}", store_elements=True)), "{o} * {r1}"
+)
+"""Exponentials are stored in the output and scaled there."""
+SOFTMAX_OF_HALVES = RowProgram(
+    "softmax", 1, (TOP, RowReduction("EXP({a} - {r0})", "sum", "1 / {t}")), "EXP({a} - {r0}) * {r1}"
 )  # fmt: skip
-"""Powers are computed twice: a half holds too few of their digits."""
-LOG_SOFTMAX = Program(
-    "log_softmax", 1, (TOP, Pass("EXP({a} - {r0})", "sum", "LOG((T){t})")), "({a} - {r0}) - {r1}"
+"""Exponentials are computed twice: a half type has too few digits to store them."""
+LOG_SOFTMAX = RowProgram(
+    "log_softmax", 1, (TOP, RowReduction("EXP({a} - {r0})", "sum", "LOG((T){t})")), "({a} - {r0}) - {r1}"
 )  # fmt: skip
-SOFTMAX_BACKWARD = Program("softmax_backward", 2, (Pass("{a} * {b}", "sum"),), "{b} * ({a} - {r0})")
-LOG_SOFTMAX_BACKWARD = Program("log_softmax_backward", 2, (Pass("{a}", "sum"),), "{a} - EXP({b}) * {r0}")
-# An infinite maximum is not taken off: exp(-inf) is 0, and exp(inf) is inf.
-LOGSUMEXP = Program(
+SOFTMAX_BACKWARD = RowProgram("softmax_backward", 2, (RowReduction("{a} * {b}", "sum"),), "{b} * ({a} - {r0})")
+LOG_SOFTMAX_BACKWARD = RowProgram("log_softmax_backward", 2, (RowReduction("{a}", "sum"),), "{a} - EXP({b}) * {r0}")
+# An infinite maximum is not subtracted: exp(-inf) is 0, and exp(inf) is inf.
+LOGSUMEXP = RowProgram(
     "logsumexp", 1, (
-        Pass("{a}", "max", "({t} - {t} == 0) ? {t} : 0"),
-        Pass("EXP({a} - {r0})", "sum", "LOG((T){t}) + {r0}", written=True),
+        RowReduction("{a}", "max", "({t} - {t} == 0) ? {t} : 0"),
+        RowReduction("EXP({a} - {r0})", "sum", "LOG((T){t}) + {r0}", stored_result=True),
     ),
 )  # fmt: skip
 
 
 @lru_cache(None)
-def rows_of(program: Program, d: dtype) -> Rows:
-    """A program over a dtype, its kernels compiled once."""
-    return Rows(program, d)
+def row_kernel(program: RowProgram, d: dtype) -> RowKernel:
+    """Return the kernel of a program for a dtype, compiled once."""
+    return RowKernel(program, d)
 
 
-def _along(choose: Callable[[dtype], Program]) -> ByDtype:
-    """The kernel of a program along one dim."""
+def _along(choose: Callable[[dtype], RowProgram]) -> DtypeSpecialized:
+    """Return the kernel of a program along one dim."""
 
     def for_dtype(d: dtype) -> Callable[..., StridedArray] | None:
         if d.category != FLOATING:
             return None
-        rows = rows_of(choose(d), d)
+        rows = row_kernel(choose(d), d)
 
         def kernel(*arguments: Any) -> StridedArray:
             *operands, dim = arguments
@@ -57,13 +59,13 @@ def _along(choose: Callable[[dtype], Program]) -> ByDtype:
 
         return kernel
 
-    return ByDtype(for_dtype)
+    return DtypeSpecialized(for_dtype)
 
 
 def _logsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
     if d.category != FLOATING:
         return None
-    rows = rows_of(LOGSUMEXP, d)
+    rows = row_kernel(LOGSUMEXP, d)
 
     def logsumexp(x: StridedArray, dim: Shape | None, keepdim: bool) -> StridedArray:
         dims = tuple(range(len(x.shape))) if dim is None else dim
@@ -79,5 +81,5 @@ KERNELS: dict[str, Any] = {
     "log_softmax": _along(lambda d: LOG_SOFTMAX),
     "softmax_backward": _along(lambda d: SOFTMAX_BACKWARD),
     "log_softmax_backward": _along(lambda d: LOG_SOFTMAX_BACKWARD),
-    "logsumexp": ByDtype(_logsumexp_for),
+    "logsumexp": DtypeSpecialized(_logsumexp_for),
 }

@@ -1,7 +1,7 @@
-"""Order along one dim: stable, NaN as the largest, the same on every device.
+"""Sorting along a dim: stable, with NaN as the largest element, with the same result on every device.
 
-Every element becomes an unsigned integer of the same order, its *key*; the keys' order is found, and the values are
-gathered in it: every bit arrives, that of -0 and those of NaN, too.
+Every element is mapped to an unsigned integer of the same order, its *key*. The keys are sorted, and the values are
+gathered in that order, so that all bits are preserved, including those of -0 and NaN.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from typing import Any
 from candelabra.dtypes import dtype, int64, uint8, uint16, uint32, uint64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.faults import OutOfBounds
-from candelabra_clike.kernels.copying import clone, dense
-from candelabra_clike.kernels.indexing import without
+from candelabra_clike.device_errors import IndexOutOfBounds
+from candelabra_clike.kernels.copies import clone, contiguous
+from candelabra_clike.kernels.indexing import zero_stride
 from candelabra_clike.kernels.scattering import zeros
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.indexing import gathering
-from candelabra_clike.templates.indexing.picking import Pick
-from candelabra_clike.templates.indexing.ranking import order
+from candelabra_clike.templates.indexing import gather
+from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
+from candelabra_clike.templates.indexing.index_arrays import IndexArray
 from candelabra_clike.types import CTYPES
 
-ORDERED = OutOfBounds("sort", RuntimeError, "sort(): place {index} of {size} along dimension {dim}")
-"""Never said: the places are a permutation."""
+PERMUTATION = IndexOutOfBounds("sort", RuntimeError, "sort(): place {index} of {size} along dimension {dim}")
+"""Never raised: the indices are a permutation."""
 
 
 @lru_cache(None)
 def keys(d: dtype, descending: bool) -> Elementwise:
-    """The keys of a dtype, as uint32 or uint64; those of the opposite order for ``descending``."""
+    """Return the kernel that computes the keys of a dtype, uint32 or uint64, in ascending or descending order."""
     expression, source = key_of(d, descending)
     return Elementwise(f"keys_{'down' if descending else 'up'}_{d.name}", expression, (source,), key_dtype(d))
 
 
 def key_of(d: dtype, descending: bool) -> tuple[str, dtype]:
-    """The expression of a key, and the dtype as which elements are read for it."""
+    """Return the expression of a key, and the dtype as which elements are read."""
     source, function = d, CTYPES[d].memory
     if d.itemsize == 2 and d.is_floating_point:
         source, function = uint16, CTYPES[d].converts
@@ -48,55 +48,55 @@ def key_of(d: dtype, descending: bool) -> tuple[str, dtype]:
 
 
 def key_dtype(d: dtype) -> dtype:
-    """The dtype of keys."""
+    """Return the dtype of keys."""
     return uint64 if d.itemsize == 8 else uint32
 
 
-def last(x: StridedArray, dim: int) -> StridedArray:
-    """The array seen with a dim moved to the last place."""
-    return x.restrided(moved(x.shape, dim), moved(x.strides, dim), x.offset, x.dtype)
+def move_to_last(x: StridedArray, dim: int) -> StridedArray:
+    """View an array with a dim moved to the end."""
+    return x.restrided(moved_to_last(x.shape, dim), moved_to_last(x.strides, dim), x.offset, x.dtype)
 
 
-def moved(values: Shape, dim: int) -> Shape:
-    """The values with that of one dim moved to the last place."""
+def moved_to_last(values: Shape, dim: int) -> Shape:
+    """Return the values with that of one dim moved to the end."""
     return (*values[:dim], *values[dim + 1 :], values[dim])
 
 
-def back(x: StridedArray, dim: int) -> StridedArray:
-    """The opposite of :func:`last`, contiguous."""
+def restore_dim(x: StridedArray, dim: int) -> StridedArray:
+    """Undo :func:`move_to_last`; the result is contiguous."""
 
     def inserted(values: Shape) -> Shape:
         return (*values[:dim], values[-1], *values[dim:-1])
 
-    return dense(x.restrided(inserted(x.shape), inserted(x.strides), x.offset))
+    return contiguous(x.restrided(inserted(x.shape), inserted(x.strides), x.offset))
 
 
 def argsort(x: StridedArray, dim: int, descending: bool, stable: bool) -> StridedArray:
-    """The order alone."""
+    """The indices of :func:`sort`."""
     if not x.shape:
         return zeros(x, (), int64)
-    rows = last(x, dim)
-    found = keys(x.dtype, descending)(rows, out=x.engine.empty(rows.shape, key_dtype(x.dtype)))
-    return back(order(found, 8 * x.dtype.itemsize), dim)
+    rows = move_to_last(x, dim)
+    sort_keys = keys(x.dtype, descending)(rows, out=x.engine.empty(rows.shape, key_dtype(x.dtype)))
+    return restore_dim(argsort_keys(sort_keys, 8 * x.dtype.itemsize), dim)
 
 
 def sort(x: StridedArray, dim: int, descending: bool, stable: bool) -> tuple[StridedArray, StridedArray]:
-    """(values, indices), NaN last (first when descending)."""
+    """(values, indices), stable, NaN last (first if descending)."""
     indices = argsort(x, dim, descending, stable)
-    return taken(x, dim, indices), indices
+    return take_along(x, dim, indices), indices
 
 
-def taken(x: StridedArray, dim: int, indices: StridedArray) -> StridedArray:
-    """The values at places along ``dim`` that are within bounds."""
+def take_along(x: StridedArray, dim: int, indices: StridedArray) -> StridedArray:
+    """Return the elements at valid indices along ``dim``."""
     if not x.shape:
         return clone(x)
     out = x.engine.empty(indices.shape, x.dtype)
-    pick = Pick(indices, indices.strides, dim, x.shape[dim], x.strides[dim])
-    return gathering.gather(out, x, without(x.strides, dim), [pick], ORDERED)
+    index_operand = IndexArray(indices, indices.strides, dim, x.shape[dim], x.strides[dim])
+    return gather.gather(out, x, zero_stride(x.strides, dim), [index_operand], PERMUTATION)
 
 
 def ordered(x: StridedArray, dim: int) -> StridedArray:
-    """The values alone, ascending."""
+    """The values in ascending order."""
     return sort(x, dim, False, True)[0]
 
 

@@ -1,4 +1,4 @@
-"""Variances and standard deviations over any dims: squared distances from the mean, however far that is from 0."""
+"""Variances and standard deviations in two passes: the mean, then the mean of squared distances from it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.kernels.reductions import ByDtype, sum_of, summing
-from candelabra_clike.kernels.softmax import rows_of
+from candelabra_clike.kernels.reductions import DtypeSpecialized, sum_fold, sum_of
+from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.reductions.reduction import Reduction
-from candelabra_clike.templates.rows.text import Pass, Program
+from candelabra_clike.templates.rows.source import RowProgram, RowReduction
 from candelabra_clike.types import CTYPES
 
 LONG = 1 << 15
-"""Elements of a row that is worth being cut into parts where there are few rows."""
-MEAN = Pass("{a}", "sum", "{t} / (W)count")
+"""Rows of more elements are divided into parts if there are few rows."""
+MEAN = RowReduction("{a}", "sum", "{t} / (W)count")
 SQUARE = "({a} - {r0}) * ({a} - {r0})"
 PROGRAMS = {
-    "var": Program("var", 1, (MEAN, Pass(SQUARE, "sum", "{t} / (W)s0", written=True)), numbers=1),
-    "std": Program("std", 1, (MEAN, Pass(SQUARE, "sum", "SQRT((T)({t} / (W)s0))", written=True)), numbers=1),
+    "var": RowProgram("var", 1, (MEAN, RowReduction(SQUARE, "sum", "{t} / (W)s0", stored_result=True)), numbers=1),
+    "std": RowProgram(
+        "std", 1, (MEAN, RowReduction(SQUARE, "sum", "SQRT((T)({t} / (W)s0))", stored_result=True)), numbers=1
+    ),
 }
-"""In one kernel; ``s0`` is what the sum is divided by."""
+"""The operations in one kernel; ``s0`` is the divisor."""
 
 
-class Steps(NamedTuple):
-    """The same in four kernels, each of which is cut into parts: values of half types are float32 in between."""
+class VarianceKernels(NamedTuple):
+    """The operations in four kernels, each divided into parts. Values of half types are float32 in between."""
 
     mean: Reduction
     squares: Elementwise
@@ -39,13 +41,13 @@ class Steps(NamedTuple):
 
 
 @lru_cache(None)
-def steps(operation: str, d: dtype) -> Steps:
-    """The kernels of an operation over a dtype."""
+def variance_kernels(operation: str, d: dtype) -> VarianceKernels:
+    """Return the kernels of an operation for a dtype."""
     between = float32 if d.itemsize == 2 else d
     value = CTYPES[d].value
-    mean = summing(d, result=f"({value})({{t}} / ({{T}})count)")
+    mean = sum_fold(d, result=f"({value})({{t}} / ({{T}})count)")
     result = "{a} / s0" if operation == "var" else f"SQRT_{value.upper()}({{a}} / s0)"
-    return Steps(
+    return VarianceKernels(
         Reduction(f"mean_in_{between.name}_{d.name}", mean, CTYPES[d], between),
         Elementwise(f"squared_distance_{d.name}", "({a} - {b}) * ({a} - {b})", (d, between), between),
         sum_of(between, between),
@@ -53,7 +55,7 @@ def steps(operation: str, d: dtype) -> Steps:
     )
 
 
-def _spread(operation: str, d: dtype) -> Callable[..., StridedArray] | None:
+def _variance(operation: str, d: dtype) -> Callable[..., StridedArray] | None:
     if d.category != FLOATING:
         return None
 
@@ -63,17 +65,17 @@ def _spread(operation: str, d: dtype) -> Callable[..., StridedArray] | None:
         count = prod([x.shape[d] for d in dims])
         divisor = float(max(count - correction, 0))
         if count >= LONG and prod(shape) < x.engine.traits.compute_units:
-            way = steps(operation, d)
-            squares = way.squares(x, way.mean(x, dims, True))
-            out: StridedArray = way.result(way.sum(squares, dims, keepdim), numbers=(divisor,))
+            kernels_ = variance_kernels(operation, d)
+            squares = kernels_.squares(x, kernels_.mean(x, dims, True))
+            out: StridedArray = kernels_.result(kernels_.sum(squares, dims, keepdim), numbers=(divisor,))
             return out
-        (out,) = rows_of(PROGRAMS[operation], d)([x], x.shape, dims, (divisor,))
+        (out,) = row_kernel(PROGRAMS[operation], d)([x], x.shape, dims, (divisor,))
         return out.restrided(shape, contiguous_strides(shape), 0)
 
     return kernel
 
 
 KERNELS: dict[str, Any] = {
-    "var": ByDtype(lambda d: _spread("var", d)),
-    "std": ByDtype(lambda d: _spread("std", d)),
+    "var": DtypeSpecialized(lambda d: _variance("var", d)),
+    "std": DtypeSpecialized(lambda d: _variance("std", d)),
 }

@@ -1,14 +1,15 @@
-"""Functions in C that kernels call: the files of this folder, in the words of :mod:`candelabra_clike.dialect`.
+"""Library functions of kernels in C: the ``.c`` files of this folder, in the vocabulary of
+:mod:`candelabra_clike.dialect`.
 
-A function starts with ``FUNCTION`` at the beginning of a line and ends with ``}`` at the beginning of a line. Tables
-start with ``CONSTANT``, macros with ``#define``, and end with the last line that follows without a blank line between.
-What a kernel's body names is put before it, and what that names, and so on: nothing is listed anywhere.
+A function starts with ``FUNCTION`` at the beginning of a line and ends with ``}`` at the beginning of a line. A table
+starts with ``CONSTANT`` and ends with its semicolon. A macro starts with ``#define`` and ends with the first line that
+is not continued. A program contains the definitions that the kernel's body refers to, and those that these refer to.
 
-A name that ends in ``_T`` is defined twice, for ``f32`` and for ``f64``. In such a text ``T`` is the type, ``U`` the
-unsigned integer of its size; ``_T``, ``_W`` and ``_U`` at the end of a name become ``_f32``, ``_F32`` and ``_U32``,
-decimal numbers are of the type, and ``PICK_T(a, b)`` is ``a`` in the first, ``b`` in the second (neither with a bracket
-or a comma in it). A name that ends in ``_Z`` is one for ``c64`` and one for ``c128``, in which ``Z`` and ``_Z`` are the
-complex type, ``PAIR_Z(re, im)`` makes a number of it, and ``T`` is the type of the parts.
+A name with the suffix ``_T`` is a template, which is instantiated for ``f32`` and ``f64``. In its text ``T`` is the
+type and ``U`` the unsigned integer of its size. The suffixes ``_T``, ``_W`` and ``_U`` of names become ``_f32``,
+``_F32`` and ``_U32``, decimal literals have the type, and ``PICK_T(a, b)`` is ``a`` for f32 and ``b`` for f64 (neither
+may contain a bracket or a comma). A name with the suffix ``_Z`` is a template for ``c64`` and ``c128``, in which ``Z``
+and ``_Z`` are the complex type, ``PAIR_Z(re, im)`` creates a number, and ``T`` is the type of the parts.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"\s*/\*.*?\*/", re.DOTALL)
 _DECIMAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 _CHOICE = re.compile(r"PICK_T\(([^,()]+),\s*([^,()]+)\)")
-TWICE = {"_T": (("_f32", "f32"), ("_f64", "f64")), "_Z": (("_c64", "f32"), ("_c128", "f64"))}
-"""The ends of names that are defined twice: what stands there instead, and the type of real numbers."""
+TEMPLATE_SUFFIXES = {"_T": (("_f32", "f32"), ("_f64", "f64")), "_Z": (("_c64", "f32"), ("_c128", "f64"))}
+"""The suffixes of templates: the suffixes of the instances, and their real types."""
 
 
-def typed(text: str, value: str) -> str:
-    """The definition of a name that ends in ``_T`` or ``_Z``, for one value type."""
+def instantiate(text: str, value: str) -> str:
+    """Instantiate a template for a real type."""
     first = value == "f32"
     text = _CHOICE.sub(r"\1" if first else r"\2", _COMMENT.sub("", text))
     if first:
@@ -48,25 +49,29 @@ def typed(text: str, value: str) -> str:
 
 @lru_cache(1)
 def definitions() -> dict[str, str]:
-    """name → text of everything that the library defines. Raises ``TypeError`` for a name that is defined twice."""
-    found: dict[str, str] = {}
+    """Return the text of every definition of the library by name. Raises ``TypeError`` for a duplicate name."""
+    result: dict[str, str] = {}
     for file in sorted(files(__name__).iterdir(), key=lambda f: f.name):
         if not file.name.endswith(".c"):
             continue
         for match in _DEFINITION.finditer(file.read_text(encoding="utf-8")):
             name = match["function"] or match["table"] or match["macro"]
             stem, end = name[:-2], name[-2:]
-            texts = {stem + e: typed(match[0], t) for e, t in TWICE[end]} if end in TWICE else {name: match[0]}
-            for made in texts:
-                if made in found:
-                    raise TypeError(f"library: {made!r} is defined twice, the second time in {file.name}")
-            found |= texts
-    return found
+            texts = (
+                {stem + e: instantiate(match[0], t) for e, t in TEMPLATE_SUFFIXES[end]}
+                if end in TEMPLATE_SUFFIXES
+                else {name: match[0]}
+            )
+            for key in texts:
+                if key in result:
+                    raise TypeError(f"library: {key!r} is defined twice, the second time in {file.name}")
+            result |= texts
+    return result
 
 
 @lru_cache(4096)
 def needed(text: str) -> str:
-    """The definitions that ``text`` needs, each after those that it needs itself."""
+    """Return the definitions that ``text`` refers to, directly or indirectly, in order of dependency."""
     known, order = definitions(), {}  # type: dict[str, str], dict[str, None]
 
     def add(part: str) -> None:

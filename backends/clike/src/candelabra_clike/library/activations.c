@@ -1,27 +1,27 @@
-/* Activations of networks, and the slopes of those whose formulas share most of the work.
+/* Activation functions, and their derivatives where the two share most of the computation.
 
-   What multiplies an exponential that may be subnormal multiplies 2**40 times as much, so that nothing is lost
-   before the product is scaled back. At the infinities a slope is what the formula gives, 0 times infinity: 0 * x
-   adds it to one that was computed of a limited x. */
+   An exponential that may be subnormal is scaled by 2**40 before it is multiplied, so that no digits are lost, and the
+   product is scaled back. At the infinities a derivative is that of the formula, 0 times infinity, which is NaN: the
+   derivative is computed for a clamped x, and 0 * x is added. */
 
 #define TINY_SCALE_T 9.094947017729282e-13
 
 FUNCTION T times_sigmoid_T(T x, T y) {
-    const T e = exp_parts_T(-size_T(y), 0.0, -40), below = 1.0 + e * TINY_SCALE_T;
+    const T e = exp_of_sum_T(-abs_T(y), 0.0, -40), below = 1.0 + e * TINY_SCALE_T;
     return y < 0.0 ? (x * e) / below * TINY_SCALE_T : x / below;
 }
 
-FUNCTION T silu_slope_T(T x) {
+FUNCTION T silu_derivative_T(T x) {
     /* s (1 + x (1 - s)) with s = sigmoid(x) and 1 - s = sigmoid(-x) from one exponential. */
-    const T e = exp_parts_T(-size_T(x), 0.0, -40), large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
+    const T e = exp_of_sum_T(-abs_T(x), 0.0, -40), large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
     return x < 0.0 ? small * (1.0 + x * large) * TINY_SCALE_T : large * (1.0 + x * (small * TINY_SCALE_T));
 }
 
 FUNCTION f32 gelu_f32(f32 x) {
-    /* max(x, 0) - a Phi(-a) with a = |x|. Phi(-a) is the eighth power of a polynomial: the root falls so slowly that
-       ten terms give it, and its power, to within what rounding x does to the result. Nothing is left of it from 6 on:
-       6e-9, where float32's 1 + erf(x / sqrt(2)) has been 0 for half a unit already. */
-    const f32 size = size_f32(x), a = size > 6.0f ? 6.0f : size;
+    /* max(x, 0) - a Phi(-a) with a = |x|. Phi(-a) is the eighth power of a polynomial: its eighth root is so smooth
+       that ten terms suffice for the accuracy that the rounding of x allows. For a >= 6 the result is 0: the exact value is
+       6e-9, where 1 + erf(x / sqrt(2)) in float32 is 0 already. */
+    const f32 size = abs_f32(x), a = size > 6.0f ? 6.0f : size;
     f32 p = 1.90790606e-09f;
     p = p * a - 4.64316443e-08f;
     p = p * a + 1.65876799e-07f;
@@ -38,14 +38,14 @@ FUNCTION f32 gelu_f32(f32 x) {
 }
 
 FUNCTION f64 gelu_f64(f64 x) {
-    const f64 size = size_f64(x), a = size > 39.0 ? 39.0 : size;
+    const f64 size = abs_f64(x), a = size > 39.0 ? 39.0 : size;
     const f64 tail = exp_square_f64(a, -0.5, -40) * normal_tail_f64(a);
     return x < 0.0 ? (-a * tail) * TINY_SCALE_f64 + 0.0 * x : x * (1.0 - tail * TINY_SCALE_f64);
 }
 
-FUNCTION T gelu_slope_T(T x) {
+FUNCTION T gelu_derivative_T(T x) {
     /* Phi(x) + x phi(x) */
-    const T size = size_T(x), a = size > PICK_T(15.0, 39.0) ? PICK_T(15.0, 39.0) : size, e = exp_square_T(a, -0.5, -40);
+    const T size = abs_T(x), a = size > PICK_T(15.0, 39.0) ? PICK_T(15.0, 39.0) : size, e = exp_square_T(a, -0.5, -40);
     const T below = e * (normal_tail_T(a) - 0.39894228040143268 * a) * TINY_SCALE_T;
     return (x < 0.0 ? below : 1.0 - below) + 0.0 * x;
 }
@@ -55,10 +55,10 @@ FUNCTION T gelu_tanh_T(T x) {
     return times_sigmoid_T(x, x * (1.5957691216057308 + 0.071354816272600249 * (x * x)));
 }
 
-FUNCTION T gelu_tanh_slope_T(T x) {
+FUNCTION T gelu_tanh_derivative_T(T x) {
     /* s + x s (1 - s) 2 u' with s = sigmoid(2 u) and 1 - s from one exponential; from 30 on they are 0 and 1. */
-    const T size = size_T(x), a = size > 30.0 ? 30.0 : size, square = a * a;
-    const T e = exp_parts_T(-a * (1.5957691216057308 + 0.071354816272600249 * square), 0.0, -40);
+    const T size = abs_T(x), a = size > 30.0 ? 30.0 : size, square = a * a;
+    const T e = exp_of_sum_T(-a * (1.5957691216057308 + 0.071354816272600249 * square), 0.0, -40);
     const T large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
     const T bend = a * (1.5957691216057308 + 0.21406444881780075 * square) * large;
     const T below = small * (1.0 - bend) * TINY_SCALE_T;

@@ -1,6 +1,6 @@
-/* Modified Bessel functions of the first kind, of orders 0 and 1. Up to 8 the power series made short, from there on
-   the exponential over a square root (NIST Digital Library of Mathematical Functions, 10.25 and 10.40); minimax fits
-   of our own. */
+/* Modified Bessel functions of the first kind, of orders 0 and 1. Up to 8 a minimax fit replaces the power series, above
+   8 another one replaces the asymptotic expansion (NIST Digital Library of Mathematical Functions, 10.25 and 10.40). The
+   fits are our own. */
 
 FUNCTION f32 bessel_i0_near_f32(f32 t) {
     /* (I0(2 sqrt(t)) - 1) / t for t up to 16. */
@@ -142,19 +142,20 @@ FUNCTION f64 bessel_i1_far_f64(f64 t) {
     return p * t + 0.38939845902587233;
 }
 
-FUNCTION T bessel_i0_within_T(T a) {
+FUNCTION T bessel_i0_small_T(T a) {
     const T z = 0.25 * a * a;
     return 1.0 + z * bessel_i0_near_T(z);
 }
 
-FUNCTION T bessel_i1_within_T(T a) {
-    /* What is added is small where derivatives divide by the argument: one rounding less. */
+FUNCTION T bessel_i1_small_T(T a) {
+    /* The added term is small where derivatives divide by the argument, which saves one rounding error. */
     const T z = 0.25 * a * a, half_way = 0.5 * a;
     return half_way + half_way * (z * bessel_i1_near_T(z));
 }
 
-/* The scaled functions near 0, where derivatives divide their roundings by the argument: what is added to 1, or to half
-   of the argument, is so small that its own roundings do not count (Kummer's series, 10.39.5). */
+/* The scaled functions near 0, where derivatives divide their rounding errors by the argument. The term that is
+   added to 1, or to half of the argument, is so small that its rounding errors do not matter (Kummer's series,
+   10.39.5). */
 
 FUNCTION T bessel_i0e_least_T(T a) {
     T q = -0.0053199404761904762;
@@ -178,27 +179,27 @@ FUNCTION T bessel_i1e_least_T(T a) {
 }
 
 FUNCTION T i0e_T(T x) {
-    const T a = size_T(x);
-    const T near = a < 0.015625 ? bessel_i0e_least_T(a) : bessel_i0_within_T(a) * exp_T(-a);
+    const T a = abs_T(x);
+    const T near = a < 0.015625 ? bessel_i0e_least_T(a) : bessel_i0_small_T(a) * exp_T(-a);
     return a > 8.0 ? bessel_i0_far_T(16.0 / a - 1.0) / SQRT_W(a) : near;
 }
 
 FUNCTION T i0_T(T x) {
-    const T a = size_T(x), half_way = exp_T(0.5 * a);
+    const T a = abs_T(x), half_way = exp_T(0.5 * a);
     const T far = bessel_i0_far_T(16.0 / a - 1.0) / SQRT_W(a) * half_way * half_way;
-    return a == INFINITE_W ? a : a > 8.0 ? far : bessel_i0_within_T(a);
+    return a == INFINITE_W ? a : a > 8.0 ? far : bessel_i0_small_T(a);
 }
 
 FUNCTION T i1e_T(T x) {
-    const T a = size_T(x);
-    const T near = a < 0.015625 ? bessel_i1e_least_T(a) : bessel_i1_within_T(a) * exp_T(-a);
+    const T a = abs_T(x);
+    const T near = a < 0.015625 ? bessel_i1e_least_T(a) : bessel_i1_small_T(a) * exp_T(-a);
     const T value = a > 8.0 ? bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) : near;
     return a != a ? a : x == 0.0 ? x : x < 0.0 ? -value : value;
 }
 
 FUNCTION T i1_T(T x) {
-    const T a = size_T(x), half_way = exp_T(0.5 * a);
+    const T a = abs_T(x), half_way = exp_T(0.5 * a);
     const T far = bessel_i1_far_T(16.0 / a - 1.0) / SQRT_W(a) * half_way * half_way;
-    const T value = a == INFINITE_W ? a : a > 8.0 ? far : bessel_i1_within_T(a);
+    const T value = a == INFINITE_W ? a : a > 8.0 ? far : bessel_i1_small_T(a);
     return a != a ? a : x == 0.0 ? x : x < 0.0 ? -value : value;
 }

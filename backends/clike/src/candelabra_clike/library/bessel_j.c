@@ -1,6 +1,6 @@
-/* Bessel functions of the first and second kind, of orders 0 and 1. Up to 8 the power series made short, with a
-   logarithm for those of the second kind; from there on a wave whose amplitude and phase are two short series, P and
-   Q (NIST Digital Library of Mathematical Functions, 10.8 and 10.17). Minimax fits of our own. */
+/* Bessel functions of the first and second kind, of orders 0 and 1. Up to 8 a minimax fit replaces the power series;
+   the second kind adds a logarithm. From 8 on the function is a wave with amplitude series P and Q (NIST Digital
+   Library of Mathematical Functions, 10.8 and 10.17). The fits are our own. */
 
 FUNCTION f32 bessel_j0_near_f32(f32 t) {
     /* J0(x) for t = x**2 / 32 - 1, x up to 8. */
@@ -246,8 +246,8 @@ FUNCTION f64 bessel_1_odd_f64(f64 t) {
 }
 
 FUNCTION T bessel_wave_T(T x, T even, T odd, u32 order, u32 second) {
-    /* sqrt(2 / (pi x)) (P cos - Q sin), or (P sin + Q cos), of x less an eighth turn, less a quarter turn times the
-       order. */
+    /* sqrt(2 / (pi x)) (P cos - Q sin), or (P sin + Q cos), of x minus an eighth turn minus order times a
+       quarter turn. */
     const T c = cos_T(x), s = sin_T(x), p = even, q = odd * (8.0 / x), scale = 1.0 / SQRT_W(3.1415926535897932 * x);
     const T cosine = order ? s - c : c + s, sine = order ? -(c + s) : s - c;
     return x == INFINITE_W ? 0.0 : scale * (second ? p * sine + q * cosine : p * cosine - q * sine);
@@ -268,11 +268,11 @@ FUNCTION T bessel_order_1_T(T x, u32 second) {
 }
 
 FUNCTION T j0_T(T x) {
-    return bessel_order_0_T(size_T(x), 0u);
+    return bessel_order_0_T(abs_T(x), 0u);
 }
 
 FUNCTION T j1_T(T x) {
-    const T value = bessel_order_1_T(size_T(x), 0u);
+    const T value = bessel_order_1_T(abs_T(x), 0u);
     return x == 0.0 ? x : x < 0.0 ? -value : value;
 }
 

@@ -1,6 +1,6 @@
-/* Modified Bessel functions of the second kind, of orders 0 and 1. Up to 1.25 a logarithm times those of the first
-   kind, and a power series, from there on the exponential over a square root (NIST Digital Library of Mathematical
-   Functions, 10.31 and 10.40); minimax fits of our own. */
+/* Modified Bessel functions of the second kind, of orders 0 and 1. Up to 1.25 a logarithm times the function of the
+   first kind, plus a power series; above it the asymptotic expansion (NIST Digital Library of Mathematical
+   Functions, 10.31 and 10.40). The minimax fits are our own. */
 
 FUNCTION f32 bessel_k0_near_f32(f32 t) {
     /* K0(2 sqrt(t)) + log(sqrt(t)) I0(2 sqrt(t)) for t up to 0.4. */
@@ -138,27 +138,27 @@ FUNCTION f64 bessel_k1_far_f64(f64 t) {
     return p * t + 1.4233007354894118;
 }
 
-FUNCTION T bessel_k0_within_T(T x) {
-    return bessel_k0_near_T(0.25 * x * x) - (log_T(x) - 0.6931471805599453) * bessel_i0_within_T(x);
+FUNCTION T bessel_k0_small_T(T x) {
+    return bessel_k0_near_T(0.25 * x * x) - (log_T(x) - 0.6931471805599453) * bessel_i0_small_T(x);
 }
 
-FUNCTION T bessel_k1_within_T(T x) {
-    const T rest = (log_T(x) - 0.6931471805599453) * bessel_i1_within_T(x) - 0.5 * x * bessel_k1_near_T(0.25 * x * x);
+FUNCTION T bessel_k1_small_T(T x) {
+    const T rest = (log_T(x) - 0.6931471805599453) * bessel_i1_small_T(x) - 0.5 * x * bessel_k1_near_T(0.25 * x * x);
     return x == 0.0 ? INFINITE_W : 1.0 / x + rest;
 }
 
 FUNCTION T k0_T(T x) {
-    return x > 1.25 ? bessel_k0_far_T(2.5 / x - 1.0) / SQRT_W(x) * exp_T(-x) : bessel_k0_within_T(x);
+    return x > 1.25 ? bessel_k0_far_T(2.5 / x - 1.0) / SQRT_W(x) * exp_T(-x) : bessel_k0_small_T(x);
 }
 
 FUNCTION T k0e_T(T x) {
-    return x > 1.25 ? bessel_k0_far_T(2.5 / x - 1.0) / SQRT_W(x) : bessel_k0_within_T(x) * exp_T(x);
+    return x > 1.25 ? bessel_k0_far_T(2.5 / x - 1.0) / SQRT_W(x) : bessel_k0_small_T(x) * exp_T(x);
 }
 
 FUNCTION T k1_T(T x) {
-    return x > 1.25 ? bessel_k1_far_T(2.5 / x - 1.0) / SQRT_W(x) * exp_T(-x) : bessel_k1_within_T(x);
+    return x > 1.25 ? bessel_k1_far_T(2.5 / x - 1.0) / SQRT_W(x) * exp_T(-x) : bessel_k1_small_T(x);
 }
 
 FUNCTION T k1e_T(T x) {
-    return x > 1.25 ? bessel_k1_far_T(2.5 / x - 1.0) / SQRT_W(x) : bessel_k1_within_T(x) * exp_T(x);
+    return x > 1.25 ? bessel_k1_far_T(2.5 / x - 1.0) / SQRT_W(x) : bessel_k1_small_T(x) * exp_T(x);
 }

@@ -1,5 +1,5 @@
-/* Normal and exponential numbers, docs/notes/0001-random-numbers.md, sections 7 and 8: each line is one of its steps,
-   for their order makes the bits. Kernels with them do not contract.
+/* Normal and exponential numbers, docs/notes/0001-random-numbers.md, sections 7 and 8. Each line is one step of the
+   specification; their order determines the bits. Kernels with these functions do not contract a * b + c.
    (G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", Ann. Math. Statist. 29, 1958; the
    reduction of the logarithm is that of FreeBSD's e_log.c.) */
 
@@ -24,8 +24,9 @@ FUNCTION f64 negative_log_f64(u64 h, i32 bits) {
     return ((q - (s * (q + r) + e * 0x1.fdf473de6af28p-22)) - f) - e * 0x1.62e4200000000p-1;
 }
 
-/* An angle a in 2^-64 turns, a multiple of 2^11, as what is left of the nearest quarter, in quarters: [-1/2, 1/2). */
-FUNCTION f64 quarter_rest_f64(u64 a) {
+/* The difference of an angle, a multiple of 2^11 in units of 2^-64 turns, from the nearest quarter, in quarters:
+   [-1/2, 1/2). */
+FUNCTION f64 reduce_to_quarter_f64(u64 a) {
     const u64 rest = ((a + ((u64)1 << 61)) & (((u64)1 << 62) - 1)) >> 11;
     return (BITS_F64(rest | (u64)0x4330000000000000) - (4503599627370496.0 + 1125899906842624.0)) * 0x1p-51;
 }
@@ -52,23 +53,23 @@ FUNCTION f64 quarter_sine_f64(f64 x) {
     return x * 0x1.921fb54442d18p+0 + x * (z * p + 0x1.1a62633145c07p-54);
 }
 
-/* The quarters' signs are exchanged by their bits: a choice at random costs more than the polynomials. */
-FUNCTION f64 turn_cosine_f64(u64 a) {
-    const f64 x = quarter_rest_f64(a);
+/* Signs and quarters are selected by bit operations: an unpredictable branch costs more than the polynomials. */
+FUNCTION f64 cos_of_turns_f64(u64 a) {
+    const f64 x = reduce_to_quarter_f64(a);
     const u64 quarter = (a + ((u64)1 << 61)) >> 62;
     const f64 size = (quarter & 1) ? quarter_sine_f64(x) : quarter_cosine_f64(x);
     return BITS_F64(BITS_U64(size) ^ (((quarter + 1) & 2) << 62));
 }
 
-FUNCTION f64 turn_sine_f64(u64 a) {
-    const f64 x = quarter_rest_f64(a);
+FUNCTION f64 sin_of_turns_f64(u64 a) {
+    const f64 x = reduce_to_quarter_f64(a);
     const u64 quarter = (a + ((u64)1 << 61)) >> 62;
     const f64 size = (quarter & 1) ? quarter_cosine_f64(x) : quarter_sine_f64(x);
     return BITS_F64(BITS_U64(size) ^ ((quarter & 2) << 62));
 }
 
-/* The same for devices without float64, within 16 ULP (section 11): h of 32 bits, the upper 32 bits of the angle.
-   From sqrt(1/2) on 1 - u is taken from the integer, for u itself would have lost what the logarithm is made of. */
+/* The same for devices without float64, within 16 ULP (section 11): h has 32 bits, the angle its upper 32 bits. From
+   sqrt(1/2) on, 1 - u is computed from the integer, because u would have lost the digits that the logarithm needs. */
 FUNCTION f32 negative_log_f32(u32 h) {
     const f32 y = (f32)h + 0.5f;
     const i32 t = (i32)(BITS_U32(y) - 0x3F3504F3u);
@@ -88,7 +89,7 @@ FUNCTION f32 negative_log_f32(u32 h) {
     return ((q - (s * (q + r) + whole * 1.42860677e-6f)) - f) - whole * 0.693145752f;
 }
 
-FUNCTION f32 quarter_rest_f32(u32 a) {
+FUNCTION f32 reduce_to_quarter_f32(u32 a) {
     return (f32)((i32)((a + 0x20000000u) & 0x3FFFFFFFu) - 0x20000000) * 9.31322574615478515625e-10f;
 }
 
@@ -109,15 +110,15 @@ FUNCTION f32 quarter_sine_f32(f32 x) {
     return x * 1.57079637f + x * (z * p + -4.37113883e-8f);
 }
 
-FUNCTION f32 turn_cosine_f32(u32 a) {
-    const f32 x = quarter_rest_f32(a);
+FUNCTION f32 cos_of_turns_f32(u32 a) {
+    const f32 x = reduce_to_quarter_f32(a);
     const u32 quarter = (a + 0x20000000u) >> 30;
     const f32 size = (quarter & 1) ? quarter_sine_f32(x) : quarter_cosine_f32(x);
     return BITS_F32(BITS_U32(size) ^ (((quarter + 1) & 2) << 30));
 }
 
-FUNCTION f32 turn_sine_f32(u32 a) {
-    const f32 x = quarter_rest_f32(a);
+FUNCTION f32 sin_of_turns_f32(u32 a) {
+    const f32 x = reduce_to_quarter_f32(a);
     const u32 quarter = (a + 0x20000000u) >> 30;
     const f32 size = (quarter & 1) ? quarter_cosine_f32(x) : quarter_sine_f32(x);
     return BITS_F32(BITS_U32(size) ^ ((quarter & 2) << 30));

@@ -1,6 +1,6 @@
-/* Conversions that C leaves undefined, as the reference has them: what an integer cannot hold becomes the least number
-   (of 32 bits for narrower integers, of which the lower bits are taken); a float64 on its way to float16 is rounded
-   once. */
+/* Conversions that are undefined in C, with the results of the reference device. A number out of range of an integer
+   becomes the lowest integer (of 32 bits for narrower integers, whose lower bits are used). A float64 is rounded to
+   float16 once. */
 
 FUNCTION i32 i32_of_f32(f32 x) {
     const u32 fits = x >= -2147483648.0f && x < 2147483648.0f;
@@ -40,11 +40,12 @@ FUNCTION u64 u64_of_f64(f64 x) {
     return x >= 9223372036854775808.0 ? (u64)i64_of_f64(x - 9223372036854775808.0) ^ top : (u64)i64_of_f64(x);
 }
 
-FUNCTION f32 odd_f32(f64 x) {
-    /* Towards 0, and the last bit set where something was cut off: a second rounding to fewer bits is then right.
-       Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Computers 57 (2008). */
+FUNCTION f32 round_to_odd_f32(f64 x) {
+    /* Rounding to odd: truncate, and set the last bit if the number was inexact. A second rounding is then correct.
+       Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Computers 57
+       (2008). */
     const f32 near = (f32)x;
     const f64 back = (f64)near;
-    const u32 bits = BITS_U32(near), cut = bits - (size_f64(back) > size_f64(x));
+    const u32 bits = BITS_U32(near), cut = bits - (abs_f64(back) > abs_f64(x));
     return back == x || x != x ? near : BITS_F32(cut | 1u);
 }

@@ -1,24 +1,24 @@
-/* The error function's family and the normal distribution.
+/* Error functions and the normal distribution.
 
-   erfcx(x) = exp(x**2) erfc(x) is smooth: a polynomial of t = 1 / (1 + x / 2) in float32 (what rounding
-   the sum took is put on at the end, times about the slope), of (x - 4) / (x + 4) in float64 (M. M. Shepherd and J. G.
-   Laframboise, Chebyshev approximation of (1 + 2x) exp(x**2) erfc x, Mathematics of Computation 36, 1981); the
-   polynomials are minimax fits of our own. exp(-x**2) takes the square in two parts, as a relative error of it would
-   count x**2 times. */
+      erfcx(x) = exp(x**2) erfc(x) is smooth. It is a polynomial of t = 1 / (1 + x / 2) in float32, corrected by the
+   rounding error of t times the approximate derivative, and of (x - 4) / (x + 4) in float64 (M. M. Shepherd and J.
+   G. Laframboise, Chebyshev approximation of (1 + 2x) exp(x**2) erfc x, Mathematics of Computation 36, 1981). The
+   polynomials are minimax fits of our own. exp(-x**2) uses the square in two parts, because it multiplies the
+   relative error of x**2 by x**2. */
 
 FUNCTION f32 exp_square_f32(f32 x, f32 factor, i32 halvings) {
     /* exp(factor x**2) / 2**halvings for a factor that is plus or minus a power of two and abs(x) up to 15. */
     const f32 high = BITS_F32(BITS_U32(x) & 0xFFFFF000u);
-    return exp_parts_f32(factor * (high * high), factor * ((x - high) * (x + high)), halvings);
+    return exp_of_sum_f32(factor * (high * high), factor * ((x - high) * (x + high)), halvings);
 }
 
 FUNCTION f64 exp_square_f64(f64 x, f64 factor, i32 halvings) {
     const f64 high = BITS_F64(BITS_U64(x) & 0xFFFFFFFFF8000000);
-    return exp_parts_f64(factor * (high * high), factor * ((x - high) * (x + high)), halvings);
+    return exp_of_sum_f64(factor * (high * high), factor * ((x - high) * (x + high)), halvings);
 }
 
 FUNCTION f32 erfcx_above_f32(f32 x) {
-    /* erfcx of numbers that are not negative. */
+    /* erfcx of non-negative numbers. */
     const f32 a = x > 1e30f ? 1e30f : x, d = 1.0f + 0.5f * a, t = 1.0f / d;
     f32 p = 0.0569958389f;
     p = p * t - 0.301238596f;
@@ -65,30 +65,30 @@ FUNCTION f64 erfcx_above_f64(f64 x) {
 }
 
 FUNCTION f32 erfcx_f32(f32 x) {
-    const f32 a = size_f32(x), above = erfcx_above_f32(a);
+    const f32 a = abs_f32(x), above = erfcx_above_f32(a);
     return x < 0.0f ? 2.0f * exp_square_f32(a > 10.0f ? 10.0f : a, 1.0f, 0) - above : above;
 }
 
 FUNCTION f64 erfcx_f64(f64 x) {
-    const f64 a = size_f64(x), above = erfcx_above_f64(a);
+    const f64 a = abs_f64(x), above = erfcx_above_f64(a);
     return x < 0.0 ? 2.0 * exp_square_f64(a > 30.0 ? 30.0 : a, 1.0, 0) - above : above;
 }
 
 FUNCTION f32 erfc_f32(f32 x) {
-    const f32 size = size_f32(x), a = size > 11.0f ? 11.0f : size;
+    const f32 size = abs_f32(x), a = size > 11.0f ? 11.0f : size;
     const f32 tail = exp_square_f32(a, -1.0f, 0) * erfcx_above_f32(a);
     return x < 0.0f ? 2.0f - tail : tail;
 }
 
 FUNCTION f64 erfc_f64(f64 x) {
-    const f64 size = size_f64(x), a = size > 28.0 ? 28.0 : size;
+    const f64 size = abs_f64(x), a = size > 28.0 ? 28.0 : size;
     const f64 tail = exp_square_f64(a, -1.0, 0) * erfcx_above_f64(a);
     return x < 0.0 ? 2.0 - tail : tail;
 }
 
 FUNCTION f32 erf_f32(f32 x) {
-    /* 1 - exp(-a P(a)); P's constant term in two parts. From 4 on it is 1. */
-    const f32 size = size_f32(x), a = size > 4.0f ? 4.0f : size;
+    /* 1 - exp(-a P(a)), with the constant term of P in two parts. For a >= 4 the result is 1. */
+    const f32 size = abs_f32(x), a = size > 4.0f ? 4.0f : size;
     f32 p = -9.31232171e-06f;
     p = p * a + 0.000118205455f;
     p = p * a - 0.000635082251f;
@@ -98,11 +98,11 @@ FUNCTION f32 erf_f32(f32 x) {
     p = p * a + 0.102776878f;
     p = p * a + 0.636619508f;
     const f32 exponent = a * 1.12837923f + (p * (a * a) - a * 5.86353834e-08f);
-    return with_sign_f32(size_f32(less_one_f32(-exponent)), x);
+    return copysign_f32(abs_f32(expm1_reduced_f32(-exponent)), x);
 }
 
 FUNCTION f64 erf_f64(f64 x) {
-    const f64 size = size_f64(x), a = size > 6.0 ? 6.0 : size, z = a * a;
+    const f64 size = abs_f64(x), a = size > 6.0 ? 6.0 : size, z = a * a;
     f64 p = 5.9024281491458042e-11;
     p = p * z - 1.1340722204294407e-09;
     p = p * z + 1.4651559581393478e-08;
@@ -117,10 +117,10 @@ FUNCTION f64 erf_f64(f64 x) {
     p = p * z - 0.37612638903183748;
     const f64 near = a * 1.1283791670955126 + a * (z * p + 1.5335459613165881e-17);
     const f64 far = 1.0 - exp_square_f64(a, -1.0, 0) * erfcx_above_f64(a);
-    return with_sign_f64(a < 1.0 ? near : far, x);
+    return copysign_f64(a < 1.0 ? near : far, x);
 }
 
-/* The normal distribution function is exp(-x**2 / 2) tail(x) below 0, and what is left of 1 above. */
+/* The normal distribution function is exp(-x**2 / 2) tail(x) for x < 0, and 1 minus that of -x otherwise. */
 
 FUNCTION f32 normal_tail_f32(f32 a) {
     /* erfcx(a / sqrt(2)) / 2 for a up to 15, by t = 1 / (1 + a / 2). */
@@ -144,26 +144,26 @@ FUNCTION f64 normal_tail_f64(f64 a) {
 }
 
 FUNCTION f32 ndtr_f32(f32 x) {
-    const f32 size = size_f32(x), a = size > 15.0f ? 15.0f : size;
+    const f32 size = abs_f32(x), a = size > 15.0f ? 15.0f : size;
     const f32 tail = exp_square_f32(a, -0.5f, 0) * normal_tail_f32(a);
     return x < 0.0f ? tail : 1.0f - tail;
 }
 
 FUNCTION f64 ndtr_f64(f64 x) {
-    const f64 size = size_f64(x), a = size > 39.0 ? 39.0 : size;
+    const f64 size = abs_f64(x), a = size > 39.0 ? 39.0 : size;
     const f64 tail = exp_square_f64(a, -0.5, 0) * normal_tail_f64(a);
     return x < 0.0 ? tail : 1.0 - tail;
 }
 
 FUNCTION f32 log_ndtr_f32(f32 x) {
-    const f32 size = size_f32(x), a = size > 15.0f ? 15.0f : size;
+    const f32 size = abs_f32(x), a = size > 15.0f ? 15.0f : size;
     const f32 lower = 0.5f * erfcx_above_f32(0.707106781f * size);
     const f32 above = log1p_f32(-exp_square_f32(a, -0.5f, 0) * lower);
     return x < 0.0f ? log_f32(lower) - 0.5f * x * x : above;
 }
 
 FUNCTION f64 log_ndtr_f64(f64 x) {
-    const f64 size = size_f64(x), a = size > 39.0 ? 39.0 : size;
+    const f64 size = abs_f64(x), a = size > 39.0 ? 39.0 : size;
     const f64 lower = 0.5 * erfcx_above_f64(0.70710678118654752 * size);
     const f64 above = log1p_f64(-exp_square_f64(a, -0.5, 0) * lower);
     return x < 0.0 ? log_f64(lower) - 0.5 * x * x : above;

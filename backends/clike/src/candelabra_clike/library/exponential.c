@@ -1,13 +1,13 @@
-/* The exponential and what is made of it, without a branch and without a call: loops over them become vectors.
+/* Exponentials without branches and calls, so that loops over them are vectorised.
 
-   An argument is reduced by whole multiples k of ln 2, which is given in two parts so that the first product is exact
-   (W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980, chapter 6): the result is the same
-   whether a * b + c is rounded once or twice. k is found by adding 1.5 * 2**23 (2**52), which leaves it in the lowest
-   bits. Polynomials are minimax fits of our own. 2**k is put on in two factors: a result that is too small for a normal
-   number is rounded once, one that is too large becomes infinity. NaN passes through the comparisons. */
+      An argument is reduced by a multiple k of ln 2, which is given in two parts so that the first product is exact
+   (W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980, chapter 6). The result is the same
+   whether a * b + c is rounded once or twice. Adding 1.5 * 2**23 (2**52) leaves k in the lowest bits. The
+   polynomials are minimax fits of our own. The result is multiplied by 2**k in two factors: a subnormal result is
+   rounded once, one that is too large becomes infinity. NaN is preserved by the comparisons. */
 
-FUNCTION f32 exp_parts_f32(f32 high, f32 low, i32 halvings) {
-    /* exp(high + low) / 2**halvings, low small beside 1. */
+FUNCTION f32 exp_of_sum_f32(f32 high, f32 low, i32 halvings) {
+    /* exp(high + low) / 2**halvings, for low much smaller than 1. */
     const f32 x = high > 90.0f ? 90.0f : high < -140.0f ? -140.0f : high;
     const f32 t = x * 1.44269504f + 12582912.0f;
     const f32 k = t - 12582912.0f;
@@ -24,10 +24,10 @@ FUNCTION f32 exp_parts_f32(f32 high, f32 low, i32 halvings) {
 }
 
 FUNCTION f32 exp_f32(f32 x) {
-    return exp_parts_f32(x, 0.0f, 0);
+    return exp_of_sum_f32(x, 0.0f, 0);
 }
 
-FUNCTION f64 exp_parts_f64(f64 high, f64 low, i32 halvings) {
+FUNCTION f64 exp_of_sum_f64(f64 high, f64 low, i32 halvings) {
     const f64 x = high > 711.0 ? 711.0 : high < -775.0 ? -775.0 : high;
     const f64 t = x * 1.4426950408889634 + 6755399441055744.0;
     const f64 k = t - 6755399441055744.0;
@@ -49,10 +49,10 @@ FUNCTION f64 exp_parts_f64(f64 high, f64 low, i32 halvings) {
 }
 
 FUNCTION f64 exp_f64(f64 x) {
-    return exp_parts_f64(x, 0.0, 0);
+    return exp_of_sum_f64(x, 0.0, 0);
 }
 
-FUNCTION f32 exp2_parts_f32(f32 high, f32 low) {
+FUNCTION f32 exp2_of_sum_f32(f32 high, f32 low) {
     /* 2**(high + low), low below 1 / 4. */
     const f32 x = high > 129.0f ? 129.0f : high < -151.0f ? -151.0f : high;
     const f32 t = x + 12582912.0f;
@@ -68,10 +68,10 @@ FUNCTION f32 exp2_parts_f32(f32 high, f32 low) {
 }
 
 FUNCTION f32 exp2_f32(f32 x) {
-    return exp2_parts_f32(x, 0.0f);
+    return exp2_of_sum_f32(x, 0.0f);
 }
 
-FUNCTION f64 exp2_parts_f64(f64 high, f64 low) {
+FUNCTION f64 exp2_of_sum_f64(f64 high, f64 low) {
     /* 2**(high + low), low below 1 / 4. */
     const f64 x = high > 1025.0 ? 1025.0 : high < -1080.0 ? -1080.0 : high;
     const f64 t = x + 6755399441055744.0;
@@ -92,10 +92,10 @@ FUNCTION f64 exp2_parts_f64(f64 high, f64 low) {
 }
 
 FUNCTION f64 exp2_f64(f64 x) {
-    return exp2_parts_f64(x, 0.0);
+    return exp2_of_sum_f64(x, 0.0);
 }
 
-FUNCTION f32 less_one_f32(f32 x) {
+FUNCTION f32 expm1_reduced_f32(f32 x) {
     /* exp(x) - 1 for abs(x) < 88; 0 of -0. */
     const f32 t = x * 1.44269504f + 12582912.0f;
     const f32 k = t - 12582912.0f;
@@ -111,7 +111,7 @@ FUNCTION f32 less_one_f32(f32 x) {
     return p * scale + (scale - 1.0f);
 }
 
-FUNCTION f64 less_one_f64(f64 x) {
+FUNCTION f64 expm1_reduced_f64(f64 x) {
     const f64 t = x * 1.4426950408889634 + 6755399441055744.0;
     const f64 k = t - 6755399441055744.0;
     const f64 upper = x - k * 0.69314718036912382;
@@ -132,11 +132,11 @@ FUNCTION f64 less_one_f64(f64 x) {
 }
 
 FUNCTION f32 expm1_f32(f32 x) {
-    const f32 near = less_one_f32(x < -20.0f ? -20.0f : x > 80.0f ? 80.0f : x);
+    const f32 near = expm1_reduced_f32(x < -20.0f ? -20.0f : x > 80.0f ? 80.0f : x);
     return x > 80.0f ? exp_f32(x) : x == 0.0f ? x : near;
 }
 
 FUNCTION f64 expm1_f64(f64 x) {
-    const f64 near = less_one_f64(x < -40.0 ? -40.0 : x > 80.0 ? 80.0 : x);
+    const f64 near = expm1_reduced_f64(x < -40.0 ? -40.0 : x > 80.0 ? 80.0 : x);
     return x > 80.0 ? exp_f64(x) : x == 0.0 ? x : near;
 }

@@ -55,9 +55,9 @@ FUNCTION T stirling_tail_T(T a) {
 }
 
 FUNCTION T lgamma_T(T x) {
-    /* Around 1 and 2, where it is 0, a polynomial: of what from 2 on is multiplied, and below 1 divided, the
-       logarithm is added. From -1 down by the reflection. */
-    const T a = size_T(x), given = x <= -1.0 ? a : x;
+    /* A polynomial around the zeros 1 and 2. The recurrence multiplies factors above 2 and divides below 1; the
+       logarithm of their product is added. Below -1 the reflection is used. */
+    const T a = abs_T(x), given = x <= -1.0 ? a : x;
     const u32 under = given < 0.0, small = given < 1.0;
     T y = a, product = 1.0;
     UNROLL
@@ -70,7 +70,7 @@ FUNCTION T lgamma_T(T x) {
     const T more = log_T(under ? a * u : small ? a : product);
     const T near = u * v * log_gamma_unit_T(u - 0.5) + (small ? -more : more);
     const T far = (a - 0.5) * (log_T(a) - 1.0) + (stirling_tail_T(a) + 0.41893853320467274);
-    const T value = a < 8.0 ? near : far, sine = size_T(sinpi_T(a));
+    const T value = a < 8.0 ? near : far, sine = abs_T(sinpi_T(a));
     const T turned = log_T(3.1415926535897932 / (a * sine)) - value;
     const T below = (sine == 0.0) | (a == INFINITE_W) ? INFINITE_W : turned;
     return x <= -1.0 ? below : value;
@@ -94,7 +94,7 @@ FUNCTION T digamma_T(T x) {
     p = p * z + 0.08333333333333333;
     const T value = (log_T(y) - (0.5 * u + p * z)) - sum;
     const T turned = value - 3.1415926535897932 * (cospi_T(x) / sinpi_T(x)), sine = sinpi_T(x);
-    return x == 0.0 ? with_sign_T(INFINITE_W, -x) : x < 0.0 ? (sine == 0.0 ? NAN_W : turned) : value;
+    return x == 0.0 ? copysign_T(INFINITE_W, -x) : x < 0.0 ? (sine == 0.0 ? NAN_W : turned) : value;
 }
 
 FUNCTION T trigamma_T(T x) {
@@ -125,14 +125,14 @@ CONSTANT T ZETA_TERMS_T[] = {
     -2.174868698558062e-16};
 
 FUNCTION T zeta_sum_T(T s, T q, int count) {
-    /* The sum of (q + k)**-s over k = 0, 1, ... for s above 1: so many terms, and the rest, of numbers from 9 on, by
-       Euler and Maclaurin where it counts. */
+    /* The sum of (q + k)**-s over k = 0, 1, ... for s above 1: count terms, and the remainder by the Euler-Maclaurin
+       formula, from q + k = 9 on. */
     T sum = 0.0;
     for (int k = 0; k < count; ++k) {
         sum += power_T(q + k, -s);
     }
     const T w = q + count, least = power_T(w, -s), u = 1.0 / w;
-    T term = least > size_T(sum) * PICK_T(1e-9, 1e-18) ? least * (s * u) : 0.0, rest = 0.0;
+    T term = least > abs_T(sum) * PICK_T(1e-9, 1e-18) ? least * (s * u) : 0.0, rest = 0.0;
     for (int k = 0; k < 10; ++k) {
         rest += term * ZETA_TERMS_T[k];
         term *= (s + (2 * k + 1)) * u * ((s + (2 * k + 2)) * u);
@@ -141,10 +141,10 @@ FUNCTION T zeta_sum_T(T s, T q, int count) {
 }
 
 FUNCTION T zeta_T(T s, T q) {
-    /* Far below 0 the terms of negative numbers, of which the signs are those of (-1)**s, are two more such sums. The loop
-       is there for the compiler, which makes three copies of the sum else. */
+    /* For large negative q, the terms with negative q + k, whose sign is (-1)**s, are the difference of two more
+       such sums. The loop prevents the compiler from inlining three copies of the sum. */
     const T whole = floor_T(q), f = q - whole;
-    const u32 odd = parity_T(size_T(s)) == 1u, broken = parity_T(size_T(s)) > 1u, far = q <= -64.0;
+    const u32 odd = parity_T(abs_T(s)) == 1u, broken = parity_T(abs_T(s)) > 1u, far = q <= -64.0;
     T value = 0.0;
     for (int part = 0; part < (far ? 3 : 1); ++part) {
         const T first = !far ? q : part == 0 ? f : part == 1 ? 1.0 - f : 1.0 - q;

@@ -1,4 +1,4 @@
-/* Unsigned integers in the order of values: NaN, of either sign, above all numbers; -0 as 0. */
+/* Unsigned integers in the order of values. NaN of either sign is greater than all numbers; -0 equals 0. */
 
 FUNCTION u32 key_f32(f32 x) {
     const u32 bits = BITS_U32(x);
@@ -12,7 +12,7 @@ FUNCTION u64 key_f64(f64 x) {
     return x != x ? ~(u64)0 : x == 0 ? top : key;
 }
 
-/* Of the 16 bits of a half type whose infinity is as given. */
+/* The key of the 16 bits of a half type with this infinity. */
 FUNCTION u32 key_half(u32 bits, u32 infinity) {
     const u32 key = bits >> 15 ? ~bits & 0xFFFFu : bits | 0x8000u;
     const u32 size = bits & 0x7FFFu;

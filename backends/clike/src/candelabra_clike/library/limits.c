@@ -1,4 +1,4 @@
-/* What is not a finite number. */
+/* Infinities and NaN. */
 
 #define INFINITE_F32 BITS_F32(0x7F800000u)
 #define NAN_F32 BITS_F32(0x7FC00000u)

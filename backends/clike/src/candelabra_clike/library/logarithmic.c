@@ -1,16 +1,17 @@
-/* Logarithms, without a branch and without a call.
+/* Logarithms without branches and calls.
 
-   x = 2**e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), taken from the bits: adding sqrt(1/2)'s to them moves the border.
-   In float32, log(1 + f) = f - f**2 / 2 + f**3 P(f); in float64 by s = f / (2 + f), log(1 + f) = f - (h - s (h + R(s**2)))
-   with h = f**2 / 2, the form of fdlibm (Sun Microsystems, 1993). The polynomials are minimax fits of our own. Constants
-   that multiply e, or the upper half of f, are in two parts, so that the first product is exact. */
+      x = 2**e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), computed from the bits, to which those of sqrt(1/2) are
+   added first. In float32, log(1 + f) = f - f**2 / 2 + f**3 P(f); in float64 by s = f / (2 + f), log(1 + f) = f - (h
+   - s (h + R(s**2))) with h = f**2 / 2, the form of fdlibm (Sun Microsystems, 1993). The polynomials are minimax
+   fits of our own. Constants that multiply e, or the upper half of f, are in two parts, so that the first product is
+   exact. */
 
-FUNCTION f32 log_of_f32(f32 x, f32 result) {
-    /* The result for x above 0 and finite, else what the logarithm is there. */
+FUNCTION f32 log_or_special_f32(f32 x, f32 result) {
+    /* The result for positive finite x, otherwise the special value of the logarithm. */
     return x > 0.0f ? (x < INFINITE_F32 ? result : x) : x == 0.0f ? -INFINITE_F32 : NAN_F32;
 }
 
-FUNCTION f64 log_of_f64(f64 x, f64 result) {
+FUNCTION f64 log_or_special_f64(f64 x, f64 result) {
     return x > 0.0 ? (x < INFINITE_F64 ? result : x) : x == 0.0 ? -INFINITE_F64 : NAN_F64;
 }
 
@@ -40,7 +41,7 @@ FUNCTION f64 log_tail_f64(f64 f) {
     return s * (h + z * p) - h;
 }
 
-/* The bits of x for the reduction: a subnormal x is made normal. Their upper part is e, the rest 1 + f. */
+/* The bits of x for the reduction, after a subnormal x is scaled. The upper part is e, the rest 1 + f. */
 
 FUNCTION u32 log_bits_f32(f32 x) {
     const f32 normal = x < 1.17549435e-38f ? x * 8388608.0f : x;
@@ -65,7 +66,7 @@ FUNCTION f32 log_exponent_f32(f32 x, u32 bits) {
 }
 
 FUNCTION f64 log_exponent_f64(f64 x, u64 bits) {
-    /* By the bits of 2**52 + e + 2048: integers of 64 bits have no vector conversion on many processors. */
+    /* From the bits of 2**52 + e + 2048: many processors have no vector conversion of 64-bit integers. */
     const f64 e = BITS_F64(((bits + 0x8000000000000000) >> 52) | 0x4330000000000000) - 4503599627372544.0;
     return e - (x < 2.2250738585072014e-308 ? 52.0 : 0.0);
 }
@@ -74,14 +75,14 @@ FUNCTION f32 log_f32(f32 x) {
     const u32 bits = log_bits_f32(x);
     const f32 f = log_fraction_f32(bits), e = log_exponent_f32(x, bits);
     const f32 sum = f + (log_tail_f32(f) + e * 1.42860677e-6f);
-    return log_of_f32(x, sum + e * 0.693145752f);
+    return log_or_special_f32(x, sum + e * 0.693145752f);
 }
 
 FUNCTION f64 log_f64(f64 x) {
     const u64 bits = log_bits_f64(x);
     const f64 f = log_fraction_f64(bits), e = log_exponent_f64(x, bits);
     const f64 sum = f + (log_tail_f64(f) + e * 1.9082149292705877e-10);
-    return log_of_f64(x, sum + e * 0.69314718036912382);
+    return log_or_special_f64(x, sum + e * 0.69314718036912382);
 }
 
 FUNCTION f32 log2_f32(f32 x) {
@@ -89,7 +90,7 @@ FUNCTION f32 log2_f32(f32 x) {
     const f32 f = log_fraction_f32(bits), e = log_exponent_f32(x, bits);
     const f32 high = BITS_F32(BITS_U32(f) & 0xFFFFF000u), low = (f - high) + log_tail_f32(f);
     const f32 rest = low * 1.44269504f - high * 0.000176052854f;
-    return log_of_f32(x, rest + (high * 1.44287109f + e));
+    return log_or_special_f32(x, rest + (high * 1.44287109f + e));
 }
 
 FUNCTION f64 log2_f64(f64 x) {
@@ -97,7 +98,7 @@ FUNCTION f64 log2_f64(f64 x) {
     const f64 f = log_fraction_f64(bits), e = log_exponent_f64(x, bits);
     const f64 high = BITS_F64(BITS_U64(f) & 0xFFFFFFFF00000000), low = (f - high) + log_tail_f64(f);
     const f64 rest = low * 1.4426950408889634 + high * 6.3317841895660438e-10;
-    return log_of_f64(x, rest + (high * 1.442695040255785 + e));
+    return log_or_special_f64(x, rest + (high * 1.442695040255785 + e));
 }
 
 FUNCTION f32 log10_f32(f32 x) {
@@ -105,7 +106,7 @@ FUNCTION f32 log10_f32(f32 x) {
     const f32 f = log_fraction_f32(bits), e = log_exponent_f32(x, bits);
     const f32 high = BITS_F32(BITS_U32(f) & 0xFFFFF000u), low = (f - high) + log_tail_f32(f);
     const f32 rest = low * 0.434294482f + (high * -3.16899714e-05f + e * 4.60503907e-06f);
-    return log_of_f32(x, rest + (high * 0.434326172f + e * 0.301025391f));
+    return log_or_special_f32(x, rest + (high * 0.434326172f + e * 0.301025391f));
 }
 
 FUNCTION f64 log10_f64(f64 x) {
@@ -113,11 +114,11 @@ FUNCTION f64 log10_f64(f64 x) {
     const f64 f = log_fraction_f64(bits), e = log_exponent_f64(x, bits);
     const f64 high = BITS_F64(BITS_U64(f) & 0xFFFFFFFF00000000), low = (f - high) + log_tail_f64(f);
     const f64 rest = low * 0.4342944819032518 + (high * 1.414982685385801e-10 + e * -8.5323443170571066e-14);
-    return log_of_f64(x, rest + (high * 0.43429448176175356 + e * 0.30102999566406652));
+    return log_or_special_f64(x, rest + (high * 0.43429448176175356 + e * 0.30102999566406652));
 }
 
-/* log(1 + x): e is that of the sum, and f = x / 2**e + (1 / 2**e - 1) loses nothing of x. From 2**126 on 1 / 2**e is no
-   normal number, and the 1 has long gone under. */
+/* log(1 + x): e is that of the sum, and f = x / 2**e + (1 / 2**e - 1) loses no digits of x. From 2**126 on, 1 / 2**e
+   is not a normal number and the 1 is negligible. */
 
 FUNCTION f32 log1p_f32(f32 x) {
     const f32 sum = 1.0f + x;
@@ -125,7 +126,7 @@ FUNCTION f32 log1p_f32(f32 x) {
     const f32 scale = BITS_F32(0x3F800000u - (bits & 0xFF800000u)), e = (f32)((i32)bits >> 23);
     const f32 f = x > 1e30f ? log_fraction_f32(bits) : x * scale + (scale - 1.0f);
     const f32 result = (f + (log_tail_f32(f) + e * 1.42860677e-6f)) + e * 0.693145752f;
-    return x == 0.0f ? x : log_of_f32(sum, result);
+    return x == 0.0f ? x : log_or_special_f32(sum, result);
 }
 
 FUNCTION f64 log1p_f64(f64 x) {
@@ -134,5 +135,5 @@ FUNCTION f64 log1p_f64(f64 x) {
     const f64 scale = BITS_F64(0x3FF0000000000000 - (bits & 0xFFF0000000000000)), e = log_exponent_f64(1.0, bits);
     const f64 f = x > 1e300 ? log_fraction_f64(bits) : x * scale + (scale - 1.0);
     const f64 result = (f + (log_tail_f64(f) + e * 1.9082149292705877e-10)) + e * 0.69314718036912382;
-    return x == 0.0 ? x : log_of_f64(sum, result);
+    return x == 0.0 ? x : log_or_special_f64(sum, result);
 }

@@ -1,8 +1,8 @@
-/* Philox 4x64 with 10 rounds, and what its words become: docs/notes/0001-random-numbers.md, whose sections are named.
+/* Philox 4x64 with 10 rounds, and conversions of its words. Sections refer to docs/notes/0001-random-numbers.md.
    (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11.) */
 
-/* The high half of a product from those of 32-bit halves: a loop of these is vectorised, where MULTIPLY_HIGH is one
-   instruction a number or, with some drivers, a call. */
+/* The high half of a product, computed from 32-bit halves. Loops over it are vectorised, while MULTIPLY_HIGH is a
+   scalar instruction or, with some drivers, a call. */
 FUNCTION u64 multiply_high_u64(u64 a, u64 b) {
     const u64 a_low = a & 0xFFFFFFFFu, a_high = a >> 32, b_low = b & 0xFFFFFFFFu, b_high = b >> 32;
     const u64 middle = a_high * b_low + ((a_low * b_low) >> 32);
@@ -32,15 +32,16 @@ FUNCTION u64 multiply_high_u64(u64 a, u64 b) {
 
 #define HIGH_HALF(word) ((u32)((word) >> 32))
 
-/* Section 4. The integers are below 2^24, so that their signed conversion, which more devices vectorise, is the same. */
+/* Section 4. The integers are below 2^24, so their signed conversion, which more devices vectorise, gives the same
+   number. */
 #define UNIFORM_F32(v) ((f32)(i32)((v) >> 8) * 5.9604644775390625e-8f)
 
 #define UNIFORM_F16(v) ((f32)(i32)((v) >> 21) * 4.8828125e-4f)
 
 #define UNIFORM_BF16(v) ((f32)(i32)((v) >> 24) * 3.90625e-3f)
 
-/* The bits of 2^52 + w are exact, and so is the difference: no conversion of 64-bit integers, which few vectorise. The
-   lowest of the 53 bits is added by itself. */
+/* 2^52 + w and the difference are exact. This avoids a conversion of 64-bit integers, which few devices vectorise.
+   The lowest of the 53 bits is added separately. */
 FUNCTION f64 uniform_f64(u64 w) {
     const f64 most = BITS_F64((w >> 12) | (u64)0x4330000000000000) - 4503599627370496.0;
     const f64 least = (f64)(i32)((u32)(w >> 11) & 1u) * 0.5;
@@ -54,18 +55,18 @@ FUNCTION u64 bounded_wide_u64(u64 first, u64 second, u64 span) {
     return span == 0 ? first : MULTIPLY_HIGH(first, span) + carry;
 }
 
-/* Section 6: the least v that is not below p * 2^32, which is exact. */
+/* Section 6: the smallest integer v with v >= p * 2^32; the product is exact. */
 FUNCTION u64 threshold_f32(f32 p) {
     const f32 scaled = p * 4294967296.0f;
     const u64 whole = (u64)scaled;
     return whole + ((f32)whole < scaled ? 1 : 0);
 }
 
-#define probable_f32(p, faults, fault) ((p) >= 0 && (p) <= 1 ? 1 : disbelieved(faults, fault))
+#define check_probability_f32(p, errors, fault) ((p) >= 0 && (p) <= 1 ? 1 : report_probability(errors, fault))
 
-#define probable_f64(p, faults, fault) ((p) >= 0 && (p) <= 1 ? 1 : disbelieved(faults, fault))
+#define check_probability_f64(p, errors, fault) ((p) >= 0 && (p) <= 1 ? 1 : report_probability(errors, fault))
 
-FUNCTION u32 disbelieved(GLOBAL i64* faults, u32 fault) {
-    complain(faults, fault, 0, 0, 0);
+FUNCTION u32 report_probability(GLOBAL i64* errors, u32 fault) {
+    report_error(errors, fault, 0, 0, 0);
     return 0;
 }

@@ -1,9 +1,9 @@
 /* Powers: 2**(y log2(x)) with the logarithm, and the product, as sums of two numbers.
 
-   x = 2**e m with m in [sqrt(1/2), sqrt(2)), and the nearest to m of 13/16, 1, 5/4 is taken out, so that log2 of what is
-   left converges fast: 2 s (1 + s**2 / 3 + s**4 / 5 + ...) / ln 2 with s = (m - c) / (m + c). The upper parts of numbers
-   have half their bits, so that products of them are exact, whether a * b + c is rounded once or twice (T. J. Dekker, A
-   floating-point technique for extending the available precision, 1971). */
+      x = 2**e m with m in [sqrt(1/2), sqrt(2)). The number c of 13/16, 1, 5/4 that is nearest to m is factored out,
+   so that log2 of the quotient converges fast: 2 s (1 + s**2 / 3 + s**4 / 5 + ...) / ln 2 with s = (m - c) / (m +
+   c). Numbers are split into parts of half the bits, so that products of the upper parts are exact, whether a * b +
+   c is rounded once or twice (T. J. Dekker, A floating-point technique for extending the available precision, 1971). */
 
 FUNCTION T upper_half_T(T x) {
     /* The upper 12 (26) bits of the significand. */
@@ -22,8 +22,8 @@ FUNCTION T atanh_tail_T(T z) {
     return p * z + 0.96179669392597560;
 }
 
-FUNCTION T power_of_size_T(T x, T y) {
-    /* x**y of a positive and finite x. y is limited, so that nothing overflows on the way. */
+FUNCTION T power_of_abs_T(T x, T y) {
+    /* x**y of a positive finite x. y is clamped, so that intermediate results do not overflow. */
     const U bits = log_bits_T(x);
     const T f = log_fraction_T(bits), e = log_exponent_T(x, bits);
     const u32 small = f < -0.1, large = f > 0.118;
@@ -45,22 +45,22 @@ FUNCTION T power_of_size_T(T x, T y) {
     const T limit = PICK_T(1099511627776.0, 1208925819614629174706176.0);
     const T power = y > limit ? limit : y < -limit ? -limit : y, y_high = upper_half_T(power);
     const T product = y_high * log_high, rest = (power - y_high) * log_high + power * log_low;
-    const u32 far = size_T(product) > PICK_T(160.0, 1100.0);
-    return exp2_parts_T(product, far ? 0.0 : rest);
+    const u32 far = abs_T(product) > PICK_T(160.0, 1100.0);
+    return exp2_of_sum_T(product, far ? 0.0 : rest);
 }
 
 FUNCTION u32 parity_T(T size) {
-    /* Of a number that is not negative: 1 for odd ones, 0 for even ones, 2 for those that are not whole. */
+    /* The parity of a non-negative number: 1 if it is odd, 0 if it is even, 2 if it is not an integer. */
     const T border = PICK_T(8388608.0, 4503599627370496.0), moved = size + border;
     const u32 near = (moved - border == size ? 0u : 2u) | ((u32)BITS_U(moved) & 1u);
     return size < border ? (near > 1u ? 2u : near) : size < border + border ? (u32)BITS_U(size) & 1u : 0u;
 }
 
 FUNCTION T power_T(T x, T y) {
-    /* As IEEE 754 has it for pow: 1 for x**0 and 1**y whatever the other is. */
-    const T a = size_T(x), end = y > 0.0 ? a : DIVIDE_W(1.0, a);
-    const u32 parity = parity_T(size_T(y));
-    const T size = a == 0.0 || a == INFINITE_W ? end : power_of_size_T(a, y);
+    /* pow of IEEE 754: x**0 and 1**y are 1 even if the other number is NaN. */
+    const T a = abs_T(x), end = y > 0.0 ? a : DIVIDE_W(1.0, a);
+    const u32 parity = parity_T(abs_T(y));
+    const T size = a == 0.0 || a == INFINITE_W ? end : power_of_abs_T(a, y);
     const U sign = parity == 1u ? BITS_U(x) & PICK_T(0x80000000u, 0x8000000000000000) : 0u;
     const T value = BITS_W(BITS_U(size) ^ sign), real = x < 0.0 && parity == 2u && a < INFINITE_W ? NAN_W : value;
     return y == 0.0 || x == 1.0 ? 1.0 : x != x || y != y ? x + y : real;

@@ -1,6 +1,6 @@
-/* The inverses of the error function and of the normal distribution function. float32 is a polynomial of a logarithm
-   (M. B. Giles, Approximating the erfinv function, 2012), with minimax fits of our own; float64 improves that by a
-   step of Halley's or Newton's method, in the tails by what is left of 1. */
+/* The inverses of the error function and of the normal distribution function. float32 uses a polynomial of a
+   logarithm (M. B. Giles, Approximating the erfinv function, 2012), with minimax fits of our own. float64 refines it
+   by a step of Halley's or Newton's method, in the tails with the complementary functions. */
 
 FUNCTION T erfinv_near_T(T t) {
     /* erfinv(x) / x for t = -log(1 - x**2) - 5/2 between -5/2 and 5/2. */
@@ -39,14 +39,14 @@ FUNCTION T erfinv_guess_T(T x) {
 }
 
 FUNCTION f32 erfinv_f32(f32 x) {
-    return size_f32(x) == 1.0f ? with_sign_f32(INFINITE_F32, x) : erfinv_guess_f32(x);
+    return abs_f32(x) == 1.0f ? copysign_f32(INFINITE_F32, x) : erfinv_guess_f32(x);
 }
 
 FUNCTION f64 erfinv_f64(f64 x) {
-    const f64 a = size_f64(x), y = erfinv_guess_f64(a);
+    const f64 a = abs_f64(x), y = erfinv_guess_f64(a);
     const f64 wrong = a < 0.5 ? erf_f64(y) - a : (1.0 - a) - erfc_f64(y);
     const f64 step = wrong * (0.88622692545275801 * exp_square_f64(y, 1.0, 0));
-    return with_sign_f64(a == 1.0 ? INFINITE_F64 : y - step / (1.0 + y * step), x);
+    return copysign_f64(a == 1.0 ? INFINITE_F64 : y - step / (1.0 + y * step), x);
 }
 
 FUNCTION T normal_quantile_near_T(T t) {
@@ -75,7 +75,7 @@ FUNCTION T normal_quantile_far_T(T t) {
 }
 
 FUNCTION T normal_quantile_T(T q) {
-    /* Of the upper tail, for q below 0.1. */
+    /* The quantile of the upper tail, for q below 0.1. */
     const T r = SQRT_W(-log_T(q)), t = 1.0 / r;
     return r * (r < 4.0 ? normal_quantile_near_T(t) : normal_quantile_far_T(t));
 }

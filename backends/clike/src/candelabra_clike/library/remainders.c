@@ -1,48 +1,47 @@
-/* Remainders and whole quotients of floating-point numbers.
+/* Remainders and integer quotients of floating-point numbers.
 
-   A quotient that is short in the mantissa is rounded to a whole number by less than 1, and what so many divisors leave
-   is a number: one fused product finds it. For other quotients there is C's fmod, which is exact too, and slow.
-   What depends on signs is a choice between two constants: of others drivers make jumps, which a processor guesses wrong
-   at every other element. */
+      A small quotient is rounded to an integer with an error of less than 1, and the remainder is representable: one
+   fused multiply-add computes it. Other quotients use C's fmod, which is exact too, but slow. Selections by sign
+   choose between two constants: compilers turn others into branches, half of which would be mispredicted. */
 
-FUNCTION i32 short_quotient_T(T quotient, T divisor) {
-    return size_T(quotient) < PICK_T(1048576.0, 562949953421312.0) && size_T(divisor) < INFINITE_W;
+FUNCTION i32 is_small_quotient_T(T quotient, T divisor) {
+    return abs_T(quotient) < PICK_T(1048576.0, 562949953421312.0) && abs_T(divisor) < INFINITE_W;
 }
 
-FUNCTION T agreement_T(T x, T y) {
+FUNCTION T same_sign_T(T x, T y) {
     /* 1 where both have the same sign, else -1. */
-    return with_sign_T(1.0, x) * with_sign_T(1.0, y);
+    return copysign_T(1.0, x) * copysign_T(1.0, y);
 }
 
-FUNCTION T rest_T(T a, T b) {
-    /* fmod of two sizes. */
+FUNCTION T fmod_of_abs_T(T a, T b) {
+    /* fmod of two absolute values. */
     const T quotient = DIVIDE_W(a, b);
-    if (!short_quotient_T(quotient, b)) return fmod(a, b);
+    if (!is_small_quotient_T(quotient, b)) return fmod(a, b);
     const T rest = FMA_W(-round_T(quotient), b, a);
     return rest + (rest < 0.0 ? b : 0.0);
 }
 
 FUNCTION T fmod_T(T x, T y) {
-    return with_sign_T(rest_T(size_T(x), size_T(y)), x);
+    return copysign_T(fmod_of_abs_T(abs_T(x), abs_T(y)), x);
 }
 
 FUNCTION T remainder_T(T x, T y) {
-    /* With the sign of the divisor, of zeros too. */
-    const T size = size_T(y), rest = rest_T(size_T(x), size), from = agreement_T(x, y) * rest < 0.0 ? size : 0.0;
-    return with_sign_T(size_T(from - rest), y);
+    /* The remainder with the sign of the divisor, also for zeros. */
+    const T size = abs_T(y), rest = fmod_of_abs_T(abs_T(x), size), from = same_sign_T(x, y) * rest < 0.0 ? size : 0.0;
+    return copysign_T(abs_T(from - rest), y);
 }
 
-FUNCTION T long_floor_divide_T(T x, T y) {
-    /* What is left when the remainder is taken away is a multiple of the divisor, and its quotient nearly whole. */
+FUNCTION T floor_divide_by_fmod_T(T x, T y) {
+    /* The dividend minus the remainder is a multiple of the divisor, so its quotient is an integer up to rounding. */
     const T quotient = DIVIDE_W(x, y), rest = fmod(x, y);
-    const T near = DIVIDE_W(x - rest, y) - (size_T(rest) * agreement_T(rest, y) < 0.0 ? 1.0 : 0.0);
+    const T near = DIVIDE_W(x - rest, y) - (abs_T(rest) * same_sign_T(rest, y) < 0.0 ? 1.0 : 0.0);
     const T low = floor_T(near), whole = low + (near - low > 0.5 ? 1.0 : 0.0);
-    return y == 0.0 ? quotient : near == 0.0 ? with_sign_T(0.0, quotient) : whole;
+    return y == 0.0 ? quotient : near == 0.0 ? copysign_T(0.0, quotient) : whole;
 }
 
 FUNCTION T floor_divide_T(T x, T y) {
-    const T quotient = DIVIDE_W(x, y), sign = agreement_T(x, y);
-    if (!short_quotient_T(quotient, y)) return long_floor_divide_T(x, y);
-    const T whole = round_T(size_T(quotient)), rest = FMA_W(-whole, size_T(y), size_T(x));
+    const T quotient = DIVIDE_W(x, y), sign = same_sign_T(x, y);
+    if (!is_small_quotient_T(quotient, y)) return floor_divide_by_fmod_T(x, y);
+    const T whole = round_T(abs_T(quotient)), rest = FMA_W(-whole, abs_T(y), abs_T(x));
     return sign * whole - (sign * rest < 0.0 ? 1.0 : 0.0);
 }

@@ -1,13 +1,14 @@
 /* Sine, cosine and tangent.
 
-   A large argument is a whole number m times a power of two. Of the bits of 2 / pi those are taken from where their product
-   with m no longer counts whole turns: the product modulo 4 has the quadrant in its upper two bits and the place within
-   it in the others (M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions, 1983). In float32 that is
-   three products of integers, without a branch, for all arguments above pi / 4. In float64 pi / 2 is subtracted in parts
-   of 33 bits up to 2**20 (W. J. Cody and W. Waite, 1980). Polynomials are minimax fits of our own. */
+      A large argument is an integer m times a power of two. It is multiplied by those bits of 2 / pi that do not
+   contribute whole turns only: the product modulo 4 has the quadrant in its upper two bits and the position within
+   the quadrant in the others (M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions, 1983). In
+   float32 this takes three integer products, without a branch, for all arguments above pi / 4. In float64 multiples
+   of pi / 2 are subtracted in parts of 33 bits up to 2**20 (W. J. Cody and W. Waite, 1980). The polynomials are
+   minimax fits of our own. */
 
-FUNCTION u32 one_of_five(u32 which, u32 a, u32 b, u32 c, u32 d, u32 e) {
-    /* By its bits: of comparisons with 0, 1, 2 … compilers make a table, which does not become a vector. */
+FUNCTION u32 select_of_five(u32 which, u32 a, u32 b, u32 c, u32 d, u32 e) {
+    /* Selected by bits: compilers turn comparisons with 0, 1, 2 … into a table, which is not vectorised. */
     return which & 4u ? e : which & 2u ? (which & 1u ? d : c) : which & 1u ? b : a;
 }
 
@@ -15,10 +16,10 @@ FUNCTION u64 turn_f32(f32 x) {
     /* x / (2 pi) modulo 1, as 64 bits, of x from 1/2 on. */
     const u32 bits = BITS_U32(x), m = (bits & 0x007FFFFFu) | 0x00800000u;
     const u32 place = ((bits >> 23) & 0xFFu) - 120u, word = place >> 5, shift = place & 31u;
-    const u32 a = one_of_five(word, 0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u);
-    const u32 b = one_of_five(word, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u);
-    const u32 c = one_of_five(word, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u);
-    const u32 d = one_of_five(word, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u, 0xFE5163ABu);
+    const u32 a = select_of_five(word, 0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u);
+    const u32 b = select_of_five(word, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u);
+    const u32 c = select_of_five(word, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u);
+    const u32 d = select_of_five(word, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u, 0xFE5163ABu);
     const u32 high = (a << shift) | ((b >> 1) >> (31u - shift));
     const u32 middle = (b << shift) | ((c >> 1) >> (31u - shift));
     const u32 low = (c << shift) | ((d >> 1) >> (31u - shift));
@@ -26,7 +27,7 @@ FUNCTION u64 turn_f32(f32 x) {
 }
 
 FUNCTION f32 quarter_f32(u64 turn) {
-    /* What is left beside the nearest quadrant's border, in radians: three numbers of 24 bits, 24 and 16. */
+    /* The distance from the nearest quadrant boundary in radians, from three numbers of 24, 24 and 16 bits. */
     const u64 rest = turn << 2;
     const u32 high = (u32)(rest >> 32), low = (u32)rest;
     const f32 a = (f32)((i32)high >> 8) * 5.96046448e-8f;
@@ -51,31 +52,31 @@ FUNCTION f32 cosine_f32(f32 r) {
     return p * z * z + (1.0f - 0.5f * z);
 }
 
-FUNCTION f32 circle_f32(f32 x, f32 r, u32 quadrant) {
-    /* The sine of r and so many quarter turns, NaN of what is not finite. */
+FUNCTION f32 sin_in_quadrant_f32(f32 x, f32 r, u32 quadrant) {
+    /* The sine of r plus a number of quarter turns; NaN if x is not finite. */
     const f32 c = cosine_f32(r), s = sine_f32(r), value = quadrant & 1u ? c : s;
     return BITS_F32(BITS_U32(value) ^ ((quadrant & 2u) << 30)) + 0.0f * (x - x);
 }
 
 FUNCTION f32 sin_f32(f32 x) {
-    const f32 a = size_f32(x);
+    const f32 a = abs_f32(x);
     const u64 turn = turn_f32(a);
     const f32 far = quarter_f32(turn);
     const u32 near = a < 0.785398f, quadrant = quadrant_of(turn);
-    const f32 value = circle_f32(x, near ? a : far, near ? 0u : quadrant);
+    const f32 value = sin_in_quadrant_f32(x, near ? a : far, near ? 0u : quadrant);
     return BITS_F32(BITS_U32(value) ^ (BITS_U32(x) & 0x80000000u));
 }
 
 FUNCTION f32 cos_f32(f32 x) {
-    const f32 a = size_f32(x);
+    const f32 a = abs_f32(x);
     const u64 turn = turn_f32(a);
     const f32 far = quarter_f32(turn);
     const u32 near = a < 0.785398f, quadrant = quadrant_of(turn) + 1u;
-    return circle_f32(x, near ? a : far, near ? 1u : quadrant);
+    return sin_in_quadrant_f32(x, near ? a : far, near ? 1u : quadrant);
 }
 
 FUNCTION f32 tan_f32(f32 x) {
-    const f32 a = size_f32(x);
+    const f32 a = abs_f32(x);
     const u64 turn = turn_f32(a);
     const u32 near = a < 0.785398f, quadrant = quadrant_of(turn), odd = near ? 0u : quadrant & 1u;
     const f32 far = quarter_f32(turn), r = near ? a : far, z = r * r;
@@ -97,7 +98,7 @@ CONSTANT u64 TWO_OVER_PI[] = {
     0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB};
 
 FUNCTION u64 window_f64(u32 place) {
-    /* 64 bits of the table from a place on. */
+    /* 64 bits of the table from a position on. */
     const u32 word = place >> 6, shift = place & 63u;
     return (TWO_OVER_PI[word] << shift) | ((TWO_OVER_PI[word + 1u] >> 1) >> (63u - shift));
 }
@@ -119,7 +120,7 @@ FUNCTION u32 quadrant_f64(f64 a) {
 }
 
 FUNCTION f64 quarter_f64(f64 a) {
-    /* What is left of a beside the nearest multiple of pi / 2. */
+    /* The difference of a from the nearest multiple of pi / 2. */
     if (a < 1048576.0) {
         const f64 k = (a * 0.63661977236758134 + 6755399441055744.0) - 6755399441055744.0;
         const f64 first = a - k * 1.5707963267341256, w = k * 6.077100506303966e-11;
@@ -159,23 +160,23 @@ FUNCTION f64 cosine_f64(f64 r) {
     return p * z * z + (1.0 - 0.5 * z);
 }
 
-FUNCTION f64 circle_f64(f64 r, u32 quadrant) {
+FUNCTION f64 sin_in_quadrant_f64(f64 r, u32 quadrant) {
     const f64 value = quadrant & 1u ? cosine_f64(r) : sine_f64(r);
     return quadrant & 2u ? -value : value;
 }
 
 FUNCTION f64 sin_f64(f64 x) {
-    const f64 a = size_f64(x), value = circle_f64(quarter_f64(a), quadrant_f64(a));
+    const f64 a = abs_f64(x), value = sin_in_quadrant_f64(quarter_f64(a), quadrant_f64(a));
     return BITS_F64(BITS_U64(value) ^ (BITS_U64(x) & 0x8000000000000000));
 }
 
 FUNCTION f64 cos_f64(f64 x) {
-    const f64 a = size_f64(x);
-    return circle_f64(quarter_f64(a), quadrant_f64(a) + 1u);
+    const f64 a = abs_f64(x);
+    return sin_in_quadrant_f64(quarter_f64(a), quadrant_f64(a) + 1u);
 }
 
 FUNCTION f64 tan_f64(f64 x) {
-    const f64 a = size_f64(x), r = quarter_f64(a), s = sine_f64(r), c = cosine_f64(r);
+    const f64 a = abs_f64(x), r = quarter_f64(a), s = sine_f64(r), c = cosine_f64(r);
     const f64 value = quadrant_f64(a) & 1u ? -c / s : s / c;
     return BITS_F64(BITS_U64(value) ^ (BITS_U64(x) & 0x8000000000000000));
 }

@@ -1,1 +1,1 @@
-"""Families of kernels: each makes the sources of one kind of loop nest, and launches them."""
+"""Templates of kernels: each module generates the sources of one kind of loop nest, and launches them."""

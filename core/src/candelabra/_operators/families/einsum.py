@@ -13,6 +13,7 @@ from candelabra._operators.families.einsum_notation import Equation, read_equati
 from candelabra._operators.families.einsum_plan import plan
 from candelabra._operators.families.products import alike
 from candelabra._operators.primitives import arithmetic, reductions
+from candelabra._operators.reductions import sums
 from candelabra._operators.shapes.permuting import permute
 from candelabra._operators.shapes.squeezing import squeeze
 from candelabra._records.callables import public
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 RECORDS: Final[dict[str, Operator[..., Any]]] = {
-    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": reductions.sum, "squeeze": squeeze,
-    "permute": permute,
+    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": sums.sum, "squeeze": squeeze, "permute": permute,
 }  # fmt: skip
 """What a step of a plan calls."""
 

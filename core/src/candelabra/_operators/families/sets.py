@@ -5,12 +5,12 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.out import store
-from candelabra._operators.families.order_statistics import ordered
 from candelabra._operators.families.searching import sorted_place
-from candelabra._operators.primitives import creation, sorting
+from candelabra._operators.primitives import creation
 from candelabra._operators.shapes.expanding import meshgrid
 from candelabra._operators.shapes.joining import cat, stack
 from candelabra._operators.shapes.views import alias
+from candelabra._operators.sorting.sort import argsort, ordered, sort
 from candelabra._records.callables import public
 from candelabra.dtypes import INTEGER, bool_, int64, uint64
 
@@ -33,7 +33,7 @@ def unique(
     input = input.detach()
     if dim is None:
         flat = input.reshape(-1 if input.numel() else 0)
-        values, order = sorting.sort(flat, 0) if return_inverse else (ordered(flat, 0), None)
+        values, order = sort(flat, 0) if return_inverse else (ordered(flat, 0), None)
         return _distinct(values, order, 0, return_inverse, return_counts, input)
     d = _whole_slices(input, dim, "unique")
     order = _lexical(input, d)
@@ -73,7 +73,7 @@ def _lexical(x: Tensor, dim: int) -> Tensor:
     order = creation.arange(0, 1, x.shape[dim], dtype=int64, device=x._instance)
     for column in range(rows.shape[1] - 1, -1, -1):
         keys = rows.select(1, column).index_select(0, order)
-        order = order.index_select(0, sorting.argsort(keys, 0))
+        order = order.index_select(0, argsort(keys, 0))
     return order
 
 

@@ -121,7 +121,7 @@ def __array__(input: Tensor, dtype: Any = None, copy: bool | None = None) -> Any
 @public(is_function=False, is_property=True)
 def __array_interface__(input: Tensor) -> dict[str, Any]:
     """The address of a host tensor's memory, in NumPy's protocol; AttributeError where there is none to tell."""
-    host = input._instance.backend.capabilities.host
+    host = input._instance.capabilities.host
     if not host or input.requires_grad or input.dtype.name == "bfloat16":
         raise AttributeError("only tensors on the host, without grad, of a dtype of NumPy's have __array_interface__")
     found: dict[str, Any] = arrays.as_ndarray(input).__array_interface__

@@ -7,12 +7,6 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
 
 NUMBERS = (int, float, bool, complex)
 OVERFLOW = "value cannot be converted to type {} without overflow"
-C_NAMES = {
-    "bool": "bool", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
-    "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "at::Half",
-    "bfloat16": "at::BFloat16", "float32": "float", "float64": "double",
-}  # fmt: skip
-"""What PyTorch's errors call the dtypes."""
 
 
 def number_for(value: Any, d: dtype) -> Any:
@@ -31,7 +25,7 @@ def number_for(value: Any, d: dtype) -> Any:
         value = value.item()
     if category == COMPLEX:
         return value
-    overflow = RuntimeError(OVERFLOW.format(C_NAMES[d.name]))
+    overflow = RuntimeError(OVERFLOW.format(d.c_name))
     if isinstance(value, complex):
         if value.imag:
             raise overflow

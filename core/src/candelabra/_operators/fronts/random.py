@@ -9,7 +9,6 @@ from candelabra._layout import broadcast_shapes
 from candelabra._operators.primitives import creation, random
 from candelabra._random.counters import counters_used
 from candelabra._random.drawing import (
-    EXACT,
     cast_to,
     check_floating,
     check_probability,
@@ -126,7 +125,7 @@ def randperm(
     creation.given_shape(random.random_permutation, ((count,),))
     if found.category in (BOOL, COMPLEX):
         raise NotImplementedError(f"\"randperm\" not implemented for '{PYTHON_NAMES[found.name]}'")
-    most = EXACT[found.name] + 1 if found.category == FLOATING else limits_of(found)[1] + 1
+    most = (1 << found.digits) + 1 if found.category == FLOATING else limits_of(found)[1] + 1
     if count > most:
         raise RuntimeError(f"n cannot be greater than {most} for {PYTHON_NAMES[found.name]} type.")
     instance = open_device(device)

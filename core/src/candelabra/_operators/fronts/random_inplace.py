@@ -13,8 +13,6 @@ from candelabra._autograd.views import check_overlap, check_writable, write
 from candelabra._keys import NO_GRAD, state
 from candelabra._operators.primitives.creation import copied
 from candelabra._random.drawing import (
-    CPP_NAMES,
-    EXACT,
     cast_to,
     check_floating,
     check_probability,
@@ -66,12 +64,12 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Generator
     real, limit = d.to_real(), finfo(d).max
     for name, value in (("from", low), ("to", high)):
         if not -limit <= value <= limit:
-            raise RuntimeError(f"{name} is out of bounds for {CPP_NAMES[real.name]}")
+            raise RuntimeError(f"{name} is out of bounds for {real.c_name}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if high - low > limit:
         raise RuntimeError(
-            f"uniform_ expects to-from <= std::numeric_limits<{CPP_NAMES[real.name]}>::max(), but found to={high:g} "
+            f"uniform_ expects to-from <= std::numeric_limits<{real.c_name}>::max(), but found to={high:g} "
             f"and from={low:g} which result in to-from to exceed the limit"
         )
     noise = draw("uniform_", "uniform", _target(input), d, input._instance, generator)
@@ -156,7 +154,7 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Gene
         raise NotImplementedError('"random_kernel_cpu" not implemented for complex dtypes')
     low, high = (0, from_) if to is None and from_ is not None else (0 if from_ is None else from_, to)
     if high is None:
-        high = EXACT[d.name] + 1 if d.category == FLOATING else 2 if d.category == BOOL else iinfo(d).max + 1
+        high = (1 << d.digits) + 1 if d.category == FLOATING else 2 if d.category == BOOL else iinfo(d).max + 1
     low, high = int(low), int(high)
     check_range(low, high, d)
     return _fill(input, draw_integers("random_", low, high, _target(input), d, input._instance, generator))

@@ -16,7 +16,7 @@ from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import check_floating, check_matrix
 from candelabra._operators.linalg.singular import linalg_svdvals
 from candelabra._operators.primitives.creation import zeroed
-from candelabra._operators.primitives.reductions import spread
+from candelabra._operators.reductions.sums import expand_reduced
 from candelabra._records.callables import public
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
@@ -50,7 +50,7 @@ def _norm_back(g: Tensor, input: Tensor, out: Tensor, order: float, dim: Any, ke
     if order == 0:
         return zeroed(input)
     shape = shape_of(input)
-    g, norm = spread(g, dim, keepdim, shape), spread(out, dim, keepdim, shape)
+    g, norm = expand_reduced(g, dim, keepdim, shape), expand_reduced(out, dim, keepdim, shape)
     if order == 1:
         return g * input.sgn()
     if order == 2:

@@ -1,1 +1,1 @@
-"""Reductions and normalisations under a mask."""
+"""Reductions and normalisations of the elements that a mask selects."""

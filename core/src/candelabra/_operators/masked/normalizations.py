@@ -1,69 +1,57 @@
-"""Normalisations and scans along a dim that leave out what a mask says: the shape stays.
+"""Normalisations and cumulative operators along a dim over the elements that a mask selects; the shape stays.
 
-What is masked out counts as the operation's identity. Source of names and semantics: ``torch.masked``.
+Masked-out elements count as the operation's identity. Source of names and semantics: ``torch.masked``.
 """
 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.masked.combining import canonical_dims, combined, greatest, least
-from candelabra._records.callables import public
+from candelabra._operators.masked.masks import fill_masked, highest, in_dtype, lowest
+from candelabra._records.record import operator
+from candelabra._records.rules import like_input
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
-    from candelabra.typing import DType
+    from candelabra.typing import Dim, DType, Mask, Tensor
 
 
-def _floating(x: Tensor, dtype: DType | None) -> Tensor:
-    return x if dtype is None or dtype is x.dtype else x.to(dtype)
+@operator(like_input, namespace="masked", out=False)
+def masked_softmax(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim`` over selected elements, 0 elsewhere; NaN where none is selected."""
+    return in_dtype(fill_masked(input, mask, lowest(input)), dtype).softmax(dim)
 
 
-@public(namespace="masked")
-def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim`` of what the mask selects, 0 elsewhere; NaN where nothing is selected."""
-    return _floating(combined(input, mask, least(input)), dtype).softmax(canonical_dims(dim, input.ndim)[0])
+@operator(like_input, namespace="masked", out=False)
+def masked_log_softmax(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
+    """The logarithm of :func:`softmax`, minus infinity for elements that are not selected."""
+    return in_dtype(fill_masked(input, mask, lowest(input)), dtype).log_softmax(dim)
 
 
-@public(namespace="masked")
-def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of :func:`softmax`, minus infinity where the mask leaves out."""
-    return _floating(combined(input, mask, least(input)), dtype).log_softmax(canonical_dims(dim, input.ndim)[0])
-
-
-@public(namespace="masked")
-def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+@operator(like_input, namespace="masked", out=False)
+def masked_softmin(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
     """:func:`softmax` of ``-input``."""
-    return (-_floating(combined(input, mask, greatest(input)), dtype)).softmax(canonical_dims(dim, input.ndim)[0])
+    return (-in_dtype(fill_masked(input, mask, highest(input)), dtype)).softmax(dim)
 
 
-@public(namespace="masked")
-def normalize(
-    input: Tensor,
-    ord: float,
-    dim: int,
-    *,
-    eps: float = 1e-12,
-    dtype: DType | None = None,
-    mask: Tensor | None = None,
+@operator(like_input, namespace="masked", out=False)
+def masked_normalize(
+    input: Tensor, ord: float, dim: Dim, *, eps: float = 1e-12, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """What the mask selects over its vector norm along ``dim``, or over ``eps`` where that is larger; 0 elsewhere."""
+    """Selected elements over their vector norm along ``dim``, or over ``eps`` if that is larger; 0 elsewhere."""
     from candelabra.linalg import vector_norm
 
-    work = combined(input, mask, 0)
-    length = vector_norm(work, ord, canonical_dims(dim, input.ndim)[0], True, dtype=dtype or input.dtype)
-    out: Tensor = work / length.clamp(min=eps)
+    x = fill_masked(input, mask, 0)
+    length = vector_norm(x, ord, dim, True, dtype=dtype or input.dtype)
+    out: Tensor = x / length.clamp(min=eps)
     return out
 
 
-@public(namespace="masked")
-def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Running sums along ``dim`` with what is masked out counted as 0, in the input's dtype unless one is named."""
-    wanted = dtype or input.dtype
-    return combined(input, mask, 0).cumsum(canonical_dims(dim, input.ndim)[0], dtype=wanted)
+@operator(like_input, namespace="masked", out=False)
+def masked_cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
+    """Cumulative sums along ``dim`` with masked-out elements counted as 0, by default in the input's dtype."""
+    return fill_masked(input, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
-@public(namespace="masked")
-def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Running products along ``dim`` with what is masked out counted as 1, in the input's dtype unless one is named."""
-    wanted = dtype or input.dtype
-    return combined(input, mask, 1).cumprod(canonical_dims(dim, input.ndim)[0], dtype=wanted)
+@operator(like_input, namespace="masked", out=False)
+def masked_cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
+    """Cumulative products along ``dim`` with masked-out elements counted as 1, by default in the input's dtype."""
+    return fill_masked(input, mask, 1).cumprod(dim, dtype=dtype or input.dtype)

@@ -69,7 +69,15 @@ def new_eye(input: Tensor, n: int, m: int, *, dtype: DType | None = None) -> Ten
     return eye.function(n, m, dtype=dtype or input.dtype, device=input._instance)
 
 
-for _made in (new_full, new_arange, new_eye):
+@operator(by(lambda input, start, end, steps, *_: (steps,)), promote=unpromoted, out=False, public=False)
+def new_linspace(input: Tensor, start: Any, end: Any, steps: int, *, dtype: DType | None = None) -> Tensor:
+    """``steps`` values from ``start`` to ``end``, both included, evenly spaced, on the device of ``input`` and in its
+    dtype unless one is given.
+    """
+    return linspace(start, end, steps, dtype=dtype or input.dtype, device=input._instance)
+
+
+for _made in (new_full, new_arange, new_eye, new_linspace):
     _made.no_gradient("made from numbers")
 
 

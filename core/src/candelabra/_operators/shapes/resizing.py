@@ -41,7 +41,7 @@ def resize_(input: Tensor, *sizes: Shape, memory_format: memory_format | None = 
     strides = contiguous_strides(shape) if order is None else dense_strides(shape, order)
     instance = input._instance
     offset = input._layout()[1]
-    if instance.backend.capabilities.strided and offset + prod(shape) <= _memory_size(input, instance):
+    if instance.capabilities.strided and offset + prod(shape) <= _memory_size(input, instance):
         return become_view(input, as_strided, shape, strides)
     if input._keys & VIEW:
         raise RuntimeError(
@@ -49,7 +49,7 @@ def resize_(input: Tensor, *sizes: Shape, memory_format: memory_format | None = 
             "base; clone() it first"
         )
     with mode(include=NO_GRAD):
-        old, strided = same_tensor(input), instance.backend.capabilities.strided
+        old, strided = same_tensor(input), instance.capabilities.strided
         kept = as_strided(old, (_memory_size(input, instance) - offset,), (1,)) if strided else reshape(old, (-1,))
         count = min(kept.numel(), prod(shape))
         grown = cat([kept[:count], old.new_empty((prod(shape) - count,))])
@@ -61,7 +61,7 @@ def resize_(input: Tensor, *sizes: Shape, memory_format: memory_format | None = 
 
 def _memory_size(input: Tensor, instance: Instance) -> int:
     """How many elements lie in the memory of a tensor, as far as its base shows them."""
-    if not instance.backend.capabilities.strided:
+    if not instance.capabilities.strided:
         return input.numel()
     base = input._base if input._keys & VIEW else input
     strides, offset = base._layout()
@@ -113,7 +113,7 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     """
     if input._instance is not tensor._instance or input.dtype is not tensor.dtype or input.shape != tensor.shape:
         return False
-    if input._instance.backend.capabilities.host:
+    if input._instance.capabilities.host:
         return input.data_ptr() == tensor.data_ptr() and input.stride() == tensor.stride()
     bases = [t._base if t._keys & VIEW else t for t in (input, tensor)]
     return bases[0]._payload is bases[1]._payload and input._layout() == tensor._layout()

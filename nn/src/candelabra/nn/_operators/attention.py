@@ -12,7 +12,7 @@ import math
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import bool_
-from candelabra.library import by, operator, same, shape_of
+from candelabra.library import by, operator, record, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ def weights_of(query: Tensor, keys: Tensor, mask: Tensor | None, is_causal: bool
 
 def _future(scores: Tensor) -> Tensor:
     """The keys that come after each query."""
-    from candelabra import ones
-
-    return ones(*scores.shape[-2:], dtype=bool_, device=scores.device).triu(1)
+    later: Tensor = record("new_full")(scores, scores.shape[-2:], True, dtype=bool_).triu(1)
+    return later
 
 
 class AttentionGradients(NamedTuple):

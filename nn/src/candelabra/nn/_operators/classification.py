@@ -67,13 +67,11 @@ def class_losses_backward(grad: Tensor, target: Index, shape: Shape, ignored: in
 
     The targets are those of :func:`class_losses`, and so within bounds.
     """
-    full = record("full")
-    scatter_add = record("scatter_add")
+    new_full, scatter_add = record("new_full"), record("scatter_add")
 
     kept, safe = _kept(target, ignored)
     values = (-grad).masked_fill(kept.logical_not(), 0)
-    zeros = full(shape, 0, dtype=grad.dtype, device=grad.device)
-    return scatter_add(zeros, 1, safe.unsqueeze(1), values.unsqueeze(1))
+    return scatter_add(new_full(grad, shape, 0), 1, safe.unsqueeze(1), values.unsqueeze(1))
 
 
 class_losses.vjp(

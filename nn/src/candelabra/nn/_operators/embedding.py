@@ -14,14 +14,17 @@ def _looked_up(weight: Tensor, indices: Tensor, *_: Any) -> tuple[int, ...]:
     rows = shape_of(weight)
     if len(rows) != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if indices.numel():
-        low, high = int(indices.amin().item()), int(indices.amax().item())
-        if low < 0 or high >= rows[0]:
-            raise IndexError("index out of range in self")
     return (*shape_of(indices), rows[1])
 
 
-@operator(_looked_up, public=False, method=False, out=False)
+def _check_indices(weight: Tensor, indices: Tensor, *_: Any) -> None:
+    if indices.numel():
+        low, high = int(indices.amin().item()), int(indices.amax().item())
+        if low < 0 or high >= weight.shape[0]:
+            raise IndexError("index out of range in self")
+
+
+@operator(_looked_up, check=_check_indices, public=False, method=False, out=False)
 def embedding(weight: Tensor, indices: Index, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Tensor:
     """The rows of ``weight`` that ``indices`` name: shape (*indices.shape, weight.shape[1]).
 
@@ -32,18 +35,16 @@ def embedding(weight: Tensor, indices: Index, padding_idx: int = -1, scale_grad_
 
 
 def _embedding_back(g: Tensor, weight_spec: Any, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    full = record("full")
-    index_add = record("index_add")
+    index_add, new_full = record("index_add"), record("new_full")
 
     rows, width = weight_spec.shape
     flat, picked = g.reshape((indices.numel(), width)), indices.reshape((indices.numel(),))
     if padding_idx >= 0:
         flat = flat.masked_fill((picked == padding_idx).unsqueeze(1), 0)
     if scale_grad_by_freq:
-        none = full((rows,), 0, dtype=g.dtype, device=g.device)
-        ones = full(picked.shape, 1, dtype=g.dtype, device=g.device)
+        none, ones = new_full(g, (rows,), 0), new_full(g, picked.shape, 1)
         flat = flat / index_add(none, 0, picked, ones).index_select(0, picked).unsqueeze(1)
-    return index_add(full((rows, width), 0, dtype=g.dtype, device=g.device), 0, picked, flat)
+    return index_add(new_full(g, (rows, width), 0), 0, picked, flat)
 
 
 embedding.vjp(weight=_embedding_back)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from candelabra.dtypes import int64
 from candelabra.library import by, index, operator, record, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -95,10 +96,9 @@ def scatter_planes(input: Tensor, index: Index, size: int, distinct: bool) -> Te
 
     ``distinct`` promises that no index stands twice in a plane, so that nothing has to be added up.
     """
-    full = record("full")
-    scatter_add = record("scatter_add")
+    new_full, scatter_add = record("new_full"), record("scatter_add")
 
-    zeros = full((*input.shape[:-1], size), 0, dtype=input.dtype, device=input.device)
+    zeros = new_full(input, (*input.shape[:-1], size), 0)
     return scatter_add(zeros, input.ndim - 1, index, input)
 
 
@@ -136,14 +136,11 @@ sum_pool_adjoint.vjp(
 
 def averaging(size: int, parts: int, like: Tensor) -> Tensor:
     """The matrix whose column i averages elements floor(i * size / parts) to ceil((i + 1) * size / parts)."""
-    arange = record("arange")
-    cast = record("cast")
-    from candelabra.dtypes import int64
-
-    part = arange(0, 1, parts, dtype=int64, device=like.device)
+    new_arange, cast = record("new_arange"), record("cast")
+    part = new_arange(like, 0, 1, parts, dtype=int64)
     start = (part * size) // max(parts, 1)
     stop = -((-(part + 1) * size) // max(parts, 1))
-    place = arange(0, 1, size, dtype=int64, device=like.device).unsqueeze(1)
+    place = new_arange(like, 0, 1, size, dtype=int64).unsqueeze(1)
     inside = (place >= start) & (place < stop)
     weights: Tensor = cast(inside, dtype=like.dtype) / cast(stop - start, dtype=like.dtype)
     return weights

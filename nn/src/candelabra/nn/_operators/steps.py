@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def alike(*args: Any) -> tuple[int, ...]:
     """The shape of all tensors. Raises ``RuntimeError`` where they differ: nothing broadcasts in a step."""
-    shapes = [shape_of(a) for a in args if hasattr(a, "_payload")]
+    shapes = [shape_of(a) for a in args if hasattr(a, "shape")]
     for shape in shapes[1:]:
         if shape != shapes[0]:
             raise RuntimeError(

@@ -60,3 +60,7 @@ def clip_grad_value_(parameters: Iterable[Any] | Tensor, clip_value: float) -> N
     with no_grad():
         for g in _gradients(parameters):
             g.clamp_(min=-limit, max=limit)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

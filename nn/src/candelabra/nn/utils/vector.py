@@ -29,3 +29,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
         count = parameter.numel()
         parameter.data = flat[start : start + count].view_as(parameter).data
         start += count
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -20,3 +20,13 @@ from candelabra.utils.data.sampler import Sampler as Sampler
 from candelabra.utils.data.sampler import SequentialSampler as SequentialSampler
 from candelabra.utils.data.sampler import SubsetRandomSampler as SubsetRandomSampler
 from candelabra.utils.data.sampler import WeightedRandomSampler as WeightedRandomSampler
+
+__all__ = [
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "default_collate", "default_convert",
+    "get_worker_info", "IterableDataset", "random_split", "RandomSampler", "Sampler", "SequentialSampler",
+    "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -79,3 +79,7 @@ def _like(original: Any, content: dict[Any, Any]) -> Any:
         return make(content)
     except TypeError:
         return content
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -164,3 +164,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = shuffled(total, generator)
     return [Subset(dataset, order[end - size : end]) for end, size in zip(accumulate(sizes), sizes)]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

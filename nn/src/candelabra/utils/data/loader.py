@@ -234,3 +234,7 @@ def _check_stream(shuffle: bool | None, sampler: Any, batch_sampler: Any) -> Non
             raise ValueError(
                 f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
             )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,1 +1,1 @@
-"""Convolutions, pooling, and what becomes of their gradients."""
+"""Convolutions and pooling, and their gradients."""

@@ -1,4 +1,4 @@
-"""Convolutions and their adjoints over any number of dims: geometry, choice of form and launch."""
+"""Convolutions and their gradients in any number of dims: geometry, selection of the form, and launch."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Parameter, Source, number, reads, writes
-from candelabra_clike.templates.convolutions import strips as convolution_strips
-from candelabra_clike.templates.convolutions import tiles as convolution_tiles
-from candelabra_clike.templates.convolutions import weight as convolution_weight
-from candelabra_clike.templates.convolutions.strips import Places
-from candelabra_clike.templates.copies.packing import arranged
-from candelabra_clike.templates.products import tiles as matmul_tiles
-from candelabra_clike.templates.products.packing import Rows, packed
-from candelabra_clike.templates.products.product import WORTHWHILE, rounded, strip_for
-from candelabra_clike.templates.products.strips import Strip
+from candelabra_clike.templates.convolutions import panels, weight_gradient
+from candelabra_clike.templates.convolutions import tiled as conv_tiled
+from candelabra_clike.templates.convolutions.panels import OutputTiling
+from candelabra_clike.templates.copies.packing import strided_copy
+from candelabra_clike.templates.matmul import tiled as matmul_tiled
+from candelabra_clike.templates.matmul.matmul import MIN_PRODUCTS_PER_ITEM, micro_tile_for, round_up
+from candelabra_clike.templates.matmul.micro_kernel import MicroTile
+from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
 from candelabra_clike.types import CTYPES
 
-FEW = 16
-"""Places of an image below which several images share a strip of columns."""
+FEW_POSITIONS = 16
+"""Images with fewer output positions than this are processed as one image."""
 
 
 class Patches(NamedTuple):
-    """What each place of a batch of images sees: ``channels`` times ``taps`` elements. Steps count elements.
+    """The patches of a batch of images: ``channels`` times ``taps`` elements per output position. Strides count
+    elements.
 
-    ``first`` is where the first tap of the first place lies in the buffer.
+    ``first`` is the offset of the first tap of the first position.
     """
 
     first: int
@@ -38,75 +38,75 @@ class Patches(NamedTuple):
     groups: int
     channels: int
     taps: Shape
-    places: Shape
+    positions: Shape
     image_step: int
     channel_step: int
     tap_steps: Shape
-    place_steps: Shape
+    position_steps: Shape
 
     @property
     def depth(self) -> int:
-        """Elements that a place sees."""
+        """The number of elements of a patch."""
         return self.channels * prod(self.taps)
 
     @property
-    def few(self) -> bool:
-        """Whether the places of one image leave much of a strip empty."""
-        return self.images > 1 and prod(self.places) < FEW
+    def few_positions(self) -> bool:
+        """Whether the output positions of one image would leave much of a panel empty."""
+        return self.images > 1 and prod(self.positions) < FEW_POSITIONS
 
-    def together(self) -> Patches:
-        """The images as one image with a dim more."""
+    def merge_images(self) -> Patches:
+        """Return the images as one image with one more dim."""
         return self._replace(
-            images=1, taps=(1, *self.taps), places=(self.images, *self.places), image_step=0,
-            tap_steps=(0, *self.tap_steps), place_steps=(self.image_step, *self.place_steps),
+            images=1, taps=(1, *self.taps), positions=(self.images, *self.positions), image_step=0,
+            tap_steps=(0, *self.tap_steps), position_steps=(self.image_step, *self.position_steps),
         )  # fmt: skip
 
     def numbers(self) -> tuple[int, ...]:
-        """The arguments that :func:`_patches` declares."""
+        """Return the arguments of the parameters that :func:`_patches` declares."""
         taps = self.taps if self.depth else (1,) * len(self.taps)
         return (
-            self.first, self.groups, self.depth, prod(taps), prod(self.places), self.image_step,
+            self.first, self.groups, self.depth, prod(taps), prod(self.positions), self.image_step,
             self.channels * self.channel_step, self.channel_step,
-            *taps, *self.places, *self.tap_steps, *self.place_steps,
+            *taps, *self.positions, *self.tap_steps, *self.position_steps,
         )  # fmt: skip
 
 
 def _patches(rank: int) -> list[Parameter]:
-    names = ("x_from", "groups", "depth", "taps", "places", "x_image_step", "x_group", "x_channel")
+    names = ("x_from", "groups", "depth", "taps", "positions", "x_image_step", "x_group", "x_channel")
     each = [f"{n}{d}" for n in ("t", "p", "x_t", "x_p") for d in range(rank)]
     return [number(n) for n in (*names, *each)]
 
 
-class Results(NamedTuple):
-    """Where the results of the places go: the first one's place in the buffer, and steps."""
+class OutputLayout(NamedTuple):
+    """The layout of the results: the offset of the first one, and strides."""
 
     first: int
     image_step: int
     row_step: int
-    place_steps: Shape
+    position_steps: Shape
 
-    def together(self) -> Results:
-        """As :meth:`Patches.together`."""
-        return self._replace(image_step=0, place_steps=(self.image_step, *self.place_steps))
+    def merge_images(self) -> OutputLayout:
+        """The counterpart of :meth:`Patches.merge_images`."""
+        return self._replace(image_step=0, position_steps=(self.image_step, *self.position_steps))
 
 
 @lru_cache(1024)
-def _choice(patches: Patches, rows: int, columns: int) -> Places:
-    """The way of taking places that computes and fetches least."""
-    places, steps = patches.places, patches.place_steps
-    costs = {Places.ANY: 1 + 16 / rows}
+def _cheapest_tiling(patches: Patches, rows: int, columns: int) -> OutputTiling:
+    """Return the tiling with the least computation and the fewest loads."""
+    positions, steps = patches.positions, patches.position_steps
+    costs = {OutputTiling.ANY: 1 + 16 / rows}
     if steps[-1] == 1:
-        costs[Places.ROWS] = -(-places[-1] // columns) * columns / places[-1]
-        # What lies between the rows of a plane is computed in vain, and results are written one by one.
-        if len(places) > 1 and steps[-2] >= places[-1]:
-            run = (places[-2] - 1) * steps[-2] + places[-1]
+        costs[OutputTiling.ROWS] = -(-positions[-1] // columns) * columns / positions[-1]
+        # The results between the rows of a plane are discarded, and the others are stored one by one.
+        if len(positions) > 1 and steps[-2] >= positions[-1]:
+            run = (positions[-2] - 1) * steps[-2] + positions[-1]
             written = 1 + 2 / max(patches.depth, 1) + 40 / (rows * max(patches.depth, 1))
-            costs[Places.RUNS] = -(-run // columns) * columns / (places[-1] * places[-2]) * written
+            costs[OutputTiling.RUNS] = -(-run // columns) * columns / (positions[-1] * positions[-2]) * written
     return min(costs, key=lambda p: costs[p])
 
 
-class Convolution:
-    """``out[image, row, place]`` is ``bias[row]``, if any, plus ``w[row]`` times what the place sees, summed."""
+class ConvolutionKernel:
+    """``out[image, row, position]`` is ``bias[row]``, if any, plus the dot product of ``w[row]`` and the patch."""
 
     def __init__(self, d: dtype, rank: int, bias: bool) -> None:
         self.dtype = d
@@ -119,61 +119,61 @@ class Convolution:
         self,
         out: StridedArray,
         w: StridedArray,
-        filters: Rows,
+        filters: StridedRows,
         x: StridedArray,
         bias: StridedArray | None,
         patches: Patches,
-        results: Results,
+        results: OutputLayout,
         slack: bool,
     ) -> None:
-        """``slack`` says that the elements behind ``x`` may be read."""
+        """Convolve. ``slack`` is true if elements behind ``x`` may be read."""
         rows = filters.rows
         engine = out.engine
         serial = engine.traits.serial
         wide = serial or is_wide(out, w, x)
-        strip = strip_for(rows, self.value)
-        places = _choice(patches, rows, strip.columns) if serial else Places.ANY
-        key = (engine, strip.rows if serial else 0, places, wide)
+        tile = micro_tile_for(rows, self.value)
+        tiling = _cheapest_tiling(patches, rows, tile.columns) if serial else OutputTiling.ANY
+        key = (engine, tile.rows if serial else 0, tiling, wide)
         launch = self._launches.get(key)
         if launch is None:
-            launch = self._launches[key] = engine.compile(self.source(engine, strip, places, wide))
-        count, extents = self._extents(engine, patches, rows, strip, places, slack)
+            launch = self._launches[key] = engine.compile(self.source(engine, tile, tiling, wide))
+        count, extents = self._extents(engine, patches, rows, tile, tiling, slack)
         if serial:
             memory = CTYPES[self.dtype].memory
-            left = packed(engine, w.buffer, filters, memory, self.dtype.itemsize, strip.rows)
+            left = pack_panels(engine, w.buffer, filters, memory, self.dtype.itemsize, tile.rows)
         else:
             sizes = (filters.matrices, rows, *filters.sizes)
-            left = arranged(w, sizes, (filters.matrix_step, filters.row_step, *filters.steps), filters.first).buffer
+            left = strided_copy(w, sizes, (filters.matrix_step, filters.row_step, *filters.steps), filters.first).buffer
         launch(
             count, out.buffer, left, x.buffer, *(() if bias is None else (bias.buffer,)), results.first,
             *(() if bias is None else (bias.offset,)), rows, results.image_step, results.row_step,
-            *results.place_steps, *patches.numbers(), *extents,
+            *results.position_steps, *patches.numbers(), *extents,
         )  # fmt: skip
 
     def _extents(
-        self, engine: Engine, patches: Patches, rows: int, strip: Strip, places: Places, slack: bool
+        self, engine: Engine, patches: Patches, rows: int, tile: MicroTile, tiling: OutputTiling, slack: bool
     ) -> tuple[int, tuple[int, ...]]:
-        """How many work-items or groups, and the numbers that say which places each has."""
-        matrices, count = patches.images * patches.groups, prod(patches.places)
+        """Return the number of work-items or groups, and the arguments that determine the positions of each."""
+        matrices, count = patches.images * patches.groups, prod(patches.positions)
         if not engine.traits.serial:
-            down, across = -(-rows // matmul_tiles.TILE), -(-count // matmul_tiles.TILE)
+            down, across = -(-rows // matmul_tiled.TILE), -(-count // matmul_tiled.TILE)
             return matrices * down * across, (down, across)
-        across, tiles = 1, -(-count // strip.columns)
-        if places is Places.ROWS:
-            across = -(-patches.places[-1] // strip.columns)
-            tiles = across * prod(patches.places[:-1])
-        elif places is Places.RUNS:
-            run = (patches.places[-2] - 1) * patches.place_steps[-2] + patches.places[-1]
-            across = -(-run // strip.columns)
-            tiles = across * prod(patches.places[:-2])
+        across, tiles = 1, -(-count // tile.columns)
+        if tiling is OutputTiling.ROWS:
+            across = -(-patches.positions[-1] // tile.columns)
+            tiles = across * prod(patches.positions[:-1])
+        elif tiling is OutputTiling.RUNS:
+            run = (patches.positions[-2] - 1) * patches.position_steps[-2] + patches.positions[-1]
+            across = -(-run // tile.columns)
+            tiles = across * prod(patches.positions[:-2])
         work = count * rows * max(patches.depth, 1)
-        wanted = min(-(-8 * engine.traits.compute_units // matrices), work // WORTHWHILE + 1, tiles)
-        per_item = -(-tiles // wanted)
+        target_items = min(-(-8 * engine.traits.compute_units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, tiles)
+        per_item = -(-tiles // target_items)
         parts = -(-tiles // per_item)
         return matrices * parts, (parts, tiles, per_item, across, int(slack))
 
-    def source(self, engine: Engine, strip: Strip, places: Places, wide: bool) -> Source:
-        """The kernel in the form for the device."""
+    def source(self, engine: Engine, tile: MicroTile, tiling: OutputTiling, wide: bool) -> Source:
+        """Return the kernel for the device."""
         serial = engine.traits.serial
         memory = CTYPES[self.dtype]
         names = ["out", "w", "x", "bias"] if self.bias else ["out", "w", "x"]
@@ -186,16 +186,16 @@ class Convolution:
             *_patches(self.rank),
             *[number(n) for n in extents or ("row_blocks", "column_blocks")],
         )
-        name = f"conv{self.rank}_{places.value if serial else 'tiles'}_{self.dtype.name}"
+        name = f"conv{self.rank}_{tiling.value if serial else 'tiles'}_{self.dtype.name}"
         if serial:
-            body = convolution_strips.body(strip, memory, places, self.rank, self.bias)
+            body = panels.body(tile, memory, tiling, self.rank, self.bias)
             return Source(name, head, body, wide=wide, contract=True)
-        body = convolution_tiles.body(memory, self.value, self.rank, self.bias)
-        return Source(name, head, body, group=matmul_tiles.GROUP, wide=wide, contract=True)
+        body = conv_tiled.body(memory, self.value, self.rank, self.bias)
+        return Source(name, head, body, group=matmul_tiled.GROUP, wide=wide, contract=True)
 
 
-class ConvolutionWeight:
-    """``out[row, element]`` is the sum of ``y[image, row, place]`` times the element of what the place sees."""
+class WeightGradientKernel:
+    """``out[row, element]`` is the sum of ``y[image, row, position]`` times the element of the patch."""
 
     def __init__(self, d: dtype, rank: int) -> None:
         self.dtype = d
@@ -204,48 +204,50 @@ class ConvolutionWeight:
         self._launches: dict[Any, tuple[Launch, Launch]] = {}
 
     def __call__(self, out: StridedArray, x: StridedArray, y: StridedArray, patches: Patches) -> None:
-        """``y`` and ``out`` are contiguous; nothing is empty."""
+        """Compute the gradient. ``y`` and ``out`` are contiguous; no array is empty."""
         engine, rows = out.engine, out.shape[0] // patches.groups
         serial = engine.traits.serial
         wide = serial or is_wide(out, x, y)
-        strip = self.strip(patches.depth, rows)
-        key = (engine, strip if serial else 0, wide)
+        tile = self.tile(patches.depth, rows)
+        key = (engine, tile if serial else 0, wide)
         launches = self._launches.get(key)
         if launches is None:
-            sources = self.source(serial, strip, wide), self.reduction(serial, wide)
+            sources = self.source(serial, tile, wide), self.reduction(serial, wide)
             launches = self._launches[key] = engine.compile(sources[0]), engine.compile(sources[1])
-        parts, count, extents = self._extents(engine, patches, rows, strip)
+        parts, count, extents = self._extents(engine, patches, rows, tile)
         size = out.size
         sums = engine.allocate(max(parts, 1) * size * (8 if self.value[1:] == "64" else 4))
         launches[0](count, sums, x.buffer, y.buffer, y.offset, rows, patches.images, *patches.numbers(), *extents)
         numbers = (out.offset, parts, patches.groups, rows, patches.depth)
         launches[1](patches.groups * rows if serial else size, out.buffer, sums, *numbers)
 
-    def strip(self, depth: int, rows: int) -> Strip:
-        """Elements of a patch times channels."""
-        strip = strip_for(depth, self.value)
-        return strip if rows > 8 else Strip(strip.rows, 1, self.value)
+    def tile(self, depth: int, rows: int) -> MicroTile:
+        """Return the micro tile: elements of a patch times channels."""
+        tile = micro_tile_for(depth, self.value)
+        return tile if rows > 8 else MicroTile(tile.rows, 1, self.value)
 
-    def _extents(self, engine: Engine, patches: Patches, rows: int, strip: Strip) -> tuple[int, int, tuple[int, ...]]:
-        """Into how many parts the images go, how many work-items or groups, and the numbers that say what each has."""
+    def _extents(
+        self, engine: Engine, patches: Patches, rows: int, tile: MicroTile
+    ) -> tuple[int, int, tuple[int, ...]]:
+        """Return the number of parts of the batch, the number of work-items or groups, and the arguments of each."""
         units, images = engine.traits.compute_units, patches.images
         if engine.traits.serial:
-            blocks = -(-patches.depth // convolution_weight.ROWS)
-            per_block = rounded(-(-patches.depth // blocks), strip.rows)
-            down, across = -(-patches.depth // per_block), -(-rows // strip.columns)
+            blocks = -(-patches.depth // weight_gradient.ROWS)
+            per_block = round_up(-(-patches.depth // blocks), tile.rows)
+            down, across = -(-patches.depth // per_block), -(-rows // tile.columns)
             extents: tuple[int, ...] = (down, across, per_block)
         else:
-            down, across = -(-rows // matmul_tiles.TILE), -(-patches.depth // matmul_tiles.TILE)
+            down, across = -(-rows // matmul_tiled.TILE), -(-patches.depth // matmul_tiled.TILE)
             extents = (down, across, patches.depth)
         matrices = patches.groups * down * across
         work = out_work(patches) * rows
-        wanted = min(-(-4 * units // matrices), work // WORTHWHILE + 1, max(images, 1))
-        per_item = max(-(-images // wanted), 1)
+        target_parts = min(-(-4 * units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, max(images, 1))
+        per_item = max(-(-images // target_parts), 1)
         parts = -(-images // per_item)
         return parts, parts * matrices, (*extents, per_item)
 
-    def source(self, serial: bool, strip: Strip, wide: bool) -> Source:
-        """The kernel that makes the sums over the images of a part."""
+    def source(self, serial: bool, tile: MicroTile, wide: bool) -> Source:
+        """Return the kernel that sums over the images of a part."""
         memory = CTYPES[self.dtype]
         last = "rows_per_item" if serial else "elements"
         head = (
@@ -257,46 +259,46 @@ class ConvolutionWeight:
         )
         name = f"conv{self.rank}_weight_{self.dtype.name}"
         if serial:
-            body = convolution_weight.body(strip, memory, self.rank)
+            body = weight_gradient.body(tile, memory, self.rank)
             return Source(name, head, body, wide=wide, contract=True)
         head = tuple([p._replace(name="whole_depth") if p.name == "depth" else p for p in head])
-        body = convolution_tiles.weight(memory, self.value, self.rank)
-        return Source(name, head, body, group=matmul_tiles.GROUP, wide=wide, contract=True)
+        body = conv_tiled.weight(memory, self.value, self.rank)
+        return Source(name, head, body, group=matmul_tiled.GROUP, wide=wide, contract=True)
 
     def reduction(self, serial: bool, wide: bool) -> Source:
-        """The kernel that adds the parts up."""
+        """Return the kernel that adds the parts."""
         memory = CTYPES[self.dtype]
         head = (
             writes("out", memory.memory),
             reads("sums", self.value),
             *[number(n) for n in ("out_from", "parts", "groups", "m", "depth")],
         )
-        body = convolution_weight.reduction(memory, self.value, serial)
+        body = weight_gradient.reduction(memory, self.value, serial)
         return Source(f"conv_weight_parts_{self.dtype.name}", head, body, wide=wide)
 
 
 def out_work(patches: Patches) -> int:
-    """Products for one channel of the result."""
-    return patches.images * prod(patches.places) * patches.depth
+    """Return the number of products per output channel."""
+    return patches.images * prod(patches.positions) * patches.depth
 
 
 def convolve(
-    out: StridedArray, w: StridedArray, filters: Rows, x: StridedArray, bias: StridedArray | None, patches: Patches,
-    results: Results, slack: bool,
+    out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
+    patches: Patches, results: OutputLayout, slack: bool,
 ) -> None:  # fmt: skip
-    """:class:`Convolution`, of all images together where each has few places."""
-    if patches.few:
-        patches, results = patches.together(), results.together()
-    convolution(x.dtype, len(patches.taps), bias is not None)(out, w, filters, x, bias, patches, results, slack)
+    """Convolve. Images with few output positions are processed as one image."""
+    if patches.few_positions:
+        patches, results = patches.merge_images(), results.merge_images()
+    convolution_kernel(x.dtype, len(patches.taps), bias is not None)(out, w, filters, x, bias, patches, results, slack)
 
 
 @lru_cache(256)
-def convolution(d: dtype, rank: int, bias: bool) -> Convolution:
-    """The convolution of a dtype in ``rank`` dims."""
-    return Convolution(d, rank, bias)
+def convolution_kernel(d: dtype, rank: int, bias: bool) -> ConvolutionKernel:
+    """Return the convolution of a dtype in ``rank`` dims."""
+    return ConvolutionKernel(d, rank, bias)
 
 
 @lru_cache(256)
-def convolution_in_weight(d: dtype, rank: int) -> ConvolutionWeight:
-    """Its adjoint in the weights."""
-    return ConvolutionWeight(d, rank)
+def weight_gradient_kernel(d: dtype, rank: int) -> WeightGradientKernel:
+    """Return the weight gradient of a dtype in ``rank`` dims."""
+    return WeightGradientKernel(d, rank)

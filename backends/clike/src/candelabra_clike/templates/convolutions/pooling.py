@@ -1,8 +1,8 @@
-"""Windows over the last dims of an array: the largest element of each with its place, sums, and the adjoint of sums.
+"""Pooling over the last dims of an array: maximum with index, sum, and the gradient of the sum.
 
-All of them gather: an element of the result is folded by one work-item, position by position in C order, so that
-results depend on nothing but the values. Where windows are small their geometry is part of the text, and the compiler
-unrolls them.
+Every kernel gathers: a work-item reduces the window of an output element, position by position in C order, so results
+do not depend on the launch. The geometry of small windows is a constant of the kernel, and the compiler unrolls their
+loops.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE, collapsed
 from candelabra_clike.source import Parameter, Source, number, reads, writes
-from candelabra_clike.templates import walking
-from candelabra_clike.templates.walks import reach
+from candelabra_clike.templates import index_walker
+from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.types import CTYPES
 
 GRAIN = 2048
-"""Elements of the result that a work-item which is a loop makes."""
+"""Elements of the result per work-item on serial devices."""
 SMALL = 16
-"""Windows of no more positions are part of the text, where there is enough to do."""
+"""The maximum window size that is a constant of the kernel, if there are enough elements."""
 
 LANES = 8
-"""Rows of fewer elements are put into one vector, partly empty."""
+"""Rows of fewer elements are computed in one partial vector."""
 
 
-class Geometry(NamedTuple):
-    """Windows: their sizes, the steps from one to the next, the padding before the first, the steps within."""
+class PoolingGeometry(NamedTuple):
+    """The geometry of windows: size, stride, padding and dilation."""
 
     window: Shape
     stride: Shape
@@ -41,76 +41,78 @@ class Geometry(NamedTuple):
 
     @property
     def named(self) -> Iterator[tuple[str, int]]:
-        """What the texts call these numbers: ``w0 w1 …``, ``t0 …``, ``q0 …``, ``d0 …``."""
+        """The names of these numbers in sources: ``w0 w1 …``, ``t0 …``, ``q0 …``, ``d0 …``."""
         for letter, values in zip("wtqd", self, strict=True):
             for dim, value in enumerate(values):
                 yield f"{letter}{dim}", value
 
 
-class Fold(NamedTuple):
-    """What becomes of the elements ``v`` of a window. ``first``: variables; ``more``: one element inside.
+class WindowReduction(NamedTuple):
+    """The reduction of the elements ``v`` of a window. ``first`` declares variables; ``more`` adds an element.
 
-    ``near`` and ``nearer`` are the same for windows that lie inside as a whole, whose first element is ``v`` in
-    ``near``; there ``AT`` is the element's place from the window's first. ``last`` stores.
+    ``interior`` and ``more_interior`` are the same for windows without padding, whose first element is ``v`` in
+    ``interior``; there ``AT`` is the offset of an element from the first one of the window. ``last`` stores the result.
     """
 
     name: str
     first: str
     more: str
-    near: str
-    nearer: str
+    interior: str
+    more_interior: str
     last: str
-    places: bool = False
+    with_index: bool = False
     adjoint: bool = False
 
 
-class Form(NamedTuple):
-    """What a kernel is compiled for. ``unit``: elements along the last dim lie side by side."""
+class PoolingForm(NamedTuple):
+    """The properties that a kernel is compiled for. ``adjacent``: the elements along the last dim are adjacent."""
 
-    fold: Fold
+    fold: WindowReduction
     dtype: dtype
     rank: int
     lead: int
-    unit: bool
+    adjacent: bool
     serial: bool
     wide: bool
-    fixed: Geometry | None
-    apart: bool
-    """Whether something lies between the elements of a window."""
+    fixed: PoolingGeometry | None
+    dilated: bool
+    """Whether the dilation is greater than 1."""
     short: bool
     """Whether rows of the result are shorter than vectors."""
 
 
-class Planned(NamedTuple):
-    """A kernel for arrays of certain shapes and strides, and what it is given after buffers and offset."""
+class PoolingPlan(NamedTuple):
+    """The kernel for arrays of certain shapes and strides, and its arguments after buffers and offset."""
 
     launch: Launch
     items: int
     numbers: tuple[int, ...]
 
 
-def largest(d: dtype, places: bool) -> Fold:
-    """The first of the largest, but the last NaN; -1 and the lowest number where a window has nothing inside."""
+def max_reduction(d: dtype, with_index: bool) -> WindowReduction:
+    """The first of the largest elements, or the last NaN. A window without elements gives the lowest number and index
+    -1.
+    """
     c = CTYPES[d]
     above = "v > best || v != v" if d.category == FLOATING else "v > best"
-    keep = "found = better ? ({at}) : found; " if places else ""
+    keep = "found = better ? ({at}) : found; " if with_index else ""
     more = f"const u32 better = none || {above}; best = better ? v : best; none = 0; "
-    nearer = f"const u32 better = {above}; best = better ? v : best; "
-    ends = "at[to] = found == (INDEX)-1 ? (i64)-1 : (i64)found; " if places else ""
-    place = f"INDEX found = {'{at}'}; " if places else ""
-    return Fold(
-        f"max_pool{'' if places else '_values'}_{d.name}",
-        f"{c.value} best = LOWEST_{c.value.upper()}; u32 none = 1; {place.format(at='(INDEX)-1')}",
+    more_interior = f"const u32 better = {above}; best = better ? v : best; "
+    ends = "at[to] = found == (INDEX)-1 ? (i64)-1 : (i64)found; " if with_index else ""
+    declare_index = f"INDEX found = {'{at}'}; " if with_index else ""
+    return WindowReduction(
+        f"max_pool{'' if with_index else '_values'}_{d.name}",
+        f"{c.value} best = LOWEST_{c.value.upper()}; u32 none = 1; {declare_index.format(at='(INDEX)-1')}",
         more + keep.format(at="FLAT"),
-        f"{c.value} best = v; {place.format(at=0)}",
-        nearer + keep.format(at="AT"),
+        f"{c.value} best = v; {declare_index.format(at=0)}",
+        more_interior + keep.format(at="AT"),
         f"out[to] = {c.store('best')}; {ends}",
-        places,
+        with_index,
     )
 
 
-def total(d: dtype, adjoint: bool = False) -> Fold:
-    """The sum of what lies inside; that of integers wraps around."""
+def sum_reduction(d: dtype, adjoint: bool = False) -> WindowReduction:
+    """The sum of the elements. Sums of integers wrap around."""
     c = CTYPES[d]
     if d.category == COMPLEX:
         first, add = f"{c.value} sum = {c.value.upper()}(0, 0);", "sum.x += v.x; sum.y += v.y;"
@@ -119,12 +121,14 @@ def total(d: dtype, adjoint: bool = False) -> Fold:
     else:
         first, add = f"u{c.value[1:]} sum = 0;", f"sum += (u{c.value[1:]})v;"
     name = f"sum_pool{'_adjoint' if adjoint else ''}_{d.name}"
-    return Fold(name, first, add, first, add, f"out[to] = {c.store('sum')};", adjoint=adjoint)
+    return WindowReduction(name, first, add, first, add, f"out[to] = {c.store('sum')};", adjoint=adjoint)
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
-def pool(x: StridedArray, geometry: Geometry, extents: Shape, fold: Fold, outs: Sequence[StridedArray]) -> None:
-    """Fold the windows of ``x`` into contiguous results, whose last dims are ``extents``."""
+def pool(
+    x: StridedArray, geometry: PoolingGeometry, extents: Shape, fold: WindowReduction, outs: Sequence[StridedArray]
+) -> None:
+    """Reduce the windows of ``x`` into contiguous results, whose last dims are ``extents``."""
     if not outs[0].size:
         return
     plan = planned(x.engine, x.shape, x.strides, x.dtype, geometry, extents, fold, x.offset >= WIDE // 2)
@@ -133,21 +137,30 @@ def pool(x: StridedArray, geometry: Geometry, extents: Shape, fold: Fold, outs: 
 
 @lru_cache(4096)
 def planned(
-    engine: Engine, shape: Shape, strides: Shape, d: dtype, geometry: Geometry, extents: Shape, fold: Fold, far: bool
-) -> Planned:
-    """The kernel for a call, compiled."""
+    engine: Engine,
+    shape: Shape,
+    strides: Shape,
+    d: dtype,
+    geometry: PoolingGeometry,
+    extents: Shape,
+    fold: WindowReduction,
+    far: bool,
+) -> PoolingPlan:
+    """Return the plan of a call."""
     rank = len(extents)
     lead = len(shape) - rank
     planes, (steps,) = collapsed(shape[:lead], (strides[:lead],))
     rows = prod(planes) * prod(extents[:-1])
     size = rows * extents[-1]
-    # Places outside count too: down to the padding below 0, which wraps around, and up to what hangs over.
+    # Positions in the padding count too: those before 0, which wrap around, and those after the end.
     margin = sum(map(prod, zip(geometry.window, geometry.dilation))) + sum(geometry.padding)
-    furthest = max(size, reach(shape, strides), prod(shape[lead:]), *[m * t for m, t in zip(extents, geometry.stride)])
+    furthest = max(
+        size, max_offset(shape, strides), prod(shape[lead:]), *[m * t for m, t in zip(extents, geometry.stride)]
+    )
     wide = far or furthest + margin >= WIDE // 2
     serial = engine.traits.serial
     fixed = geometry if prod(geometry.window) <= SMALL and size >= GRAIN else None
-    form = Form(
+    form = PoolingForm(
         fold, d, rank, len(planes), strides[-1] == 1, serial, wide, fixed, any(k > 1 for k in geometry.dilation),
         fixed is not None and extents[-1] < LANES,
     )  # fmt: skip
@@ -156,15 +169,15 @@ def planned(
         numbers += tuple(value for _, value in geometry.named)
     launch = engine.compile(text(form))
     if not serial:
-        return Planned(launch, size, numbers)
+        return PoolingPlan(launch, size, numbers)
     pieces = max(1, min(size // GRAIN, 16 * engine.traits.compute_units))
-    together = -(-rows // pieces)
-    low, high = inside(geometry, shape[-1], extents[-1])
-    return Planned(launch, -(-rows // together), (rows, together, low, high, *numbers))
+    rows_per_item = -(-rows // pieces)
+    low, high = interior_windows(geometry, shape[-1], extents[-1])
+    return PoolingPlan(launch, -(-rows // rows_per_item), (rows, rows_per_item, low, high, *numbers))
 
 
-def inside(geometry: Geometry, size: int, windows: int) -> tuple[int, int]:
-    """The first window along the last dim that lies inside, and the one after the last that does."""
+def interior_windows(geometry: PoolingGeometry, size: int, windows: int) -> tuple[int, int]:
+    """Return the range of windows along the last dim that do not overlap the padding."""
     window, stride, padding, dilation = (row[-1] for row in geometry)
     low = min(-(-padding // stride), windows)
     high = (size - 1 + padding - (window - 1) * dilation) // stride + 1
@@ -172,76 +185,80 @@ def inside(geometry: Geometry, size: int, windows: int) -> tuple[int, int]:
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
-def text(form: Form) -> Source:
-    """A work-item makes some rows of the result, or an element."""
+def text(form: PoolingForm) -> Source:
+    """Return the kernel: a work-item computes several rows of the result, or one element."""
     fold, last = form.fold, form.rank - 1
     memory = CTYPES[form.dtype].memory
-    own = ("rows", "together", "low", "high") if form.serial else ()
+    own = ("rows", "rows_per_item", "low", "high") if form.serial else ()
     geometry = () if form.fixed else tuple([f"{letter}{d}" for letter in "wtqd" for d in range(form.rank)])
     parameters: tuple[Parameter, ...] = (
-        writes("out", memory), *([writes("at", "i64")] if fold.places else []), reads("x", memory),
-        number("x_at"), *map(number, own), *walking.sizes(form.lead, "l"), *walking.sizes(form.rank, "m"),
-        *walking.sizes(form.rank), *walking.strides(("x",), form.lead, "_l"), *walking.strides(("x",), form.rank),
-        *map(number, geometry),
+        writes("out", memory), *([writes("at", "i64")] if fold.with_index else []), reads("x", memory), number("x_at"),
+        *map(number, own), *index_walker.size_parameters(form.lead, "l"), *index_walker.size_parameters(form.rank, "m"),
+        *index_walker.size_parameters(form.rank), *index_walker.stride_parameters(("x",), form.lead, "_l"),
+        *index_walker.stride_parameters(("x",), form.rank), *map(number, geometry),
     )  # fmt: skip
     fixed = "".join([f"const INDEX {n} = {v};\n" for n, v in (form.fixed.named if form.fixed else ())])
     one = f"const INDEX to = row * m{last} + o{last};\n{element(form)}"
     if form.serial:
         body = (
-            f"{fixed}const INDEX begin = GLOBAL_ID * together;\n"
-            "const INDEX end = begin + together < rows ? begin + together : rows;\n"
-            f"for (INDEX row = begin; row < end; ++row) {{\n{where(form)}{row(form, one)}}}"
+            f"{fixed}const INDEX begin = GLOBAL_ID * rows_per_item;\n"
+            "const INDEX end = begin + rows_per_item < rows ? begin + rows_per_item : rows;\n"
+            f"for (INDEX row = begin; row < end; ++row) {{\n{row_position(form)}{row_text(form, one)}}}"
         )
     else:
         body = (
-            f"{fixed}const INDEX row = GLOBAL_ID / m{last}, o{last} = GLOBAL_ID % m{last};\n{where(form)}{one}"
+            f"{fixed}const INDEX row = GLOBAL_ID / m{last}, o{last} = GLOBAL_ID % m{last};\n{row_position(form)}{one}"
         )  # fmt: skip
-    name = f"{fold.name}_{form.rank}d{'_apart' if form.apart else ''}{'_fixed' if form.fixed else ''}"
+    name = f"{fold.name}_{form.rank}d{'_apart' if form.dilated else ''}{'_fixed' if form.fixed else ''}"
     return Source(name, parameters, body, group=1 if form.serial else None, wide=form.wide)
 
 
-def where(form: Form) -> str:
-    """Of the row ``row`` of the result: its places ``o0 …`` along all dims but the last, and its plane ``x_row``."""
+def row_position(form: PoolingForm) -> str:
+    """Return statements for the position of row ``row``: indices ``o0 …`` along all dims but the last, and offset
+    ``x_row``.
+    """
     lines = ["INDEX plane = row;"]
     for d in range(form.rank - 2, -1, -1):
         lines.append(f"const INDEX o{d} = plane % m{d}; plane /= m{d};")
-    return "\n".join(lines) + "\n" + walking.starts(("x",), form.lead, "plane", "l", "_l")
+    return "\n".join(lines) + "\n" + index_walker.row_offsets(("x",), form.lead, "plane", "l", "_l")
 
 
-def element(form: Form) -> str:
-    """One element of the result, from the elements that lie inside."""
+def element(form: PoolingForm) -> str:
+    """Return statements that compute one element of the result from the elements of its window."""
     fold, c = form.fold, CTYPES[form.dtype]
     lines, flat = [fold.first], "0"
     for d in range(form.rank):
-        lines.append(positions(form, d))
+        lines.append(window_loop(form, d))
         flat = f"({flat}) * n{d} + i{d}" if d else "i0"
-    place = " + ".join(["x_row", *[f"i{d} * {step(form, d)}" for d in range(form.rank)]])
-    lines.append(f"const {c.value} v = {c.load(f'x[{place}]')};\n{fold.more.replace('FLAT', flat)}")
+    offset = " + ".join(["x_row", *[f"i{d} * {stride_of(form, d)}" for d in range(form.rank)]])
+    lines.append(f"const {c.value} v = {c.load(f'x[{offset}]')};\n{fold.more.replace('FLAT', flat)}")
     return "\n".join([*lines, "}}" * form.rank, fold.last]) + "\n"
 
 
-def positions(form: Form, d: int) -> str:
-    """The loop along a dim over those positions ``k`` of a window that lie inside: at ``i`` in what is read."""
+def window_loop(form: PoolingForm, d: int) -> str:
+    """Return the loop along a dim over the positions ``k`` of a window that are not padding, at index ``i`` of the
+    input.
+    """
     if not form.fold.adjoint:
-        inside = f"const INDEX i{d} = o{d} * t{d} + k{d} * d{d} - q{d};\nif (i{d} < n{d}) {{"
-    elif form.apart:
-        inside = (
+        interior_windows = f"const INDEX i{d} = o{d} * t{d} + k{d} * d{d} - q{d};\nif (i{d} < n{d}) {{"
+    elif form.dilated:
+        interior_windows = (
             f"const INDEX u{d} = o{d} + q{d} - k{d} * d{d}, i{d} = u{d} / t{d};\n"
             f"if (i{d} * t{d} == u{d} && i{d} < n{d}) {{"
         )
-    else:  # every t-th position is that of a window, the next position that of the window before
+    else:  # every t-th position belongs to a window; the next one belongs to the previous window
         start = f"INDEX i{d} = (o{d} + q{d}) / t{d}, k{d} = (o{d} + q{d}) % t{d}"
         return f"for ({start}; k{d} < w{d}; k{d} += t{d}, --i{d}) {{ if (i{d} < n{d}) {{"
-    return f"for (INDEX k{d} = 0; k{d} < w{d}; ++k{d}) {{\n{inside}"
+    return f"for (INDEX k{d} = 0; k{d} < w{d}; ++k{d}) {{\n{interior_windows}"
 
 
-def step(form: Form, d: int) -> str:
-    """The stride of ``x`` along a dim."""
-    return "1" if form.unit and d == form.rank - 1 else f"x_s{d}"
+def stride_of(form: PoolingForm, d: int) -> str:
+    """Return the stride of ``x`` along a dim."""
+    return "1" if form.adjacent and d == form.rank - 1 else f"x_s{d}"
 
 
-def row(form: Form, one: str) -> str:
-    """A row of the result: the windows that lie inside in a loop without conditions, the others one by one."""
+def row_text(form: PoolingForm, one: str) -> str:
+    """Return statements that compute a row: interior windows in a loop without conditions, the others one by one."""
     last = form.rank - 1
     if form.fold.adjoint:
         each = f"const INDEX o{last} = (INDEX)j;\n{one}"
@@ -252,25 +269,25 @@ def row(form: Form, one: str) -> str:
         f"const INDEX from = good ? low : m{last}, until = good ? high : m{last};\n"
         f"for (INDEX o{last} = 0; o{last} < m{last}; ++o{last}) {{\n"
         f"if (o{last} == from) o{last} = until;\nif (o{last} < m{last}) {{\n{one}}}\n}}\n"
-        f"if (from < until) {{\n{near(form)}}}\n"
+        f"if (from < until) {{\n{interior(form)}}}\n"
     )
 
 
-def near(form: Form) -> str:
-    """The windows ``low`` to ``high`` of a row, which lie inside as a whole: all with the same code."""
+def interior(form: PoolingForm) -> str:
+    """Return the loop over the windows ``low`` to ``high`` of a row, which do not overlap the padding."""
     fold, c, last = form.fold, CTYPES[form.dtype], form.rank - 1
-    outer = [f"(o{d} * t{d} - q{d}) * {step(form, d)}" for d in range(last)]
-    start = " + ".join(["x_row", *outer, f"(low * t{last} - q{last}) * {step(form, last)}"])
-    places = [f"(o{d} * t{d} - q{d}) * {plane_step(d, last)}" for d in range(last)]
-    first = " + ".join([*places, f"low * t{last} - q{last}"])
-    along = f"j * ({'i64' if form.wide else 'int'})(t{last} * {step(form, last)})"
-    within = " + ".join([f"k{d} * d{d} * {step(form, d)}" for d in range(form.rank)])
-    at = " + ".join([f"k{d} * d{d} * {plane_step(d, last)}" for d in range(form.rank)])
+    outer = [f"(o{d} * t{d} - q{d}) * {stride_of(form, d)}" for d in range(last)]
+    start = " + ".join(["x_row", *outer, f"(low * t{last} - q{last}) * {stride_of(form, last)}"])
+    with_index = [f"(o{d} * t{d} - q{d}) * {plane_stride(d, last)}" for d in range(last)]
+    first = " + ".join([*with_index, f"low * t{last} - q{last}"])
+    along = f"j * ({'i64' if form.wide else 'int'})(t{last} * {stride_of(form, last)})"
+    within = " + ".join([f"k{d} * d{d} * {stride_of(form, d)}" for d in range(form.rank)])
+    at = " + ".join([f"k{d} * d{d} * {plane_stride(d, last)}" for d in range(form.rank)])
     unroll = "UNROLL\n" if form.fixed else ""
     loops = "".join([f"{unroll}for (INDEX k{d} = 0; k{d} < w{d}; ++k{d})\n" for d in range(form.rank)])
     stores = f"GLOBAL {c.memory}* const out_near = out + (row * m{last} + low);\n"
     ending = fold.last.replace("out[to]", "out_near[j]")
-    if fold.places:
+    if fold.with_index:
         stores += f"GLOBAL i64* const at_near = at + (row * m{last} + low);\nconst INDEX first = {first};\n"
         ending = ending[: ending.index("at[to]")] + f"at_near[j] = (i64)(first + (INDEX)j * t{last} + found);"
     return (
@@ -278,11 +295,11 @@ def near(form: Form) -> str:
         "const int many = (int)(high - low);\n"
         f"INDEPENDENT{'_FEW' if form.short else ''}\nfor (int j = 0; j < many; ++j) {{\n"
         f"GLOBAL const {c.memory}* const p = from_here + {along};\n"
-        f"{c.value} v = {c.load('p[0]')}; {fold.near}\n"
-        f"{loops}{{ v = {c.load(f'p[{within}]')}; {fold.nearer.replace('AT', at)} }}\n{ending}\n}}\n"
+        f"{c.value} v = {c.load('p[0]')}; {fold.interior}\n"
+        f"{loops}{{ v = {c.load(f'p[{within}]')}; {fold.more_interior.replace('AT', at)} }}\n{ending}\n}}\n"
     )
 
 
-def plane_step(d: int, last: int) -> str:
-    """How many elements of a plane lie between neighbours along a dim."""
+def plane_stride(d: int, last: int) -> str:
+    """Return the stride of a dim in a contiguous plane."""
     return " * ".join([f"n{e}" for e in range(d + 1, last + 1)]) or "1"

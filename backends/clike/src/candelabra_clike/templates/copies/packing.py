@@ -1,4 +1,4 @@
-"""Copies that lay arrays out for what reads them next: with a frame of zeros around, or in another order."""
+"""Copies into another layout: with a frame of zeros, or with other strides."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.types import CTYPES
 
 SLACK = 32
-"""Elements behind a framed array that may be read: so many are read at once."""
+"""Elements behind a padded array that may be read: vector loads may exceed it by this number."""
 CHUNK = 4096
-"""Elements of a work-item that is a loop."""
+"""Elements of a work-item on serial devices."""
 UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-"""The unsigned dtype of each size."""
+"""The unsigned dtype of each item size."""
 
 
 def as_bits(array: StridedArray) -> StridedArray:
-    """The array as unsigned integers of its size."""
+    """View an array as unsigned integers of its item size."""
     return array.restrided(array.shape, array.strides, array.offset, UNSIGNED[array.dtype.itemsize])
 
 
-class Arranged:
+class PaddedCopy:
     """``out[i0, i1, …] = x[i0 - b0, i1 - b1, …]`` within the sizes of ``x``, zero outside; ``out`` is contiguous.
 
-    The steps of ``x`` may be negative.
+    The strides of ``x`` may be negative.
     """
 
     def __init__(self, d: dtype, rank: int) -> None:
@@ -42,7 +42,9 @@ class Arranged:
     def __call__(
         self, out: StridedArray, x: StridedArray, sizes: Shape, inside: Shape, before: Shape, steps: Shape, first: int
     ) -> None:
-        """``sizes`` are those of the result, ``inside`` those of ``x``, whose element at 0, 0 … is at ``first``."""
+        """Copy. ``sizes`` are those of the result, ``inside`` those of ``x``; ``first`` is the offset of its element at
+        0, 0 …
+        """
         engine = out.engine
         serial = engine.traits.serial
         wide = serial or is_wide(out, x)
@@ -52,18 +54,18 @@ class Arranged:
         rows = prod(sizes[:-1])
         rows_per_item = max(1, CHUNK // sizes[-1])
         count = -(-rows // rows_per_item) if serial else rows * sizes[-1]
-        modulus = 1 << (64 if wide else 32)  # a negative step, as what an index wraps to
+        modulus = 1 << (64 if wide else 32)  # a negative stride as an unsigned index
         launch(
             count, out.buffer, x.buffer, out.offset, first, rows, rows_per_item, *sizes, *inside, *before,
             *[step % modulus for step in steps],
         )  # fmt: skip
 
     def source(self, serial: bool, wide: bool) -> Source:
-        """The kernel: a work-item copies some rows, or one element."""
+        """Return the kernel: a work-item copies some rows, or one element."""
         rank, last = self.rank, self.rank - 1
         find = " ".join([f"INDEX i{d} = rest % n{d}; rest /= n{d};" for d in range(last - 1, -1, -1)])
         within = " && ".join(["1", *[f"i{d} - b{d} < m{d}" for d in range(last)]])
-        here = " + ".join(["x_at", *[f"(i{d} - b{d}) * s{d}" for d in range(last)]])
+        offset = " + ".join(["x_at", *[f"(i{d} - b{d}) * s{d}" for d in range(last)]])
         if serial:
             step = "".join(f"if (++i{d} == n{d}) {{ i{d} = 0; " for d in range(last - 1, -1, -1)) + "}" * last
             body = f"""const INDEX first = GLOBAL_ID * rows_per_item, after = rows - first;
@@ -77,12 +79,12 @@ if ({within}) {{
 begin = (int)b{last};
 const int beyond = (int)(b{last} + m{last});
 stop = beyond < stop ? beyond : stop;
-GLOBAL const {self.memory}* p = x + ({here});
+GLOBAL const {self.memory}* p = x + ({offset});
 const int count = stop - begin;
 GLOBAL {self.memory}* const q = o + begin;
 if (s{last} == 1 && count >= 8) {{
-for (int j = 0; j < count - 8; j += 8) PUT_EIGHT({self.memory}, q + j, EIGHT({self.memory}, p + j));
-PUT_EIGHT({self.memory}, q + count - 8, EIGHT({self.memory}, p + count - 8));
+for (int j = 0; j < count - 8; j += 8) STORE_X8({self.memory}, q + j, LOAD_X8({self.memory}, p + j));
+STORE_X8({self.memory}, q + count - 8, LOAD_X8({self.memory}, p + count - 8));
 }} else for (int j = 0; j < count; ++j) q[j] = p[j * s{last}];
 }}
 for (int j = 0; j < begin; ++j) o[j] = 0;
@@ -94,7 +96,7 @@ for (int j = stop; j < (int)n{last}; ++j) o[j] = 0;
 if (row < rows) {{
 INDEX rest = row;
 {find}
-out[out_at + element] = {within} && i{last} < m{last} ? x[{here} + i{last} * s{last}] : 0;
+out[out_at + element] = {within} && i{last} < m{last} ? x[{offset} + i{last} * s{last}] : 0;
 }}"""
         head = (
             writes("out", self.memory),
@@ -102,16 +104,18 @@ out[out_at + element] = {within} && i{last} < m{last} ? x[{here} + i{last} * s{l
             *[number(n) for n in ("out_at", "x_at", "rows", "rows_per_item")],
             *[number(f"{n}{d}") for n in "nmbs" for d in range(rank)],
         )
-        return Source(f"arranged_{self.memory}_{rank}", head, body, wide=wide)
+        return Source(f"padded_copy_{self.memory}_{rank}", head, body, wide=wide)
 
 
 @lru_cache(64)
-def _arranged(d: dtype, rank: int) -> Arranged:
-    return Arranged(d, rank)
+def _padded_copy(d: dtype, rank: int) -> PaddedCopy:
+    return PaddedCopy(d, rank)
 
 
-def framed(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
-    """A contiguous copy of ``x`` with zeros around its last dims; :data:`SLACK` elements behind it may be read."""
+def padded(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
+    """Return a contiguous copy of ``x`` with zeros around its last dims. :data:`SLACK` elements behind it may be
+    read.
+    """
     lead = len(x.shape) - len(before)
     sizes = x.shape[:lead] + tuple([b + n + a for b, n, a in zip(before, x.shape[lead:], after, strict=True)])
     size = prod(sizes)
@@ -119,15 +123,15 @@ def framed(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
     out = StridedArray(x.engine, buffer, sizes, contiguous_strides(sizes), 0, x.dtype, size, True)
     if size:
         bits = as_bits(x)
-        arrange = _arranged(bits.dtype, len(sizes))
+        arrange = _padded_copy(bits.dtype, len(sizes))
         arrange(as_bits(out), bits, sizes, x.shape, (0,) * lead + before, x.strides, x.offset)
     return out
 
 
-def arranged(x: StridedArray, sizes: Shape, steps: Shape, first: int) -> StridedArray:
-    """A contiguous copy of the elements at ``first`` and from there on in steps, which may be negative."""
+def strided_copy(x: StridedArray, sizes: Shape, steps: Shape, first: int) -> StridedArray:
+    """Return a contiguous copy of the elements from ``first`` on with these strides, which may be negative."""
     out = x.engine.empty(sizes, x.dtype)
     if out.size:
         bits = as_bits(x)
-        _arranged(bits.dtype, len(sizes))(as_bits(out), bits, sizes, sizes, (0,) * len(sizes), steps, first)
+        _padded_copy(bits.dtype, len(sizes))(as_bits(out), bits, sizes, sizes, (0,) * len(sizes), steps, first)
     return out

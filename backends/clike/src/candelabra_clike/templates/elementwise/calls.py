@@ -1,6 +1,6 @@
-"""The functions that users' calls end in: generated, so that a call of contiguous arrays does nothing twice.
+"""Generated functions that kernels of operators end in: the fast path for contiguous arrays.
 
-What is general (broadcasting, strides, overlaps) is left to :meth:`Elementwise.general`.
+:meth:`Elementwise.general` handles broadcasting, strides and overlapping memory.
 """
 
 from __future__ import annotations
@@ -12,55 +12,59 @@ from candelabra.backend import contiguous_strides
 from candelabra.library import build, indent
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.numbers import LIMIT
+from candelabra_clike.scalars import LIMIT
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 
 
-class Number(NamedTuple):
-    """A parameter that is a Python number, and how it becomes arguments of the kernel."""
+class ScalarParameter(NamedTuple):
+    """A parameter that is a Python number, and its conversion to arguments of the kernel."""
 
     name: str
     convert: Callable[[Any], tuple[Any, ...]]
     types: tuple[str, ...]
 
 
-class Strides(dict[Shape, Shape]):
-    """The strides of contiguous arrays by their shapes."""
+class ContiguousStrides(dict[Shape, Shape]):
+    """The strides of contiguous arrays by shape."""
 
     def __missing__(self, shape: Shape) -> Shape:
         if len(self) > 4096:
             self.clear()
-        found = self[shape] = contiguous_strides(shape)
-        return found
+        strides = self[shape] = contiguous_strides(shape)
+        return strides
 
 
-STRIDES = Strides()
+STRIDES = ContiguousStrides()
 
 
-def call(
-    nest: Elementwise, parameters: Sequence[str], arrays: Sequence[str], numbers: Sequence[Number], inplace: bool
+def build_call(
+    nest: Elementwise,
+    parameters: Sequence[str],
+    arrays: Sequence[str],
+    numbers: Sequence[ScalarParameter],
+    inplace: bool,
 ) -> Callable[..., Any]:
-    """The function of an operator's arguments: which of them are arrays and which are numbers is settled.
+    """Generate the function that calls a kernel for fixed kinds of arguments: which are arrays and which are numbers.
 
-    ``inplace``: the result goes into the first array.
+    With ``inplace`` the result is written into the first array.
     """
     scope: dict[str, Any] = {
-        "general": nest.general, "flat": nest.flat, "past_caches": nest.past_caches, "new": object.__new__,
+        "general": nest.general, "flat": nest.flat, "past_caches": nest.nontemporal, "new": object.__new__,
         "Array": StridedArray, "STRIDES": STRIDES, "DTYPE": nest.output, "LIMIT": LIMIT,
         **{f"convert_{n.name}": n.convert for n in numbers},
     }  # fmt: skip
-    values, lines = number_lines(numbers)
+    values, lines = scalar_lines(numbers)
     first = arrays[0] if arrays else ""
-    if arrays and not nest.nest.refuses:
-        lines += flat_lines(nest, arrays, values, inplace)
-    given = f"({', '.join(arrays)},)" if arrays else "()"
-    taken = f"({', '.join(values)},)" if values else "()"
-    lines.append(f"return general({given}, {taken}, {first if inplace else None})")
+    if arrays and not nest.nest.reasons:
+        lines += contiguous_lines(nest, arrays, values, inplace)
+    array_arguments = f"({', '.join(arrays)},)" if arrays else "()"
+    number_arguments = f"({', '.join(values)},)" if values else "()"
+    lines.append(f"return general({array_arguments}, {number_arguments}, {first if inplace else None})")
     return build(nest.nest.name, ", ".join(parameters), lines, scope, f"kernel {nest.nest.name}")
 
 
-def number_lines(numbers: Sequence[Number]) -> tuple[list[str], list[str]]:
-    """The names of the kernel's number arguments, and the lines that make them."""
+def scalar_lines(numbers: Sequence[ScalarParameter]) -> tuple[list[str], list[str]]:
+    """Return the names of the kernel's number arguments, and the lines that compute them."""
     values: list[str] = []
     lines: list[str] = []
     for n in numbers:
@@ -76,14 +80,14 @@ def number_lines(numbers: Sequence[Number]) -> tuple[list[str], list[str]]:
     return values, lines
 
 
-def flat_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], inplace: bool) -> list[str]:
-    """All arrays contiguous, of one shape: queue the kernel at once."""
+def contiguous_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], inplace: bool) -> list[str]:
+    """Return the lines for contiguous arrays of one shape, which queue the kernel directly."""
     first, others = arrays[0], arrays[1:]
-    alike = [f"{n}.contiguous and {n}.shape == {first}.shape" for n in others]
+    conditions = [f"{n}.contiguous and {n}.shape == {first}.shape" for n in others]
     if inplace:
-        alike += [f"{n}.buffer is not {first}.buffer" for n in others]
+        conditions += [f"{n}.buffer is not {first}.buffer" for n in others]
     out = first if inplace else "out"
-    made = [
+    create = [
         "out = new(Array)",
         "out.engine = engine",
         f"out.buffer = engine.allocate(size * {nest.output.itemsize} or 1)",
@@ -101,17 +105,19 @@ def flat_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], 
         f"engine = {first}.engine",
         f"size = {first}.size",
         "launch, chunk, most = flat[engine]",
-        *([] if inplace else ["if size > most:", "    launch = past_caches[engine]", *made]),
+        *([] if inplace else ["if size > most:", "    launch = past_caches[engine]", *create]),
         launch,
         f"return {out}",
     ]
-    return [f"if {' and '.join([f'{first}.contiguous', *alike])}:", *indent(body)]
+    return [f"if {' and '.join([f'{first}.contiguous', *conditions])}:", *indent(body)]
 
 
-def choosing(
+def specialize(
     name: str, parameters: Sequence[str], tokens: Sequence[str], make: Callable[[tuple[Any, ...]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """A function that finds the form of a call by the tokens of its arguments, and makes it at its first call."""
+    """Generate a function that selects a form of the kernel by ``tokens`` of the arguments, and creates it at the first
+    call.
+    """
     key = f"({', '.join(tokens)},)"
     lines = [
         "try:",

@@ -1,8 +1,8 @@
-"""The loop nests of elementwise kernels, as text: contiguous; rows of a few dims; tiles of two dims; lanes.
+"""The loop nests of elementwise kernels: contiguous arrays, rows of several dims, tiles of two dims, and one lane per
+element.
 
-On a device whose work-items are loops (``serial``) a work-item walks a chunk of the elements. Its innermost loop counts
-32 bits from 0 over pointers to where the chunk begins, and is said to be ``INDEPENDENT``: then every driver's compiler
-puts it into vectors.
+On serial devices a work-item processes a chunk of elements. Its innermost loop has a 32-bit counter from 0 over
+pointers to the start of the chunk and is marked ``INDEPENDENT``, so that the compiler of every driver vectorises it.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from candelabra.dtypes import dtype
 
+from candelabra_clike.refusals import reasons_in
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.types import CTYPES
 
 CHUNK = 4096
-"""Elements of a work-item that is a loop."""
-BLOCK = 1024
-"""Bytes of a result that a work-item keeps before they go past the caches."""
-LINE = 64
-"""Bytes that go at once: a line of any cache."""
+"""Elements of a work-item on serial devices."""
+BLOCK_BYTES = 1024
+"""The size of the block of results that a work-item buffers before non-temporal stores."""
+LINE_BYTES = 64
+"""The size of a non-temporal store: a cache line."""
 TILE = 32
-"""Rows and columns of a tile of two dims that different arrays have contiguous: its lines of memory fit any cache."""
+"""Rows and columns of a tile of two dims along which different arrays are contiguous. A tile fits in any cache."""
 NAMES = "abcdefgh"
-"""What an expression calls its operands, in order; its numbers are ``s0``, ``s1`` …"""
+"""The names of operands in an expression, in order. Its numbers are ``s0``, ``s1`` …"""
 HOISTED, UNIT, STEP = range(3)
-"""What an array does along the innermost dim: stays where it is, goes on by one element, by any number of them."""
+"""The kinds of stride along the innermost dim: 0 (the element is loaded before the loop), 1, or any other."""
 
 
 @dataclass(frozen=True)
-class Nest:
-    """What a loop nest does with each element: ``out = expression(a, b, …, s0, s1, …)``.
+class LoopNest:
+    """The loop nests of one expression: ``out = expression(a, b, …, s0, s1, …)``.
 
-    Without arrays to read, ``AT`` in the expression is the element's place in a contiguous output.
+    In a nest without operands, ``AT`` in the expression is the index of the element in a contiguous output.
     """
 
     name: str
@@ -46,7 +48,7 @@ class Nest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arrays, the output first."""
+        """The names of the arrays, the output first."""
         return ("out", *NAMES[: len(self.inputs)])
 
     @property
@@ -54,59 +56,62 @@ class Nest:
         """The type of each array's elements in memory."""
         return {n: CTYPES[d].memory for n, d in zip(self.names, (self.output, *self.inputs), strict=True)}
 
-    @property
-    def refuses(self) -> bool:
-        """Whether some values are not allowed."""
-        return "BAD(" in self.expression
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons for which the expression refuses values, see :mod:`candelabra_clike.refusals`."""
+        return reasons_in(self.expression)
 
     # -- the five forms -----------------------------------------------------------------------------------------------
     def flat(self, serial: bool) -> Source:
-        """All arrays contiguous, ``n`` elements."""
+        """Return the kernel for contiguous arrays of ``n`` elements."""
         if serial:
             body = self._chunk(self.names) + self._loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
-            places = {n: f"{n}[{n}_at + i]" for n in self.names}
-            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._step(places, 'i')}}}\n"
+            elements = {n: f"{n}[{n}_at + i]" for n in self.names}
+            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._element_step(elements, 'i')}}}\n"
         return self._source(self.name, (number("n"),), body, wide=True)
 
-    def past_caches(self) -> Source:
-        """Serial, as :meth:`flat` of arrays, for results too large to stay in a cache; they begin where a line does.
+    def nontemporal(self) -> Source:
+        """Return the kernel for contiguous arrays on serial devices that writes the result, which is aligned, past the
+        caches.
 
-        To write a part of a line a processor reads that line first: a quarter of all the traffic of ``a + b``. So a
-        block of the result is computed beside, in a loop as any other, and goes to memory by whole lines.
+        To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``.
+        Therefore a block of the result is computed in private memory by the usual loop, and stored by whole lines.
         """
         type = self.memory["out"]
-        per_line, per_block = (size // self.output.itemsize for size in (LINE, BLOCK))
+        per_line, per_block = (size // self.output.itemsize for size in (LINE_BYTES, BLOCK_BYTES))
         ahead = "".join(f" p{n} += many;" for n in self.names[1:])
         body = (
             f"{self._chunk(self.names[1:])}GLOBAL {type}* to = out + (out_at + first);\n"
-            f"union {{ {type} each[{per_block}]; LINE lines[{per_block // per_line}]; }} block;\n"
+            f"union {{ {type} each[{per_block}]; CACHE_LINE lines[{per_block // per_line}]; }} block;\n"
             f"{type}* pout = block.each;\n"
             f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
             f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
             f"{self._loop('many', (UNIT,) * len(self.names))}"
             f"const u32 lines = many / {per_line}u;\n"
-            "for (u32 i = 0; i < lines; ++i) PUT_PAST_CACHES((GLOBAL LINE*)to + i, block.lines[i]);\n"
+            "for (u32 i = 0; i < lines; ++i) STORE_NONTEMPORAL((GLOBAL CACHE_LINE*)to + i, block.lines[i]);\n"
             f"for (u32 i = lines * {per_line}u; i < many; ++i) to[i] = block.each[i];\n"
             f"to += many;{ahead}\n}}\n"
         )
         return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
 
     def rows(self, rank: int, inner: Sequence[int]) -> Source:
-        """Serial: a work-item walks ``rows_per_item`` rows along the last dim, or a segment of ``width`` of one.
+        """Return the kernel for serial devices: a work-item processes ``rows_per_item`` rows, or a segment of ``width``
+        of one row.
 
-        ``inner`` says what each array does along it.
+        ``inner`` is the kind of stride of each array along the last dim.
         """
         last = rank - 1
         starts = "".join(
-            self._pointer(n, f"{n} + ({n}_row{_step_to('start', n, last, kind)})") for n, kind in zip(self.names, inner)
+            self._pointer(n, f"{n} + ({n}_row{_stride_term('start', n, last, kind)})")
+            for n, kind in zip(self.names, inner)
         )
         body = (
             "const INDEX item = GLOBAL_ID / segments, start = GLOBAL_ID % segments * width;\n"
             f"const INDEX beyond = n{last} - start;\nconst u32 m = beyond < width ? (u32)beyond : (u32)width;\n"
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
-            f"{self._place(rank, 'first', last)}"
+            f"{self._row_offsets(rank, 'first', last)}"
             f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self._loop('m', inner, last)}"
             f"{self._advance(last)}}}\n"
         )
@@ -114,17 +119,17 @@ class Nest:
         return self._source(f"{self.name}_rows{rank}", head, body, wide=True)
 
     def tiles(self, rank: int, inner: Sequence[int]) -> Source:
-        """Serial: a work-item walks the tiles of a band of ``TILE`` along the last dim but one."""
+        """Return the kernel for serial devices in which a work-item processes the tiles of a band of ``TILE`` rows."""
         last, across = rank - 1, rank - 2
         starts = "".join(
-            self._pointer(n, f"{n} + ({n}_row + (band + i) * {n}_s{across}{_step_to('left', n, last, kind)})")
+            self._pointer(n, f"{n} + ({n}_row + (band + i) * {n}_s{across}{_stride_term('left', n, last, kind)})")
             for n, kind in zip(self.names, inner)
         )
         body = (
             f"const INDEX bands = (n{across} + {TILE - 1}u) / {TILE}u, first = GLOBAL_ID / bands;\n"
             f"const INDEX band = GLOBAL_ID % bands * {TILE}u, below = n{across} - band;\n"
             f"const u32 height = below < {TILE}u ? (u32)below : {TILE}u;\n"
-            f"{self._place(rank, 'first', across)}"
+            f"{self._row_offsets(rank, 'first', across)}"
             f"for (INDEX left = 0; left < n{last}; left += {TILE}u) {{\n"
             f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {TILE}u ? (u32)beyond : {TILE}u;\n"
             f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self._loop('m', inner, last, 'j')}}}\n}}\n"
@@ -132,15 +137,15 @@ class Nest:
         return self._source(f"{self.name}_tiles{rank}", self._dims(rank), body, wide=True)
 
     def lanes(self, rank: int, wide: bool) -> Source:
-        """A work-item is one element; any strides."""
-        places = {n: f"{n}[{n}_row]" for n in self.names}
+        """Return the kernel in which a work-item is one element; for any strides."""
+        elements = {n: f"{n}[{n}_row]" for n in self.names}
         body = (
             "const INDEX element = GLOBAL_ID;\nif (element < n) {\n"
-            f"{self._place(rank, 'element', rank)}{self._step(places)}}}\n"
+            f"{self._row_offsets(rank, 'element', rank)}{self._element_step(elements)}}}\n"
         )
         return self._source(f"{self.name}_{rank}d", (number("n"), *self._dims(rank)), body, wide)
 
-    # -- parts --------------------------------------------------------------------------------------------------------
+    # -- helpers ------------------------------------------------------------------------------------------------------
     def _source(self, name: str, head: Sequence[Parameter], body: str, wide: bool) -> Source:
         memory = self.memory
         parameters = [
@@ -150,9 +155,9 @@ class Nest:
             *head,
             *[number(f"s{i}", type) for i, type in enumerate(self.numbers)],
         ]
-        if self.refuses:
-            parameters += [writes("faults", "i64"), number("refusal", "u32")]
-            body = f"u32 bad = 0;\n{body}if (bad) complain(faults, refusal, 0, 0, 0);"
+        if self.reasons:
+            parameters += [writes("errors", "i64"), *[number(reason, "u32") for reason in self.reasons]]
+            body = f"u32 refused = 0;\n{body}if (refused) report_error(errors, refused, 0, 0, 0);"
         return Source(name, tuple(parameters), body, None, wide, self.contract)
 
     def _dims(self, rank: int) -> tuple[Parameter, ...]:
@@ -162,7 +167,7 @@ class Nest:
         )
 
     def _chunk(self, names: Sequence[str]) -> str:
-        """The chunk of a serial work-item where all is contiguous: ``m`` elements, and where these arrays have them."""
+        """Return statements for the chunk of a serial work-item over contiguous arrays: its size ``m`` and pointers."""
         head = f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
         count = f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
         return head + count + "".join(self._pointer(n, f"{n} + ({n}_at + first)") for n in names)
@@ -170,8 +175,10 @@ class Nest:
     def _pointer(self, n: str, start: str) -> str:
         return f"GLOBAL {'' if n == 'out' else 'const '}{self.memory[n]}* p{n} = {start};\n"
 
-    def _place(self, rank: int, number: str, dims: int) -> str:
-        """Where each array stands at a number that counts the first ``dims`` dims; ``p0`` … are its coordinates."""
+    def _row_offsets(self, rank: int, number: str, dims: int) -> str:
+        """Return statements for the offset of each array at a flat index along the first ``dims`` dims, and coordinates
+        ``p0`` …
+        """
         lines = [f"INDEX {n}_row = {n}_at;\n" for n in self.names]
         if dims:
             lines.append(f"INDEX rest_of = {number};\n")
@@ -182,7 +189,7 @@ class Nest:
         return "".join(lines)
 
     def _advance(self, dims: int) -> str:
-        """Go on to the next row: the last of ``dims`` coordinates counts up, and carries."""
+        """Return statements that move to the next row: the last of ``dims`` coordinates is incremented with carry."""
         text = ""
         for d in range(dims):
             ahead = " ".join(f"{n}_row += {n}_s{d};" for n in self.names)
@@ -191,25 +198,29 @@ class Nest:
         return text
 
     def _loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
-        """The innermost loop, over the pointers. What stays where it is is read before it."""
-        place = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
+        """Return the innermost loop over the pointers. Elements with stride 0 are loaded before it."""
+        offsets = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
         kinds = dict(zip(self.names, inner, strict=True))
-        places = {n: f"p{n}[{place[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
+        elements = {n: f"p{n}[{offsets[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
         before = "".join(self._load(n, f"*p{n}") for n, k in kinds.items() if k == HOISTED)
-        return f"{before}INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{self._step(places, at)}}}\n"
+        return (
+            f"{before}INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{self._element_step(elements, at)}}}\n"
+        )
 
     def _load(self, n: str, element: str) -> str:
         ctype = CTYPES[self.inputs[NAMES.index(n)]]
         return f"const {ctype.value} v{n} = {ctype.load(element)};\n"
 
-    def _step(self, places: dict[str, str], at: str = "0") -> str:
-        """Load what has a place, compute, store one element. The operands are values of the same names in braces."""
-        loads = "".join(self._load(n, places[n]) for n in self.names[1:] if n in places)
+    def _element_step(self, elements: dict[str, str], at: str = "0") -> str:
+        """Return statements that load, compute and store one element. ``elements`` are the element
+        expressions of the arrays.
+        """
+        loads = "".join(self._load(n, elements[n]) for n in self.names[1:] if n in elements)
         value = self.expression.format(**{n: f"v{n}" for n in self.names[1:]})
         value = re.sub(r"\bAT\b", f"({at})", value)
-        return f"{loads}{places['out']} = {CTYPES[self.output].store(value)};\n"
+        return f"{loads}{elements['out']} = {CTYPES[self.output].store(value)};\n"
 
 
-def _step_to(place: str, n: str, last: int, kind: int) -> str:
-    """What is added to get to a place along the last dim."""
-    return {HOISTED: "", UNIT: f" + {place}", STEP: f" + {place} * {n}_s{last}"}[kind]
+def _stride_term(index: str, n: str, last: int, kind: int) -> str:
+    """Return the term of an offset for an index along the last dim."""
+    return {HOISTED: "", UNIT: f" + {index}", STEP: f" + {index} * {n}_s{last}"}[kind]

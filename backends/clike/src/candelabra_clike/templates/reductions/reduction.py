@@ -1,7 +1,7 @@
-"""Reductions over any dims of arrays of any layout: which form serves, and how the work is cut into parts.
+"""Reductions over any dims of arrays of any layout: selection of the form, and division of the work.
 
-Where there are fewer outputs than a device has room for, each is made of several parts, whose totals a second launch
-joins. Parts depend on shapes and on the device alone, so a result is the same every time.
+If there are fewer outputs than the device can process in parallel, each output is divided into several parts, and a
+second launch combines their totals. The division depends on shapes and on the device only, so results are reproducible.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.templates.reductions.cuts import cut
+from candelabra_clike.templates.reduction_dims import ReductionDims, check_not_empty, max_offset, reduction_dims
 from candelabra_clike.templates.reductions.fold import Fold
-from candelabra_clike.templates.reductions.groups import GroupText
-from candelabra_clike.templates.reductions.serial import SerialText
-from candelabra_clike.templates.walks import Walk, need_elements, reach, walk
+from candelabra_clike.templates.reductions.groups import GroupReductionSourceBuilder
+from candelabra_clike.templates.reductions.partitioning import partition
+from candelabra_clike.templates.reductions.serial import SerialReductionSourceBuilder
 from candelabra_clike.types import CTYPES, CType
 
 
-class Step(NamedTuple):
-    """A launch: what it needs beside buffers, and into how many parts it divides each output."""
+class ReductionLaunch(NamedTuple):
+    """A launch with its arguments other than buffers, and the number of parts per output."""
 
     launch: Launch
     items: int
@@ -34,39 +34,41 @@ class Step(NamedTuple):
     parts: int
 
 
-class Plan(NamedTuple):
-    """The launches of a reduction of one layout. ``reach`` is the place of the last element behind the first."""
+class ReductionPlan(NamedTuple):
+    """The launches of a reduction for one layout. ``max_offset`` is the offset of the last element from the first."""
 
     shape: Shape
-    reach: int
-    first: Step | None
-    second: Step | None
+    max_offset: int
+    first: ReductionLaunch | None
+    second: ReductionLaunch | None
     partial: int
-    """Bytes of the totals between the two."""
+    """The size of the totals between the two launches, in bytes."""
 
 
 class Reduction:
-    """One fold over one type of element.
+    """A fold over one type of element.
 
-    ``fold`` gives it for devices with or without float64. The result is of ``output`` in memory. ``of_some`` says that
-    of no elements there is none: the fold's first value is not its result.
+    ``fold`` returns the fold for devices with or without float64. ``output`` is the dtype of the result.
+    ``needs_elements`` is true if the reduction of an empty dim has no result.
     """
 
     def __init__(
-        self, name: str, fold: Callable[[bool], Fold], element: CType, output: dtype, of_some: bool = False
+        self, name: str, fold: Callable[[bool], Fold], element: CType, output: dtype, needs_elements: bool = False
     ) -> None:
         self.name = name
-        self.of_some = of_some
+        self.needs_elements = needs_elements
         self.fold = lru_cache(2)(fold)
         self.element = element
         self.output = output
         self._plan = lru_cache(4096)(self._planned)
 
     def __call__(self, x: StridedArray, dims: Shape | None, keepdim: bool) -> StridedArray:
-        """A new array with the ``dims`` (None: all) reduced. IndexError where of no elements there is no result."""
+        """Return a new array with ``dims`` (None: all) reduced. Raises ``IndexError`` for an empty dim without a
+        result.
+        """
         engine = x.engine
         plan = self._plan(engine, x.shape, x.strides, dims, keepdim, False)
-        if x.offset + plan.reach >= WIDE:
+        if x.offset + plan.max_offset >= WIDE:
             plan = self._plan(engine, x.shape, x.strides, dims, keepdim, True)
         out = engine.empty(plan.shape, self.output)
         first, second = plan.first, plan.second
@@ -82,37 +84,49 @@ class Reduction:
 
     def _planned(
         self, engine: Engine, shape: Shape, strides: Shape, dims: Shape | None, keepdim: bool, wide: bool
-    ) -> Plan:
+    ) -> ReductionPlan:
         result = reduced_shape(shape, dims, keepdim)
-        if self.of_some:
-            need_elements(self.name, shape, dims)
-        way = walk(shape, strides, dims)
-        outputs, last = prod(result), reach(shape, strides)
+        if self.needs_elements:
+            check_not_empty(self.name, shape, dims)
+        loop_dims = reduction_dims(shape, strides, dims)
+        outputs, last = prod(result), max_offset(shape, strides)
         if not outputs:
-            return Plan(result, last, None, None, 0)
+            return ReductionPlan(result, last, None, None, 0)
         fold = self.fold(engine.traits.float64)
-        first = _step(engine, self.name, fold, self.element, self.output, way, way.count, wide, split=True)
-        if first.parts == 1:
-            return Plan(result, last, first, None, 0)
-        total = CType(fold.total, fold.total)
-        rest = walk((first.parts, outputs), (outputs, 1), (0,))
-        second = _step(
-            engine, self.name + "_rest", fold.again(), total, self.output, rest, way.count, wide, split=False
+        first = _plan_launch(
+            engine, self.name, fold, self.element, self.output, loop_dims, loop_dims.count, wide, split=True
         )
-        return Plan(result, last, first, second, first.parts * outputs * _bytes(fold.total))
+        if first.parts == 1:
+            return ReductionPlan(result, last, first, None, 0)
+        total = CType(fold.total, fold.total)
+        rest = reduction_dims((first.parts, outputs), (outputs, 1), (0,))
+        second = _plan_launch(
+            engine, self.name + "_rest", fold.of_totals(), total, self.output, rest, loop_dims.count, wide, split=False
+        )
+        return ReductionPlan(result, last, first, second, first.parts * outputs * _bytes(fold.total))
 
 
 def _bytes(value: str) -> int:
     return int(value[1:]) // 8
 
 
-def _step(
-    engine: Engine, name: str, fold: Fold, element: CType, output: dtype, way: Walk, count: int, wide: bool, split: bool
-) -> Step:
-    """The launch of a walk; the totals of its parts are its output if there are several."""
-    work = cut(engine.traits, way, split)
-    kind = SerialText if engine.traits.serial else GroupText
-    text = kind(name, fold, element, CTYPES[output] if work.parts == 1 else None)
-    places = (*way.kept, *way.kept_steps, *way.reduced, *way.reduced_steps)
-    launch = engine.compile(work.text(text, wide))
-    return Step(launch, work.items, (way.outputs, count, *work.numbers, *places), work.parts)
+def _plan_launch(
+    engine: Engine,
+    name: str,
+    fold: Fold,
+    element: CType,
+    output: dtype,
+    loop_dims: ReductionDims,
+    count: int,
+    wide: bool,
+    split: bool,
+) -> ReductionLaunch:
+    """Return the launch of a reduction. Its output are the totals of the parts if there are several."""
+    division = partition(engine.traits, loop_dims, split)
+    kind = SerialReductionSourceBuilder if engine.traits.serial else GroupReductionSourceBuilder
+    text = kind(name, fold, element, CTYPES[output] if division.parts == 1 else None)
+    dim_arguments = (*loop_dims.kept, *loop_dims.kept_strides, *loop_dims.reduced, *loop_dims.reduced_strides)
+    launch = engine.compile(division.source(text, wide))
+    return ReductionLaunch(
+        launch, division.items, (loop_dims.outputs, count, *division.numbers, *dim_arguments), division.parts
+    )

@@ -1,42 +1,43 @@
-"""Reductions as long loops, for devices whose work-items are such: one work-item for some outputs, or a part of one.
+"""Reductions on serial devices: a work-item reduces several outputs, or a part of one.
 
-``rows``: what is reduced lies side by side (or with any step), and is joined in four vectors of eight lanes.
-``columns``: what is kept lies side by side; each output of a block has a lane, and whole rows are joined to them.
-``narrow``: the same with so few columns that several rows lie side by side in the lanes.
+``rows``: the reduced elements are adjacent (or have any stride) and are accumulated in four vectors of eight lanes.
+``columns``: the kept elements are adjacent; each output of a block has a lane, and whole rows are accumulated in them.
+``narrow``: the same for few columns; several rows are adjacent in the lanes.
 
-Lanes are joined into totals every so many elements: the error of a sum in float32 grows with these, not with the size
-of the input, where the totals are of float64.
+Lanes are combined into totals after a fixed number of elements. If totals are float64, the rounding error of a float32
+sum depends on that number and not on the size of the input.
 """
 
 from __future__ import annotations
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.reductions.fold import eights_joined
-from candelabra_clike.templates.reductions.text import PART, ReductionText, unit_of
-from candelabra_clike.templates.walks import Nest, moved
+from candelabra_clike.templates.reduction_dims import ReductionForm, add_offset
+from candelabra_clike.templates.reductions.fold import reduce_vector
+from candelabra_clike.templates.reductions.source import PART, ReductionSourceBuilder, unit_of
 
 CHUNK = 2048
-"""Elements of a row between two looks at the total."""
+"""Elements of a row that are accumulated before the total is updated."""
 SHORT = 512
-"""Elements that lanes of the type of the total take before they are joined."""
+"""Elements that lanes of the type of the total accumulate."""
 ROWS = 128
-"""Rows of columns between two looks at the totals."""
+"""Rows of columns that are accumulated before the totals are updated."""
 BLOCK = 256
-"""Columns of a work-item, at most."""
+"""The maximum number of columns of a work-item."""
 NARROW = 64
-"""Fewer columns than this are narrow: at most 8 * 63 lanes are a multiple of them and of eight."""
+"""Fewer columns than this are narrow: at most 8 * 63 lanes are a common multiple of their number and of 8."""
 LANES = 512
 
 
-class SerialText(ReductionText):
-    """The sources of a fold for devices whose work-items are loops."""
+class SerialReductionSourceBuilder(ReductionSourceBuilder):
+    """The sources of a fold for serial devices."""
 
     # -- rows ---------------------------------------------------------------------------------------------------------
-    def rows(self, nest: Nest, lanes: bool, wide: bool, group: int | None = 1) -> Source:
-        """Work-item ``g`` has part ``g % parts`` of the outputs from ``g / parts * per_item`` on.
+    def rows(self, nest: ReductionForm, lanes: bool, wide: bool, group: int | None = 1) -> Source:
+        """Return the kernel in which work-item ``g`` reduces part ``g % parts`` of the outputs from ``g / parts *
+        per_item`` on.
 
-        A part is ``per_part`` of the units into which the reduced dims are cut: stretches of a row, at most ``CHUNK``,
-        ``pieces`` of them a row. ``lanes``: rows are long enough for vectors.
+        A part is ``per_part`` units. A unit is a stretch of a row of at most ``CHUNK`` elements; a row has ``pieces``
+        units. With ``lanes``, rows are long enough for vectors.
         """
         last = nest.reduced - 1
         body = (
@@ -44,103 +45,110 @@ class SerialText(ReductionText):
             "const INDEX end = outputs - first < per_item ? outputs : first + per_item;\n"
             f"{PART}"
             "for (INDEX o = first; o < end; ++o) {\n"
-            f"INDEX row = a_at;\n{moved('row', 'o', 'k', range(nest.kept))}"
-            f"{self.fold.total} total = {self.fold.first};\n"
+            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(nest.kept))}"
+            f"{self.fold.total} total = {self.fold.identity};\n"
             "for (INDEX unit = from; unit < to; ++unit) {\n"
             f"{unit_of(nest, f'{CHUNK}u')}"
             f"const INDEX rest = r{last} - begin, n = rest < {CHUNK}u ? rest : {CHUNK}u;\n"
             f"{self.stretch(nest, lanes)}}}\n"
-            f"{self.stored('part * outputs + o', 'total')}}}"
+            f"{self.store_total('part * outputs + o', 'total')}}}"
         )
         mark = f"rows{'_long' if lanes else ''}_{nest.mark}"
         return self.source(mark, nest, ("per_item",), body, wide, group)
 
-    def stretch(self, nest: Nest, lanes: bool) -> str:
-        """Join ``n`` elements from ``at`` on to ``total``."""
+    def stretch(self, nest: ReductionForm, lanes: bool) -> str:
+        """Return statements that combine ``n`` elements from ``at`` on with ``total``."""
         fold, step = self.fold, "" if nest.adjacent else f" * r_s{nest.reduced - 1}"
-        block = CHUNK if fold.lane != fold.total else SHORT  # a wider total forgives longer chains
-        text = f"{fold.lane} lane = {fold.first};\nINDEX i = 0;\n"
-        if lanes and nest.adjacent and self.eights:
+        block = CHUNK if fold.lane != fold.total else SHORT  # longer chains are accurate enough with a wider total
+        text = f"{fold.lane} lane = {fold.identity};\nINDEX i = 0;\n"
+        if lanes and nest.adjacent and self.vectorizes:
             vector = f"{fold.lane}x8"
             text += (
                 f"while (n - i >= 32u) {{\nconst INDEX stop = n - i < {block}u ? n : i + {block}u;\n{vector} v[4];\n"
-                f"UNROLL for (u32 j = 0; j < 4u; ++j) v[j] = ({vector})({fold.first});\n"
+                f"UNROLL for (u32 j = 0; j < 4u; ++j) v[j] = ({vector})({fold.identity});\n"
                 "for (; i + 32u <= stop; i += 32u) UNROLL for (u32 j = 0; j < 4u; ++j)\n"
-                f"{self.eight_taken('v[j]', 'at + i + 8u * j')}"
-                f"v[0] = {fold.joined('v[0]', 'v[1]')}; v[2] = {fold.joined('v[2]', 'v[3]')};\n"
-                f"const {vector} e = {fold.joined('v[0]', 'v[2]')};\n{eights_joined(fold, 'e', 'lane')}}}\n"
+                f"{self.accumulate_vector('v[j]', 'at + i + 8u * j')}"
+                f"v[0] = {fold.combine('v[0]', 'v[1]')}; v[2] = {fold.combine('v[2]', 'v[3]')};\n"
+                f"const {vector} e = {fold.combine('v[0]', 'v[2]')};\n{reduce_vector(fold, 'e', 'lane')}}}\n"
             )
-        return text + f"for (; i < n; ++i) {self.taken('lane', f'at + i{step}')}{self.totalled('total', 'lane')}"
+        return (
+            text + f"for (; i < n; ++i) {self.accumulate('lane', f'at + i{step}')}{self.add_to_total('total', 'lane')}"
+        )
 
     # -- columns ------------------------------------------------------------------------------------------------------
-    def columns(self, nest: Nest, wide: bool) -> Source:
-        """A work-item has a block of outputs side by side, and ``per_part`` of the rows that are reduced to them."""
+    def columns(self, nest: ReductionForm, wide: bool) -> Source:
+        """Return the kernel in which a work-item reduces ``per_part`` rows to a block of adjacent outputs."""
         fold, last = self.fold, nest.kept - 1
         step = "" if nest.adjacent else f" * k_s{last}"
-        places = range(nest.reduced)
-        row = f"INDEX at = row;\n{moved('at', 'r', 'r', places)}"
-        four = "".join(f"INDEX at{i} = row;\n{moved(f'at{i}', f'(r + {i}u)', 'r', places)}" for i in range(4))
+        reduced_dims = range(nest.reduced)
+        row = f"INDEX at = row;\n{add_offset('at', 'r', 'r', reduced_dims)}"
+        four = "".join(
+            f"INDEX at{i} = row;\n{add_offset(f'at{i}', f'(r + {i}u)', 'r', reduced_dims)}" for i in range(4)
+        )
         body = (
             "const INDEX block = GLOBAL_ID % blocks, part = GLOBAL_ID / blocks % parts;\n"
             "const INDEX o = GLOBAL_ID / blocks / parts;\n"
             f"const INDEX begin = block * size, rest = k{last} - begin;\n"
             "const u32 width = (u32)(rest < size ? rest : size);\n"
             f"{PART}"
-            f"INDEX row = a_at + begin{step};\n{moved('row', 'o', 'k', range(last))}"
+            f"INDEX row = a_at + begin{step};\n{add_offset('row', 'o', 'k', range(last))}"
             f"{fold.total} total[{BLOCK}];\n{fold.lane} lane[{BLOCK}];\n"
-            f"for (u32 c = 0; c < width; ++c) total[c] = {fold.first};\n"
+            f"for (u32 c = 0; c < width; ++c) total[c] = {fold.identity};\n"
             "for (INDEX r = from; r < to;) {\n"
             f"const INDEX stop = to - r < {ROWS}u ? to : r + {ROWS}u;\n"
-            f"for (u32 c = 0; c < width; ++c) lane[c] = {fold.first};\n"
+            f"for (u32 c = 0; c < width; ++c) lane[c] = {fold.identity};\n"
             f"for (; r + 4u <= stop; r += 4u) {{\n{four}{self._across(nest, ['at0', 'at1', 'at2', 'at3'], step)}}}\n"
             f"for (; r < stop; ++r) {{\n{row}{self._across(nest, ['at'], step)}}}\n"
-            f"for (u32 c = 0; c < width; ++c) {self.totalled('total[c]', 'lane[c]')}}}\n"
-            f"for (u32 c = 0; c < width; ++c) {self.stored(f'part * outputs + o * k{last} + begin + c', 'total[c]')}"
+            f"for (u32 c = 0; c < width; ++c) {self.add_to_total('total[c]', 'lane[c]')}}}\n"
+            "for (u32 c = 0; c < width; ++c) "
+            f"{self.store_total(f'part * outputs + o * k{last} + begin + c', 'total[c]')}"
         )
         return self.source(f"columns_{nest.mark}", nest, ("blocks", "size"), body, wide, 1)
 
-    def _across(self, nest: Nest, starts: list[str], step: str) -> str:
-        """Join the columns of some rows to the lanes."""
+    def _across(self, nest: ReductionForm, starts: list[str], step: str) -> str:
+        """Return statements that combine the columns of several rows with the lanes."""
         fold = self.fold
-        ones = "".join(self.taken("v", f"{at} + c{step}") for at in starts)
+        ones = "".join(self.accumulate("v", f"{at} + c{step}") for at in starts)
         one = f"{fold.lane} v = lane[c];\n{ones}lane[c] = v;"
-        if not (nest.adjacent and self.eights):
+        if not (nest.adjacent and self.vectorizes):
             return f"for (u32 c = 0; c < width; ++c) {{\n{one}\n}}\n"
-        eights = "".join(self.eight_taken("v", f"{at} + c") for at in starts)
-        whole = f"OWN_EIGHT({fold.lane}, lane + c)"
+        vectors = "".join(self.accumulate_vector("v", f"{at} + c") for at in starts)
+        whole = f"PRIVATE_X8({fold.lane}, lane + c)"
         return (
             f"u32 c = 0;\nfor (; c + 8u <= width; c += 8u) {{\n"
-            f"{fold.lane}x8 v = {whole};\n{eights}{whole} = v;\n}}\n"
+            f"{fold.lane}x8 v = {whole};\n{vectors}{whole} = v;\n}}\n"
             f"for (; c < width; ++c) {{\n{one}\n}}\n"
         )
 
     # -- narrow -------------------------------------------------------------------------------------------------------
-    def narrow(self, nest: Nest, wide: bool) -> Source:
-        """A work-item has ``width`` lanes, some rows of all columns. The reduced dim's step is their number."""
+    def narrow(self, nest: ReductionForm, wide: bool) -> Source:
+        """Return the kernel in which a work-item has ``width`` lanes for several rows of all columns. The rows are
+        adjacent.
+        """
         fold, last = self.fold, nest.kept - 1
         columns, rows = f"k{last}", f"r{nest.reduced - 1}"
-        if self.eights:
-            whole = f"OWN_EIGHT({fold.lane}, lane + c)"
+        if self.vectorizes:
+            whole = f"PRIVATE_X8({fold.lane}, lane + c)"
             across = (
                 f"for (u32 c = 0; c < width; c += 8u) {{\n{fold.lane}x8 v = {whole};\n"
-                f"{self.eight_taken('v', 'at + i + c')}{whole} = v;\n}}\n"
+                f"{self.accumulate_vector('v', 'at + i + c')}{whole} = v;\n}}\n"
             )
         else:
-            across = f"for (u32 c = 0; c < width; ++c) {self.taken('lane[c]', 'at + i + c')}"
+            across = f"for (u32 c = 0; c < width; ++c) {self.accumulate('lane[c]', 'at + i + c')}"
         body = (
             "const INDEX part = GLOBAL_ID % parts, o = GLOBAL_ID / parts;\n"
             f"{PART}"
-            f"INDEX row = a_at;\n{moved('row', 'o', 'k', range(last))}"
+            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(last))}"
             f"{fold.total} total[{NARROW}];\n{fold.lane} lane[{LANES}];\n"
-            f"for (u32 c = 0; c < {columns}; ++c) total[c] = {fold.first};\n"
+            f"for (u32 c = 0; c < {columns}; ++c) total[c] = {fold.identity};\n"
             "for (INDEX unit = from; unit < to; ++unit) {\n"
             f"{unit_of(nest, 'piece')}"
             f"const INDEX rest = {rows} - begin, n = (rest < piece ? rest : piece) * {columns};\n"
-            f"for (u32 c = 0; c < width; ++c) lane[c] = {fold.first};\n"
+            f"for (u32 c = 0; c < width; ++c) lane[c] = {fold.identity};\n"
             f"INDEX i = 0;\nfor (; i + width <= n; i += width) {across}"
-            f"for (u32 c = 0; i < n; ++i, ++c) {self.taken('lane[c]', 'at + i')}"
+            f"for (u32 c = 0; i < n; ++i, ++c) {self.accumulate('lane[c]', 'at + i')}"
             f"for (u32 f = 0; f < width; f += {columns}) for (u32 c = 0; c < {columns}; ++c) "
-            f"{self.totalled('total[c]', 'lane[f + c]')}}}\n"
-            f"for (u32 c = 0; c < {columns}; ++c) {self.stored(f'part * outputs + o * {columns} + c', 'total[c]')}"
+            f"{self.add_to_total('total[c]', 'lane[f + c]')}}}\n"
+            f"for (u32 c = 0; c < {columns}; ++c) {self.store_total(f'part * outputs + o * {columns} + c', 'total[c]')}"
         )
         return self.source(f"narrow_{nest.mark}", nest, ("piece", "width"), body, wide, 1)

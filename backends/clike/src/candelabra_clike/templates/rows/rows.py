@@ -1,6 +1,6 @@
-"""Programs over the rows of arrays that broadcast together: softmax and normalisation in one kernel.
+"""Row kernels over arrays that broadcast together, such as softmax and normalisation in one kernel.
 
-The rows of a program are what its reduced dims span, whatever they are and however the operands lie in memory.
+A row consists of the reduced dims, whatever they are and whatever the strides of the operands.
 """
 
 from __future__ import annotations
@@ -15,53 +15,55 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import WIDE, aligned, collapsed
+from candelabra_clike.layouts import WIDE, broadcast_strides, collapsed
+from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.templates.rows import groups, serial
-from candelabra_clike.templates.rows.text import Layout, Program
-from candelabra_clike.templates.walks import reach
+from candelabra_clike.templates.rows.source import RowLayout, RowProgram
 from candelabra_clike.types import CTYPES
 
 GRAIN = 1 << 13
-"""Elements that are worth a work-item that is a loop."""
+"""Elements that justify another work-item on serial devices."""
 FEW = 64
-"""Up to so many elements are a row for one lane."""
+"""The maximum row size for which one lane processes a row."""
 
 
-class Written(NamedTuple):
-    """A contiguous result."""
+class RowOutput(NamedTuple):
+    """A contiguous output."""
 
     shape: Shape
     strides: Shape
     size: int
 
 
-class Planned(NamedTuple):
-    """A launch, its count and numbers, what is written, and how far operands reach."""
+class RowPlan(NamedTuple):
+    """A launch with its count and numbers, the outputs, and the maximum offset of each operand."""
 
     launch: Launch | None
     items: int
     numbers: tuple[int, ...]
-    outs: tuple[Written, ...]
-    reach: tuple[int, ...]
+    outs: tuple[RowOutput, ...]
+    max_offsets: tuple[int, ...]
 
 
-class Rows:
-    """One program over one dtype. Calls give the output, then what passes write (as with ``keepdim``)."""
+class RowKernel:
+    """A row program for one dtype. Calls return the output, then the stored results of reductions (as with
+    ``keepdim``).
+    """
 
-    def __init__(self, program: Program, d: dtype) -> None:
+    def __init__(self, program: RowProgram, d: dtype) -> None:
         self.program = program
         self.dtype = d
-        self.writes = sum(p.written for p in program.passes)
+        self.writes = sum(p.stored_result for p in program.passes)
         self._plan = lru_cache(4096)(self._planned)
 
     def __call__(
         self, operands: Sequence[StridedArray], shape: Shape, dims: Shape, numbers: Sequence[Any] = ()
     ) -> list[StridedArray]:
-        """All operands broadcast to ``shape``."""
+        """Run the program. All operands broadcast to ``shape``."""
         engine = operands[0].engine
-        steps = tuple([x.strides if x.shape == shape else aligned(x, shape) for x in operands])
+        steps = tuple([x.strides if x.shape == shape else broadcast_strides(x, shape) for x in operands])
         plan = self._plan(engine, shape, steps, dims, False)
-        for x, last in zip(operands, plan.reach):
+        for x, last in zip(operands, plan.max_offsets):
             if x.offset + last >= WIDE:
                 plan = self._plan(engine, shape, steps, dims, True)
                 break
@@ -76,44 +78,53 @@ class Rows:
             )  # fmt: skip
         return outs
 
-    def _planned(self, engine: Engine, shape: Shape, steps: tuple[Shape, ...], dims: Shape, wide: bool) -> Planned:
+    def _planned(self, engine: Engine, shape: Shape, steps: tuple[Shape, ...], dims: Shape, wide: bool) -> RowPlan:
         kept_shape = tuple([1 if d in dims else s for d, s in enumerate(shape)])
         shapes = [shape] * bool(self.program.last) + [kept_shape] * self.writes
-        outs = tuple([Written(each, contiguous_strides(each), prod(each)) for each in shapes])
-        last = tuple([reach(shape, row) for row in steps])
+        outs = tuple([RowOutput(each, contiguous_strides(each), prod(each)) for each in shapes])
+        last = tuple([max_offset(shape, row) for row in steps])
         wide = wide or prod(shape) >= WIDE or max(last) >= WIDE
-        all_steps = (contiguous_strides(shape), *steps)
-        stay = [d for d in range(len(shape)) if d not in dims]
-        kept, kept_steps = collapsed(tuple([shape[d] for d in stay]), tuple([_of(row, stay) for row in all_steps]))
-        gone = sorted(dims)
-        reduced, steps_in = collapsed(tuple([shape[d] for d in gone]), tuple([_of(row, gone) for row in all_steps]))
+        strides = (contiguous_strides(shape), *steps)
+        kept_dims = [d for d in range(len(shape)) if d not in dims]
+        kept, kept_strides = collapsed(
+            tuple([shape[d] for d in kept_dims]), tuple([_of(row, kept_dims) for row in strides])
+        )
+        reduced_dims = sorted(dims)
+        reduced, reduced_strides = collapsed(
+            tuple([shape[d] for d in reduced_dims]), tuple([_of(row, reduced_dims) for row in strides])
+        )
         outputs, count = prod(kept), prod(reduced)
         if not outputs or (not count and not self.writes):
-            return Planned(None, 0, (), outs, last)
-        columns = kept[-1] > 1 and kept_steps[0][-1] == 1 != steps_in[0][-1]
-        innermost = kept_steps if columns else steps_in
-        layout = Layout(len(kept), len(reduced), tuple([min(row[-1], 2) for row in innermost]), columns)
+            return RowPlan(None, 0, (), outs, last)
+        columns = kept[-1] > 1 and kept_strides[0][-1] == 1 != reduced_strides[0][-1]
+        innermost = kept_strides if columns else reduced_strides
+        layout = RowLayout(len(kept), len(reduced), tuple([min(row[-1], 2) for row in innermost]), columns)
         elements = (CTYPES[self.dtype],) * (self.program.operands + 1)
         traits = engine.traits
         wide_total = traits.float64
         own: tuple[int, ...]
         if traits.serial:
-            text = serial.SerialRows(self.program, elements, layout, wide_total)
-            wanted = max(1, min(outputs * count // GRAIN, 16 * traits.compute_units))
+            builder = serial.SerialRowSourceBuilder(self.program, elements, layout, wide_total)
+            target_items = max(1, min(outputs * count // GRAIN, 16 * traits.compute_units))
             if columns:
-                size = min(serial.BLOCK, max(32, -(-outputs // wanted // 8) * 8))
+                size = min(serial.BLOCK, max(32, -(-outputs // target_items // 8) * 8))
                 blocks = -(-kept[-1] // size)
-                source, own, items = text.in_columns(wide), (blocks, size), outputs // kept[-1] * blocks
+                source, own, items = builder.in_columns(wide), (blocks, size), outputs // kept[-1] * blocks
             else:
-                per_item = -(-outputs // wanted)
-                source, own, items = text.in_rows(wide), (per_item,), -(-outputs // per_item)
+                per_item = -(-outputs // target_items)
+                source, own, items = builder.in_rows(wide), (per_item,), -(-outputs // per_item)
         else:
-            lanes = groups.GroupRows(self.program, elements, layout, wide_total)
+            group_builder = groups.GroupRowSourceBuilder(self.program, elements, layout, wide_total)
             group = min(groups.GROUP, 1 << (traits.group.bit_length() - 1))
             own, items = (), outputs
-            source = lanes.by_lanes(wide) if count <= FEW or columns else lanes.by_groups(wide, group)
-        places = (*kept, *reduced, *[s for row in kept_steps for s in row], *[s for row in steps_in for s in row])
-        return Planned(engine.compile(source), items, (outputs, count, *own, *places), outs, last)
+            source = group_builder.by_lanes(wide) if count <= FEW or columns else group_builder.by_groups(wide, group)
+        loop_dims = (
+            *kept,
+            *reduced,
+            *[s for row in kept_strides for s in row],
+            *[s for row in reduced_strides for s in row],
+        )
+        return RowPlan(engine.compile(source), items, (outputs, count, *own, *loop_dims), outs, last)
 
 
 def _of(row: Shape, dims: Sequence[int]) -> Shape:

@@ -1,0 +1,142 @@
+"""Copies, casts and fills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import inf
+from struct import pack, unpack
+from typing import Any
+
+from candelabra.dtypes import COMPLEX, INTEGER, dtype, float16
+
+from candelabra_clike.array import StridedArray
+from candelabra_clike.conversions import conversion
+from candelabra_clike.layouts import overlapping
+from candelabra_clike.scalars import scalar_converter, scalar_expression, scalar_types
+from candelabra_clike.templates.elementwise.elementwise import Elementwise, copy_kernel
+
+PARALLEL_COPY_SIZE = 1 << 21
+"""The size in bytes from which a copy on a CPU device is a kernel: drivers copy on one core."""
+
+
+def copy_into(destination: StridedArray, source: StridedArray) -> StridedArray:
+    """Copy ``source`` (same dtype, broadcast) into ``destination``. The two may overlap."""
+    if not destination.size:
+        return destination
+    same_layout = destination.contiguous and source.contiguous and source.shape == destination.shape
+    if same_layout and overlapping(destination, source):
+        if source.offset == destination.offset:
+            return destination
+        source = clone(source)
+    if same_layout and not copies_in_parallel(destination):
+        size = destination.dtype.itemsize
+        destination.engine.copy(
+            destination.buffer, destination.offset * size, source.buffer, source.offset * size, source.size * size
+        )
+        return destination
+    result: StridedArray = copy_kernel(destination.dtype)(source, out=destination)
+    return result
+
+
+def copies_in_parallel(array: StridedArray) -> bool:
+    """Whether a kernel copies the array faster than the driver."""
+    return array.engine.traits.serial and array.size * array.dtype.itemsize >= PARALLEL_COPY_SIZE
+
+
+def clone(array: StridedArray) -> StridedArray:
+    """A contiguous copy."""
+    if array.contiguous and copies_in_parallel(array):
+        result: StridedArray = copy_kernel(array.dtype)(array)
+        return result
+    copy = array.engine.empty(array.shape, array.dtype)
+    return copy_into(copy, array)
+
+
+def contiguous(array: StridedArray) -> StridedArray:
+    """Return the array itself if it is contiguous, otherwise a contiguous copy."""
+    return array if array.contiguous else clone(array)
+
+
+@lru_cache(None)
+def cast_kernel(source: dtype, target: dtype) -> Elementwise:
+    """Return the kernel that converts elements of one dtype to another."""
+    return Elementwise(f"{source.name}_as_{target.name}", conversion(source, target), (source,), target)
+
+
+def cast(array: StridedArray, dtype: dtype) -> StridedArray:
+    """A copy in another dtype."""
+    if dtype is array.dtype:
+        return clone(array)
+    result: StridedArray = cast_kernel(array.dtype, dtype)(array)
+    return result
+
+
+def copied(array: StridedArray, src: StridedArray) -> StridedArray:
+    """Return ``src``, broadcast to the shape of ``array``, in new memory."""
+    return copy_into(array.engine.empty(array.shape, array.dtype), src)
+
+
+# -- fills ------------------------------------------------------------------------------------------------------------
+@lru_cache(None)
+def fill_function(d: dtype) -> Callable[[StridedArray, Any], StridedArray]:
+    """Return the function that fills arrays of a dtype with a number."""
+    nest = Elementwise(f"fill_{d.name}", scalar_expression(d, 0), (), d, scalar_types(d))
+    convert = scalar_converter(d)
+    bits = 31 if d.itemsize <= 4 else 63
+    least, beyond = -(1 << bits), 1 << bits << (not d.is_signed)
+
+    def fill(out: StridedArray, value: Any) -> StridedArray:
+        if value.__class__ is complex and d.category != COMPLEX:
+            value = value.real
+        if d is float16:
+            value = round_to_float16(value)
+        elif d.category == INTEGER and value.__class__ is float and not least <= value < beyond:
+            value = least if d.is_signed else 0  # the result of a cast
+        return nest.general((), convert(value), out)  # type: ignore[no-any-return]
+
+    return fill
+
+
+def round_to_float16(value: Any) -> float:
+    """Return the float16 number nearest to a number. Rounding to float32 first could give another one."""
+    try:
+        return float(unpack("e", pack("e", value))[0])
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
+def filled_(array: StridedArray, value: Any) -> StridedArray:
+    """Fill an array with a number, or with an array that broadcasts."""
+    if type(value) is StridedArray:
+        return copy_into(array, value)
+    return fill_function(array.dtype)(array, value)
+
+
+def filled(array: StridedArray, value: Any) -> StridedArray:
+    """Return a new array that is filled with a number."""
+    return filled_(array.engine.empty(array.shape, array.dtype), value)
+
+
+# -- complex numbers as pairs -----------------------------------------------------------------------------------------
+def view_as_real(array: StridedArray) -> StridedArray:
+    """View complex numbers as pairs (real, imaginary) along a new last axis."""
+    steps = tuple(2 * step for step in array.strides)
+    return array.restrided((*array.shape, 2), (*steps, 1), 2 * array.offset, array.dtype.to_real())
+
+
+def view_as_complex(array: StridedArray) -> StridedArray:
+    """View pairs along the last axis as complex numbers. Raises ``ValueError`` if the layout does not allow it."""
+    steps = array.strides
+    if array.shape[-1:] != (2,) or steps[-1] != 1 or array.dtype.itemsize < 4 or array.offset % 2:
+        raise ValueError(f"view_as_complex: expected pairs of float32 or float64, got {array!r}")
+    if any(step % 2 for step, size in zip(steps[:-1], array.shape) if size != 1):
+        raise ValueError(f"view_as_complex: expected even strides, so that pairs are aligned, got {steps}")
+    halves = tuple(step // 2 for step in steps[:-1])
+    return array.restrided(array.shape[:-1], halves, array.offset // 2, array.dtype.to_complex())
+
+
+KERNELS: dict[str, Any] = {
+    "clone": clone, "cast": cast, "copied": copied, "copied_": copy_into, "filled": filled, "filled_": filled_,
+    "view_as_real": view_as_real, "view_as_complex": view_as_complex,
+}  # fmt: skip

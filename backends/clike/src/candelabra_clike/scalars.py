@@ -1,0 +1,73 @@
+"""Python numbers as arguments of kernels.
+
+No dialect accepts every type as an argument. Small integers are passed as 32 bits, complex numbers as two floats. A
+Python float out of range becomes an infinity and an integer wraps around, as on the reference device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
+
+from candelabra_clike.types import CTYPES
+
+LIMIT = 2.0**128 - 2.0**103
+"""The smallest number that rounds to infinity in float32."""
+
+
+def scalar_types(d: dtype) -> tuple[str, ...]:
+    """Return the types of the kernel arguments for a Python number that is combined with arrays of dtype ``d``."""
+    if d.category == COMPLEX:
+        part = CTYPES[d.to_real()].value
+        return (part, part)
+    if d.category == FLOATING:
+        return (CTYPES[d].value,)
+    return (("i" if d.is_signed else "u") + ("64" if d.itemsize == 8 else "32"),)
+
+
+def scalar_expression(d: dtype, first: int, rounded: bool = False) -> str:
+    """Return the expression of the number as a value; ``first`` is the index of its first argument among the scalars.
+
+    With ``rounded``, a number combined with a half type is rounded to it. Comparisons need that; arithmetic is more
+    accurate without.
+    """
+    ctype = CTYPES[d]
+    if d.category == COMPLEX:
+        return f"{ctype.value.upper()}(s{first}, s{first + 1})"
+    if rounded and d.category == FLOATING and ctype.converts:
+        return ctype.load(ctype.store(f"s{first}"))
+    return f"(({ctype.value})s{first})"
+
+
+def overflow_to_infinity(value: Any) -> float:
+    """Return a number, or an infinity if it is out of range for float32. The number is not rounded."""
+    number = float(value)
+    if -LIMIT < number < LIMIT or number != number:
+        return number
+    return inf if number > 0 else -inf
+
+
+def integer_converter(d: dtype) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the function that wraps a Python number around to the range of an integer dtype."""
+    bits = 8 * d.itemsize
+    mask, sign = (1 << bits) - 1, (1 << bits >> 1) if d.is_signed else 0
+
+    def wrap(value: Any) -> tuple[Any, ...]:
+        return (((int(value) + sign) & mask) - sign,)
+
+    return wrap
+
+
+def scalar_converter(d: dtype) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the function that converts a Python number to the arguments that :func:`scalar_types` describes."""
+    part = overflow_to_infinity if d.to_real().itemsize <= 4 else float
+    if d.category == COMPLEX:
+        return lambda value: (part(value.real), part(value.imag))
+    if d.category == FLOATING:
+        return lambda value: (part(value),)
+    if d.category == BOOL:
+        return lambda value: (1 if value else 0,)
+    return integer_converter(d)

@@ -1,0 +1,106 @@
+"""Gather: ``out[p] = source[p · strides + index[p] · step + …]``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from candelabra.dtypes import dtype
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.device_errors import IndexOutOfBounds
+from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.layouts import collapsed, is_wide
+from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates import index_walker
+from candelabra_clike.templates.elementwise.elementwise import CHUNK, copy_kernel
+from candelabra_clike.templates.indexing import index_arrays
+from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.types import CTYPES
+
+
+def gather(
+    out: StridedArray,
+    source: StridedArray,
+    strides: Shape,
+    index_operands: Sequence[IndexArray],
+    error: IndexOutOfBounds,
+) -> StridedArray:
+    """Fill ``out``. ``strides`` are those of the source along the dims of ``out``, 0 along those of the index only.
+
+    Results for invalid indices, which are reported, are unspecified. Raises ``IndexError`` if an indexed dim is empty.
+    """
+    if not out.size:
+        return out
+    if any(not operand.size for operand in index_operands):
+        raise IndexError("index out of bounds: an indexed dim is empty")
+    engine = out.engine
+    dims, rows = collapsed(out.shape, (out.strides, strides, *[operand.strides for operand in index_operands]))
+    wide = is_wide(out, source, *[operand.array for operand in index_operands])
+    inner = tuple([min(row[-1], 2) for row in rows])
+    launch = compiled(engine, bits(source.dtype), len(dims), inner, error.wraps, wide)
+    errors, ticket = engine.errors.register(error, [operand.operand for operand in index_operands])
+    total, per_item = out.size // dims[-1], max(1, CHUNK // dims[-1])
+    launch(
+        -(-total // per_item) if engine.traits.serial else out.size,
+        out.buffer, source.buffer, *[operand.array.buffer for operand in index_operands], errors, ticket,
+        out.offset, source.offset, *[operand.array.offset for operand in index_operands],
+        total, per_item, *dims, *[step for row in rows for step in row], *index_arrays.extent_arguments(index_operands),
+    )  # fmt: skip
+    return out
+
+
+def bits(d: dtype) -> dtype:
+    """Return the dtype as which elements of ``d`` are moved."""
+    return copy_kernel(d).output
+
+
+@lru_cache(None)
+def compiled(engine: Engine, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool) -> Launch:
+    """Return the compiled kernel. ``inner`` is the last stride of out, source and each index if it is 0 or 1, and 2
+    otherwise.
+    """
+    return engine.compile(text(engine.traits.serial, d, rank, inner, wraps, wide))
+
+
+def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool) -> Source:
+    """Return the kernel, which processes a row of the last dim at a time. An index that is constant along it is read
+    once.
+    """
+    count, last = len(inner) - 2, rank - 1
+    arrays = ("out", "x", *index_arrays.names(count))
+    memory = CTYPES[d].memory
+    head = (
+        writes("out", memory), reads("x", memory), *index_arrays.buffers(count),
+        *index_walker.offset_parameters(arrays), number("rows"), number("rows_per_item"),
+        *index_walker.size_parameters(rank), *index_walker.stride_parameters(arrays, rank),
+        *index_arrays.extent_parameters(count),
+    )  # fmt: skip
+    at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, inner, strict=True)}
+    along = any(inner[2:])
+    lookup = index_arrays.lookup(count, [f"{n}_row{at[n] if along else ''}" for n in arrays[2:]], wraps)
+    move = f"out[out_row{at['out']}] = x[x_row + to{at['x']}];\n"
+    if serial:
+        loop = f"for (INDEX i = 0; i < n{last}; ++i) "
+        steps = [f"{'i' if kind == 1 else '0' if kind == 0 else f'i * {n}_s{last}'}" for n, kind in zip(arrays, inner)]
+        row = f"{loop}{{\n{lookup}{move}}}\n"
+        if not along:  # a loop over elements with one index, which every compiler vectorises
+            row = (
+                f"{lookup}GLOBAL {memory}* const o = out + out_row;\n"
+                f"GLOBAL const {memory}* const s = x + (x_row + to);\n"
+                f"INDEPENDENT\n{loop}o[{steps[0]}] = s[{steps[1]}];\n"
+            )
+        body = (
+            "const INDEX first = GLOBAL_ID * rows_per_item, rest = rows - first;\n"
+            "const INDEX end = first + (rest < rows_per_item ? rest : rows_per_item);\n"
+            f"{index_arrays.declare_error()}for (INDEX row = first; row < end; ++row) {{\n"
+            f"{index_walker.row_offsets(arrays, last)}{row}}}\n{index_arrays.report(count)}"
+        )
+    else:
+        body = (
+            "const INDEX element = GLOBAL_ID;\n"
+            f"if (element < rows * n{last}) {{\nconst INDEX row = element / n{last}, i = element % n{last};\n"
+            f"{index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}{lookup}{move}"
+            f"{index_arrays.report(count)}}}"
+        )
+    return Source(f"gather_{memory}_{count}_{rank}d", head, body, wide=wide)

@@ -1,0 +1,192 @@
+"""Scatter: ``target[p · strides + index[p] · step] = rule(target[…], source[p])``.
+
+There are no atomics. Values for one element arrive in the order of the index, so results do not depend on the launch.
+The dims of the loop nest are of two kinds. The target moves along *columns*: elements of different columns never meet,
+so columns are processed in parallel. Along *folds* only indices select the target: the work-item of a column processes
+its folds in order. If there are few columns, work-items share them by parts of the target: each of them reads all
+indices and skips those of other parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from candelabra.dtypes import dtype
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.device_errors import IndexOutOfBounds
+from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.layouts import collapsed, is_wide
+from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates import index_walker
+from candelabra_clike.templates.indexing import index_arrays
+from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.types import CTYPES
+
+SHORTEST = 64
+"""Elements of a row that justify another work-item."""
+SHARED = 1 << 13
+"""The number of elements from which sharing columns is worthwhile."""
+WIDTH, MANY = 8, 8
+"""Rows of fewer elements are shared by no fewer processors than this: skipping the index of another part takes longer.
+"""
+
+
+class ScatterRule(NamedTuple):
+    """The combination of a value with an element: an expression of the element ``{a}`` and the value ``{b}``.
+
+    ``target`` and ``source`` are the dtypes in memory. An expression without ``{b}`` needs no source.
+    """
+
+    name: str
+    target: dtype
+    source: dtype
+    expression: str
+
+
+class ScatterDims(NamedTuple):
+    """The dims of a loop nest: sizes, strides of target and source, and which of them are folds."""
+
+    shape: Shape
+    target: Shape
+    source: Shape
+    folds: frozenset[int]
+
+
+class ScatterForm(NamedTuple):
+    """The properties that a kernel is compiled for. ``inner`` are the last strides: 0, 1, or 2 for others."""
+
+    rule: ScatterRule
+    columns: int
+    folds: int
+    inner: Shape
+    looped: bool
+    wraps: bool
+    wide: bool
+
+
+def scatter(
+    target: StridedArray,
+    loop_dims: ScatterDims,
+    index_operands: Sequence[IndexArray],
+    source: StridedArray,
+    rule: ScatterRule,
+    error: IndexOutOfBounds,
+) -> None:
+    """Scatter into ``target``, whose elements must not overlap each other or another array of the call.
+
+    Invalid indices are reported and nothing is written for them. Raises ``IndexError`` if an indexed dim is empty.
+    """
+    if 0 in loop_dims.shape:
+        return
+    if any(not operand.size for operand in index_operands):
+        raise IndexError("index out of bounds: an indexed dim is empty")
+    engine = target.engine
+    rows = (loop_dims.target, loop_dims.source, *[operand.strides for operand in index_operands])
+    dims, steps = _part(loop_dims.shape, rows, [d for d in range(len(loop_dims.shape)) if d not in loop_dims.folds])
+    folds, jumps = _part(loop_dims.shape, rows, sorted(loop_dims.folds))
+    outer, inner = 1, dims[-1]
+    for size in dims[:-1]:
+        outer *= size
+    fold = 1
+    for size in folds:
+        fold *= size
+    chunk, parts = shares(engine, outer, inner, fold, index_operands[0].size)
+    form = ScatterForm(
+        rule, len(dims), len(folds), tuple([min(row[-1], 2) for row in steps]), chunk > 1, error.wraps,
+        is_wide(target, source, *[operand.array for operand in index_operands]),
+    )  # fmt: skip
+    errors, ticket = engine.errors.register(error, [operand.operand for operand in index_operands])
+    chunks = -(-inner // chunk)
+    compiled(engine, form)(
+        outer * chunks * parts,
+        target.buffer, source.buffer, *[operand.array.buffer for operand in index_operands], errors, ticket,
+        target.offset, source.offset, *[operand.array.offset for operand in index_operands],
+        outer * chunks * parts, parts, -(-index_operands[0].size // parts), chunks, chunk, fold, *dims, *folds,
+        *[step for row in steps for step in row], *[step for row in jumps[1:] for step in row],
+        *index_arrays.extent_arguments(index_operands),
+    )  # fmt: skip
+
+
+def _part(shape: Shape, rows: Sequence[Shape], dims: Sequence[int]) -> tuple[Shape, tuple[Shape, ...]]:
+    """Collapse some of the dims."""
+    return collapsed(tuple([shape[d] for d in dims]), tuple([tuple([row[d] for d in dims]) for row in rows]))
+
+
+def shares(engine: Engine, outer: int, inner: int, fold: int, size: int) -> tuple[int, int]:
+    """Return the size of the chunk of a row per work-item, and the number of parts of the target."""
+    if not engine.traits.serial:
+        return 1, 1
+    target_parts = 4 * engine.traits.compute_units
+    pieces = max(1, min(-(-target_parts // outer), inner // SHORTEST))
+    chunk = -(-inner // pieces)
+    units = engine.traits.compute_units
+    if outer * pieces >= units or outer * inner * fold < SHARED or (chunk < WIDTH and units < MANY):
+        return chunk, 1
+    return chunk, min(size, units)
+
+
+@lru_cache(None)
+def compiled(engine: Engine, form: ScatterForm) -> Launch:
+    """Return the compiled kernel."""
+    return engine.compile(text(form))
+
+
+def text(form: ScatterForm) -> Source:
+    """Return the kernel: a work-item processes a chunk of a row of columns, or one column, and a part of the target."""
+    count, last, rule = len(form.inner) - 2, form.columns - 1, form.rule
+    indices = index_arrays.names(count)
+    arrays = ("out", "x", *indices)
+    target, source = CTYPES[rule.target], CTYPES[rule.source]
+    head = (
+        writes("out", target.memory), reads("x", source.memory), *index_arrays.buffers(count),
+        *index_walker.offset_parameters(arrays),
+        *[number(n) for n in ("items", "parts", "part_size", "chunks", "chunk", "folds")],
+        *index_walker.size_parameters(form.columns), *index_walker.size_parameters(form.folds, "m"),
+        *index_walker.stride_parameters(arrays, form.columns),
+        *index_walker.stride_parameters(arrays[1:], form.folds, "_f"), *index_arrays.extent_parameters(count),
+    )  # fmt: skip
+    at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, form.inner, strict=True)}
+    along = any(form.inner[2:])
+    lookup = index_arrays.lookup(count, [f"{n}_now{at[n] if along else ''}" for n in indices], form.wraps)
+    guard = f"{lookup}if (good && (INDEX)v1 >= low && (INDEX)v1 < high) "
+    put = _put(rule, f"out[out_row + to{at['out']}]", f"x[x_now{at['x']}]")
+    loop = "for (INDEX i = begin; i < end; ++i) " if form.looped else ""
+    step = loop + ("{\n" + guard + put + "}\n") if along else guard + (_row(form) if form.looped else put)
+    now = "\n".join([f"INDEX {n}_now = {n}_row;" for n in arrays[1:]])
+    moves = "\n".join(index_walker.offset_lines(arrays[1:], form.folds, "fold", "m", "_f", "_now"))
+    body = (
+        "INDEX item = GLOBAL_ID;\nif (item < items) {\n"
+        "const INDEX low = item % parts * part_size, high = low + part_size;\nitem /= parts;\n"
+        "const INDEX row = item / chunks, begin = item % chunks * chunk;\n"
+        f"const INDEX end = begin + chunk < n{last} ? begin + chunk : n{last};\n"
+        f"{'' if form.looped else 'const INDEX i = begin;'}\n"
+        f"{index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}"
+        f"for (INDEX fold = 0; fold < folds; ++fold) {{\n{now}\n{moves}\n{step}}}\n{index_arrays.report(count)}}}"
+    )
+    return Source(f"scatter_{rule.name}_{count}_{form.columns}d", head, body, wide=form.wide)
+
+
+def _put(rule: ScatterRule, destination: str, source_element: str) -> str:
+    """Return statements that load, apply the rule and store one element."""
+    target, source = CTYPES[rule.target], CTYPES[rule.source]
+    loads = {"a": (target, destination), "b": (source, source_element)}
+    values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if f"{{{n}}}" in rule.expression]
+    value = target.store(rule.expression.format(a="va", b="vb"))
+    return f"{{ {' '.join(values)} {destination} = {value}; }}\n"
+
+
+def _row(form: ScatterForm) -> str:
+    """Return a loop over a chunk of a row with one index for all columns, which every compiler vectorises."""
+    last, rule = form.columns - 1, form.rule
+    arrays = (("o", "out", rule.target, "out_row + to"), ("s", "x", rule.source, "x_now"))
+    lines, at = ["{"], {}
+    for (pointer, name, d, start), kind in zip(arrays, form.inner, strict=False):
+        begin = ("0", "begin", f"begin * {name}_s{last}")[kind]
+        const = "const " if pointer == "s" else ""
+        lines.append(f"GLOBAL {const}{CTYPES[d].memory}* const {pointer} = {name} + ({start} + {begin});")
+        at[pointer] = f"{pointer}[{('0', 'i', f'i * {name}_s{last}')[kind]}]"
+    lines.append("const INDEX m = end - begin;\nINDEPENDENT\nfor (INDEX i = 0; i < m; ++i)")
+    return "\n".join([*lines, _put(rule, at["o"], at["s"]) + "}\n"])

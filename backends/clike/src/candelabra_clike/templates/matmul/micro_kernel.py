@@ -1,0 +1,181 @@
+"""Matrix products on processors: a micro kernel multiplies rows by a panel of columns and keeps the sums in registers.
+
+A work-item computes a block of the result. It copies 8 or 16 columns of the right matrix, up to :data:`DEPTH` rows,
+into a panel that fits in the first-level cache, and multiplies the panel by one group of rows after another. The layout
+of the right matrix does not affect the speed. The left matrix is read in place. Source: K. Goto and R. van de Geijn,
+"Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from candelabra_clike.types import CType
+
+DEPTH = 256
+"""Rows of a panel. The rounding error grows with the number of products summed in a panel, and with the number of
+panels.
+"""
+
+
+@dataclass(frozen=True)
+class MicroTile:
+    """A tile of sums in registers: ``rows`` times ``vectors`` vectors of eight values of type ``value``."""
+
+    rows: int
+    vectors: int
+    value: str
+
+    @property
+    def columns(self) -> int:
+        return 8 * self.vectors
+
+    @property
+    def reads_panel_rarely(self) -> bool:
+        """Whether a panel would be read at most twice, so that copying it is not worthwhile."""
+        return self.rows <= 2
+
+    def _cells(self) -> list[tuple[int, int]]:
+        return [(i, v) for i in range(self.rows) for v in range(self.vectors)]
+
+    def zeros(self) -> str:
+        """Return the declaration of the sums."""
+        return f"{self.value}x8 " + ", ".join(f"c{i}_{v} = 0" for i, v in self._cells()) + ";\n"
+
+    def step(self, left: Callable[[int], str], right: Callable[[int], str]) -> str:
+        """Return statements that add the product of a column of ``left`` (one value per row) and a row of ``right``
+        (vectors).
+        """
+        lines = [f"const {self.value}x8 b{v} = {right(v)};" for v in range(self.vectors)]
+        for i in range(self.rows):
+            sums = " ".join(f"c{i}_{v} += x * b{v};" for v in range(self.vectors))
+            lines.append(f"{{ const {self.value}x8 x = {left(i)}; {sums} }}")
+        return "\n".join(lines) + "\n"
+
+    def spill(self, array: str) -> str:
+        """Return statements that store the sums in a private array, row by row."""
+        cells = " ".join(f"{array}[{i * self.vectors + v}] = c{i}_{v};" for i, v in self._cells())
+        return f"{self.value}x8 {array}[{self.rows * self.vectors}];\n{cells}\n"
+
+
+def pack(columns: int, memory: CType, value: str, same_type: bool) -> str:
+    """Return statements that fill ``panel`` with ``kc`` rows of the ``width`` columns at ``b_here``, padded with zeros.
+
+    ``same_type`` is true if memory and value types are equal, so that vectors can be copied.
+    """
+    flat = f"{value}* const flat = ({value}*)panel;\n"
+    if same_type:
+        copy = "\n".join(
+            f"panel[k * {columns // 8}u + {v}u] = LOAD_X8({value}, p + {8 * v});" for v in range(columns // 8)
+        )
+    else:
+        copy = f"UNROLL for (int j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = ({value}){memory.load('p[j]')};"
+    return f"""{flat}if (b_column == 1 && width == {columns}) {{
+for (INDEX k = 0; k < kc; ++k) {{ GLOBAL const {memory.memory}* p = b_here + k * b_row; {copy} }}
+}} else {{
+for (INDEX j = 0; j < {columns}; ++j) {{
+if (j < width) {{
+GLOBAL const {memory.memory}* p = b_here + j * b_column;
+for (INDEX k = 0; k < kc; ++k) flat[k * {columns}u + j] = ({value}){memory.load("p[k * b_row]")};
+}} else for (INDEX k = 0; k < kc; ++k) flat[k * {columns}u + j] = 0;
+}}
+}}
+"""
+
+
+def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str = "") -> str:
+    """Return statements that multiply the rows at ``a_here`` by the panel. Rows from ``rows_here`` on repeat the last
+    one.
+
+    With ``packed``, the rows are packed column by column. ``direct_address`` is the address of row ``k`` of the matrix,
+    which is read instead of the panel if ``direct`` is true at run time.
+    """
+    head, move = tile.zeros(), ""
+
+    def left(i: int) -> str:
+        element = f"a_here[k * {tile.rows}u + {i}u]" if packed else f"a{i}[at]"
+        return f"({tile.value})" + memory.load(element)
+
+    def loop(right: Callable[[int], str]) -> str:
+        return f"for (INDEX k = 0; k < kc; ++k) {{\n{tile.step(left, right)}{move}}}\n"
+
+    if not packed:
+        pointer, move = f"GLOBAL const {memory.memory}*", "at += a_column;\n"
+        lines = [f"{pointer} const a0 = a_here;"]
+        lines += [f"{pointer} const a{i} = {i} < rows_here ? a{i - 1} + a_row : a{i - 1};" for i in range(1, tile.rows)]
+        head += "\n".join([*lines, "INDEX at = 0;\n"])
+    copied = loop(lambda v: f"panel[k * {tile.vectors}u + {v}u]")
+    if not direct_address:
+        return head + copied
+    return f"{head}if (direct) {loop(lambda v: f'LOAD_X8({tile.value}, {direct_address} + {8 * v})')}else {copied}"
+
+
+def store(tile: MicroTile, memory: CType, same_type: bool, added: bool) -> str:
+    """Return statements that store the sums if they are ``fresh``, or else add them to the sums of earlier panels.
+
+    With ``added``, the result is added to a matrix.
+    """
+    columns, cells = tile.columns, ""
+    if same_type and not added:
+        for i in range(tile.rows):
+            row = f"GLOBAL {memory.memory}* r = o_here + {i}u * o_row;"
+            first = " ".join(f"STORE_X8({tile.value}, r + {8 * v}, c{i}_{v});" for v in range(tile.vectors))
+            more = " ".join(
+                f"STORE_X8({tile.value}, r + {8 * v}, c{i}_{v} + LOAD_X8({tile.value}, r + {8 * v}));"
+                for v in range(tile.vectors)
+            )
+            cells += f"if ({i} < rows_here) {{ {row} if (fresh) {{ {first} }} else {{ {more} }} }}\n"
+    element = memory.load("r[j * o_column]")
+    value = f"sums[i * {columns}u + j]"
+    before = f"fresh ? ({tile.value})0 : ({tile.value}){element}"
+    if added:
+        start = memory.load("start[s_here + i * start_row + j * start_column]")
+        begin = f"(beta == 0 ? ({tile.value})0 : ({tile.value})(beta * ({tile.value}){start}))"
+        before = f"fresh ? {begin} : ({tile.value}){element}"
+        value = f"({tile.value})(alpha * {value})"
+    scalars = f"""{tile.spill("tile")}const {tile.value}* const sums = (const {tile.value}*)tile;
+for (INDEX i = 0; i < rows_here; ++i) {{
+GLOBAL {memory.memory}* r = o_here + i * o_row;
+for (INDEX j = 0; j < width; ++j) {{
+const {tile.value} before = {before};
+r[j * o_column] = {memory.store(f"(before + {value})")};
+}} }}
+"""
+    if cells:
+        return f"if (o_column == 1 && width == {columns}) {{\n{cells}}} else {{\n{scalars}}}\n"
+    return scalars
+
+
+def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool) -> str:
+    """Return the kernel. ``batch`` are statements that move ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a
+    matrix.
+
+    With ``packed``, ``a`` is packed.
+    """
+    same_type = memory.memory == tile.value
+    columns = tile.columns
+    a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m0 * a_row + k0 * a_column"
+    fill, sums = pack(columns, memory, tile.value, same_type), multiply(tile, memory, packed)
+    if tile.reads_panel_rarely and same_type:
+        fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
+        sums = multiply(tile, memory, packed, "b_here + k * b_row")
+    start = "const INDEX s_here = start_at + m0 * start_row + n0 * start_column;\n" if added else ""
+    return f"""INDEX left = GLOBAL_ID;
+const INDEX column_block = left % column_blocks; left /= column_blocks;
+const INDEX row_block = left % row_blocks; left /= row_blocks;
+{batch}const INDEX m_first = row_block * rows_per_item, n_first = column_block * columns_per_item;
+const INDEX m_end = m - m_first < rows_per_item ? m : m_first + rows_per_item;
+const INDEX n_end = n - n_first < columns_per_item ? n : n_first + columns_per_item;
+{tile.value}x8 panel[{DEPTH * tile.vectors}];
+for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
+const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
+const int fresh = k0 == 0;
+for (INDEX n0 = n_first; n0 < n_end; n0 += {columns}u) {{
+const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
+GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
+{fill}for (INDEX m0 = m_first; m0 < m_end; m0 += {tile.rows}u) {{
+const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;
+GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
+{sums}GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
+{start}{store(tile, memory, same_type, added)}}} }} }}"""

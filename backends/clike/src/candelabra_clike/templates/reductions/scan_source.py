@@ -1,0 +1,249 @@
+"""The sources of scans.
+
+A scan keeps a *state* of one or more variables. The state of a sequence of elements is the combination of the states of
+its elements in order. Combining is associative, but need not be commutative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.templates.reduction_dims import dim_parameters
+from candelabra_clike.types import CType
+
+BLOCK = 128
+"""The maximum number of columns of a work-item on serial devices."""
+GROUP = 256
+"""The work-group size."""
+EACH = 8
+"""Adjacent elements that a lane of a group processes at a time."""
+
+
+@dataclass(frozen=True)
+class ScanOp:
+    """The operation of a scan, as expressions and statements of C.
+
+    ``states`` are the types and initial values of the variables. ``each`` maps a value ``{x}`` and its index ``{i}`` to
+    them. ``operation`` are statements that combine a later state ``{b0}``, ``{b1}`` into ``{a0}``, ``{a1}``.
+    ``results`` are the outputs of a state ``{a0}``, ``{a1}``. The initial state is only used as the left operand. With
+    ``unrolls``, combining is cheap enough to be done twice to shorten the chain of dependent operations.
+    """
+
+    states: tuple[tuple[str, str], ...]
+    each: tuple[str, ...]
+    operation: str
+    results: tuple[str, ...] = ("{a0}",)
+    unrolls: bool = True
+    contract: bool = False
+
+
+class ScanSourceBuilder:
+    """The sources of a scan over ``element`` with outputs of these types in memory.
+
+    ``kept`` is the number of dims that are not scanned; the last one is innermost.
+    """
+
+    def __init__(self, name: str, scan: ScanOp, element: CType, outputs: tuple[CType, ...], kept: int) -> None:
+        self.name = name
+        self.scan = scan
+        self.element = element
+        self.outputs = outputs
+        self.kept = kept
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+    def state(self, name: str) -> str:
+        """Declare a state with its initial value."""
+        return "".join(f"{type} {name}{k} = {first};\n" for k, (type, first) in enumerate(self.scan.states))
+
+    def element_state(self, name: str, offset: str, i: str) -> str:
+        """Declare the state of the element at an offset, with index ``i``."""
+        value = f"const {self.element.value} x_{name} = {self.element.load(f'a[{offset}]')};\n"
+        return value + self.state_of(name, f"x_{name}", i)
+
+    def state_of(self, name: str, value: str, i: str) -> str:
+        """Declare the state of a value."""
+        states = zip(self.scan.states, self.scan.each, strict=True)
+        return "".join(f"{t} {name}{k} = {each.format(x=value, i=i)};\n" for k, ((t, _), each) in enumerate(states))
+
+    def copy_state(self, name: str, source: str) -> str:
+        """Declare a state as a copy of another one."""
+        return "".join(f"{type} {name}{k} = {source}{k};\n" for k, (type, _) in enumerate(self.scan.states))
+
+    def combine(self, a: str, b: str, at: str = "", of: str = "") -> str:
+        """Return statements that combine the later state ``b`` into ``a``; ``at`` and ``of`` are suffixes of the
+        variables.
+        """
+        names = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
+        names |= {f"b{k}": f"{b}{k}{of}" for k in range(len(self.scan.states))}
+        return self.scan.operation.format(**names) + "\n"
+
+    def results(self, a: str, index: str, at: str = "", to: str = "out") -> str:
+        """Return statements that store the outputs of a state."""
+        names = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
+        stores = zip(self.outputs, self.scan.results, strict=True)
+        return "".join(
+            f"{to}{k}[{index}] = {o.store('(' + r.format(**names) + ')')};\n" for k, (o, r) in enumerate(stores)
+        )
+
+    def totals(self, name: str, index: str, written: bool) -> str:
+        """Return statements that store a state in the totals, or that declare a state with values from there."""
+        if written:
+            return "".join(f"total{k}[{index}] = {name}{k};\n" for k in range(len(self.scan.states)))
+        return "".join(f"{t} {name}{k} = total{k}[{index}];\n" for k, (t, _) in enumerate(self.scan.states))
+
+    def row(self, flat: str, dims: int) -> str:
+        """Return statements for the offsets ``out_row`` and ``a_row`` of a row, along the first ``dims`` kept dims."""
+        text = "INDEX out_row = 0, a_row = a_at;\n"
+        if not dims:
+            return text
+        lines = [f"INDEX left = {flat};"]
+        for d in reversed(range(dims)):
+            lines.append(f"{{ const INDEX p = {f'left % k{d}' if d else 'left'};")
+            lines.append(f"out_row += p * out_k{d}; a_row += p * k_s{d}; }}" + (f" left /= k{d};" if d else ""))
+        return text + "{ " + "\n".join(lines) + " }\n"
+
+    def source(self, form: str, own: tuple[str, ...], body: str, wide: bool, group: int | None, phase: str) -> Source:
+        """Return the kernel of a form. ``phase``: ``"totals"`` stores only totals, ``"rest"`` reads them, ``""`` has
+        none.
+        """
+        outs: list[Parameter] = []
+        if phase != "totals":
+            outs = [writes(f"out{k}", o.memory) for k, o in enumerate(self.outputs)]
+        if phase:
+            buffer = writes if phase == "totals" else reads
+            outs += [buffer(f"total{k}", type) for k, (type, _) in enumerate(self.scan.states)]
+        numbers = [number(n) for n in ("a_at", "rows", "n", "out_step", "a_step", *own)]
+        kept = [*dim_parameters("k", self.kept), *[number(f"out_k{d}") for d in range(self.kept)]]
+        name = f"{self.name}_{form}{phase}_{self.kept}"
+        parameters = (*outs, reads("a", self.element.memory), *numbers, *kept)
+        return Source(name, parameters, body, group, wide, self.scan.contract)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+    def rows(self, wide: bool, group: int | None) -> Source:
+        """Return the kernel in which a work-item scans ``per_item`` rows, or lane ``o`` scans row ``o``."""
+        body = (
+            "const INDEX first = GLOBAL_ID * per_item, end = rows - first < per_item ? rows : first + per_item;\n"
+            f"for (INDEX o = first; o < end; ++o) {{\n{self.row('o', self.kept)}const INDEX begin = 0, stop = n;\n"
+            f"{self.state('t')}{self._scan_range()}}}"
+        )
+        return self.source("rows", ("per_item",), body, wide, group, "")
+
+    def pieces(self, wide: bool, phase: str) -> Source:
+        """Return the kernel in which work-item ``g`` processes part ``g % parts`` of row ``g / parts``: its total or
+        its outputs.
+        """
+        before = (
+            "for (INDEX q = 0; q < part; ++q) {\n"
+            f"{self.totals('b', 'o * parts + q', False)}{self.combine('t', 'b')}}}\n"
+        )
+        body = (
+            "const INDEX o = GLOBAL_ID / parts, part = GLOBAL_ID % parts, begin = part * size;\n"
+            f"const INDEX stop = n - begin < size ? n : begin + size;\n{self.row('o', self.kept)}{self.state('t')}"
+        )
+        if phase == "totals":
+            body += f"{self._scan_range(False)}{self.totals('t', 'o * parts + part', True)}"
+        else:
+            body += before + self._scan_range()
+        return self.source("pieces", ("parts", "size"), body, wide, 1, phase)
+
+    def _scan_range(self, written: bool = True) -> str:
+        """Return statements that continue with state ``t`` from ``begin`` to ``stop``. Four elements at a time depend
+        on it once.
+        """
+
+        def at(i: str) -> str:
+            return f"a_row + ({i}) * a_step"
+
+        def out(name: str, i: str) -> str:
+            return self.results(name, f"out_row + ({i}) * out_step") if written else ""
+
+        four = ""
+        if self.scan.unrolls:
+            four = "for (; stop - i >= 4u; i += 4u) {\n"
+            four += "".join(self.element_state(f"e{j}_", at(f"i + {j}u"), f"(i + {j}u)") for j in range(4))
+            four += self.copy_state("p0_", "e0_")
+            four += "".join(
+                self.copy_state(f"p{j}_", f"p{j - 1}_") + self.combine(f"p{j}_", f"e{j}_") for j in range(1, 4)
+            )
+            if written:
+                four += "".join(
+                    self.copy_state(f"u{j}_", "t") + self.combine(f"u{j}_", f"p{j}_") + out(f"u{j}_", f"i + {j}u")
+                    for j in range(3)
+                )
+            four += f"{self.combine('t', 'p3_')}{out('t', 'i + 3u')}}}\n"
+        one = f"{self.element_state('e', at('i'), 'i')}{self.combine('t', 'e')}{out('t', 'i')}"
+        return f"INDEX i = begin;\n{four}for (; i < stop; ++i) {{\n{one}}}\n"
+
+    # -- columns ------------------------------------------------------------------------------------------------------
+    def columns(self, wide: bool, adjacent: bool) -> Source:
+        """Return the kernel in which a work-item scans a block of columns, adjacent in the output, and in the input if
+        ``adjacent``.
+        """
+        last = self.kept - 1
+        offset = "c" if adjacent else f"c * k_s{last}"
+        arrays = "".join(f"{type} t{k}[{BLOCK}];\n" for k, (type, _) in enumerate(self.scan.states))
+        begins = "".join(f"t{k}[c] = {first}; " for k, (_, first) in enumerate(self.scan.states))
+        pointers = "".join(
+            f"GLOBAL {o.memory}* to{k} = out{k} + (out_row + i * out_step);\n" for k, o in enumerate(self.outputs)
+        )
+        value = f"const {self.element.value} x = {self.element.load(f'from[{offset}]')};\n"
+        body = (
+            "const INDEX begin = GLOBAL_ID % blocks * size, o = GLOBAL_ID / blocks;\n"
+            f"const u32 width = (u32)(k{last} - begin < size ? k{last} - begin : size);\n"
+            f"{self.row('o', last)}out_row += begin; a_row += begin * k_s{last};\n"
+            f"{arrays}for (u32 c = 0; c < width; ++c) {{ {begins}}}\n"
+            "for (INDEX i = 0; i < n; ++i) {\n"
+            f"{pointers}GLOBAL const {self.element.memory}* from = a + (a_row + i * a_step);\n"
+            f"INDEPENDENT\nfor (u32 c = 0; c < width; ++c) {{\n{value}{self.state_of('e', 'x', 'i')}"
+            f"{self.combine('t', 'e', '[c]')}{self.results('t', 'c', '[c]', 'to')}}}\n}}"
+        )
+        return self.source("columns", ("blocks", "size"), body, wide, 1, "")
+
+    # -- groups -------------------------------------------------------------------------------------------------------
+    def groups(self, wide: bool, group: int, phase: str) -> Source:
+        """Return the kernel in which group ``g`` scans part ``g % parts`` of row ``g / parts``, in whole tiles of
+        ``size`` elements.
+        """
+        shared = "".join(f"LOCAL {type} shared{k}[{group}];\n" for k, (type, _) in enumerate(self.scan.states))
+        known = ""
+        if phase == "rest":
+            known = (
+                f"{{\n{self.state('l')}if (LOCAL_ID < part) {{\n{self.totals('q', 'o * parts + LOCAL_ID', False)}"
+                f"{self.combine('l', 'q')}}}\n{self._scan_group(group)}"
+                f"if (part) {{\n{self.combine('t', 'shared', of='[part - 1u]')}}}\nBARRIER;\n}}\n"
+            )
+        begin = self.element_state("e", "a_row + (from + j) * a_step", "(from + j)")
+        end = ""
+        if phase != "totals":
+            write = self.results("e", "out_row + (from + j) * out_step")
+            end = (
+                f"{self.copy_state('e', 't')}if (LOCAL_ID) {{\n{self.combine('e', 'shared', of='[LOCAL_ID - 1u]')}}}\n"
+                f"for (u32 j = 0; j < many; ++j) {{\n{begin.replace(' e', ' f').replace('x_e', 'x_f')}"
+                f"{self.combine('e', 'f')}{write}}}\n"
+            )
+        body = (
+            f"{shared}const INDEX o = GROUP_ID / parts, part = GROUP_ID % parts, begin = part * size;\n"
+            f"const INDEX stop = n - begin < size ? n : begin + size;\n"
+            f"{self.row('o', self.kept)}{self.state('t')}{known}"
+            f"for (INDEX tile = begin; tile < stop; tile += {group * EACH}u) {{\n"
+            f"const INDEX from = tile + LOCAL_ID * {EACH}u;\n"
+            f"const u32 many = from >= stop ? 0 : stop - from < {EACH}u ? (u32)(stop - from) : {EACH}u;\n"
+            f"{self.state('l')}for (u32 j = 0; j < many; ++j) {{\n{begin}{self.combine('l', 'e')}}}\n"
+            f"{self._scan_group(group)}{end}{self.combine('t', 'shared', of=f'[{group - 1}]')}BARRIER;\n}}\n"
+        )
+        if phase == "totals":
+            body += f"if (LOCAL_ID == 0) {{\n{self.totals('t', 'o * parts + part', True)}}}"
+        return self.source("groups", ("parts", "size"), body, wide, group, phase)
+
+    def _scan_group(self, group: int) -> str:
+        """Return an inclusive scan of the lanes' states ``l`` in ``shared`` (Hillis and Steele, 1986)."""
+        many = range(len(self.scan.states))
+        put = " ".join(f"shared{k}[LOCAL_ID] = l{k};" for k in many)
+        get = " ".join(f"v{k} = shared{k}[LOCAL_ID - h];" for k in many)
+        back = " ".join(f"l{k} = v{k};" for k in many)
+        return (
+            f"{put}\nBARRIER;\nfor (u32 h = 1; h < {group}u; h *= 2u) {{\n{self.state('v')}"
+            f"if (LOCAL_ID >= h) {{ {get} }}\nBARRIER;\n"
+            f"if (LOCAL_ID >= h) {{\n{self.combine('v', 'l')}{back}\n{put}\n}}\nBARRIER;\n}}\n"
+        )

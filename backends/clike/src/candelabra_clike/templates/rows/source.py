@@ -1,0 +1,174 @@
+"""Sources of row kernels: reductions of each row, one after another, then an expression for every element.
+
+A row consists of the elements of the reduced dims that belong to one output. Operands are broadcast by strides of 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.types import CType
+
+NAMES = "abcdef"
+"""The names of operands in expressions."""
+
+
+class RowReduction(NamedTuple):
+    """A reduction over a row: ``operation`` (``max`` or ``sum``) of the expression ``each``, with a ``result``.
+
+    ``each`` is an expression of the operands ``{a}``, ``{b}`` … and of earlier results ``{r0}``, ``{r1}`` … ``result``
+    is one of the total ``{t}``, of ``count``, of earlier results and of the numbers ``s0`` … With ``store_elements``,
+    the elements are written to the output, and later expressions refer to them as ``{o}``. With ``stored_result``, the
+    result is an output.
+    """
+
+    each: str
+    operation: str
+    result: str = "{t}"
+    store_elements: bool = False
+    stored_result: bool = False
+
+    def combine(self, a: str, b: str) -> str:
+        """Return the expression that combines two values."""
+        return f"(({a}) > ({b}) ? ({a}) : ({b}))" if self.operation == "max" else f"({a} + {b})"
+
+
+@dataclass(frozen=True)
+class RowProgram:
+    """Reductions of a row, and the ``last`` expression for the elements of the output. Without it, only the reductions
+    store.
+
+    ``EXP``, ``LOG``, ``SQRT`` and ``POWER`` in expressions are the functions of the value type; ``T`` is that type.
+    ``scalar`` is true if the expressions are not valid for vectors of eight.
+    """
+
+    name: str
+    operands: int
+    passes: tuple[RowReduction, ...]
+    last: str = ""
+    numbers: int = 0
+    scalar: bool = False
+
+
+class RowLayout(NamedTuple):
+    """The properties of the layout that the source depends on: numbers of dims, and the innermost strides (2: neither 0
+    nor 1).
+    """
+
+    kept: int
+    reduced: int
+    inner: tuple[int, ...]
+    """The strides of the innermost loop: of the output, then of each operand."""
+    columns: bool = False
+
+    @property
+    def mark(self) -> str:
+        """A short description, used in the names of kernels."""
+        return f"{self.kept}{self.reduced}_{''.join(map(str, self.inner))}{'c' if self.columns else ''}"
+
+
+class RowSourceBuilder:
+    """The common part of all forms: load_operands, stores, offsets. ``elements`` are the types of the output and of the
+    operands.
+    """
+
+    def __init__(self, program: RowProgram, elements: tuple[CType, ...], layout: RowLayout, float64: bool) -> None:
+        self.program = program
+        self.elements = elements
+        self.layout = layout
+        self.value = elements[0].value
+        self.total = "f64" if float64 else "f32"
+        self.names = ("out", *[f"in_{n}" for n in NAMES[: program.operands]])
+        self.scalar_words = {
+            "EXP": f"exp_{self.value}",
+            "LOG": f"log_{self.value}",
+            "SQRT": f"SQRT_{self.value.upper()}",
+            "POWER": f"power_{self.value}",
+        }
+
+    def parameters(self, *own: str) -> tuple[Parameter, ...]:
+        """Return buffers, offsets and sizes, then the strides of the kept dims, then those of the reduced dims, then
+        numbers.
+        """
+        stored_result = [i for i, p in enumerate(self.program.passes) if p.stored_result]
+        buffers = [writes("out", self.elements[0].memory)] if self.program.last else []
+        buffers += [writes(f"w{i}", self.elements[0].memory) for i in stored_result]
+        buffers += [reads(n, e.memory) for n, e in zip(self.names[1:], self.elements[1:], strict=True)]
+        head = [f"{n}_at" for n in self.names[1:]] + ["outputs", "count", *own]
+        dims = [f"k{d}" for d in range(self.layout.kept)] + [f"span{d}" for d in range(self.layout.reduced)]
+        steps = [f"{n}_k{d}" for n in self.names for d in range(self.layout.kept)]
+        steps += [f"{n}_r{d}" for n in self.names for d in range(self.layout.reduced)]
+        numbers = [number(f"s{i}", self.value) for i in range(self.program.numbers)]
+        return (*buffers, *[number(n) for n in (*head, *dims, *steps)], *numbers)
+
+    def source(self, form: str, body: str, own: tuple[str, ...], wide: bool, group: int | None) -> Source:
+        """Return the kernel of one form."""
+        name = f"{self.program.name}_{self.elements[1].memory}_{self.elements[1].converts}_{form}_{self.layout.mark}"
+        return Source(name, self.parameters(*own), body, wide=wide, group=group, contract=True)
+
+    # -- offsets ------------------------------------------------------------------------------------------------------
+    def rows(self, flat: str, dims: range) -> str:
+        """Return statements for the offset ``a_row`` … of row ``flat`` in each array, along some of the kept dims."""
+        starts = "".join(f"INDEX {n}_row = {'0' if n == 'out' else f'{n}_at'};\n" for n in self.names)
+        return starts + self._add_offsets("row", flat, "k", dims)
+
+    def runs(self, flat: str, dims: range) -> str:
+        """Return statements for the offset ``a_run`` … of run ``flat`` of a row, along some of the reduced dims."""
+        return "".join(f"INDEX {n}_run = {n}_row;\n" for n in self.names) + self._add_offsets("run", flat, "r", dims)
+
+    def _add_offsets(self, unit: str, flat: str, prefix: str, dims: range) -> str:
+        if not dims:
+            return ""
+        size = "k" if prefix == "k" else "span"
+        lines = [f"INDEX left = {flat};"]
+        for d in reversed(dims):
+            offset = f"left % {size}{d}" if d else "left"
+            adds = " ".join(f"{n}_{unit} += p * {n}_{prefix}{d};" for n in self.names)
+            lines.append(f"{{ const INDEX p = {offset}; {adds} }}" + (f" left /= {size}{d};" if d else ""))
+        return "{ " + "\n".join(lines) + " }\n"
+
+    def offset(self, k: int, i: str) -> str:
+        """Return the offset of element ``i`` of the innermost loop in array ``k``."""
+        name, inner = self.names[k], self.layout.inner[k]
+        last = f"k{self.layout.kept - 1}" if self.layout.columns else f"r{self.layout.reduced - 1}"
+        return f"{name}_run" + ("", f" + {i}", f" + ({i}) * {name}_{last}")[inner]
+
+    # -- one element --------------------------------------------------------------------------------------------------
+    def load_operands(self, expression: str, i: str) -> str:
+        """Return statements that load the operands of an expression as scalars ``va`` …, and stored output elements as
+        ``vo``.
+        """
+        text = ""
+        for k, name in enumerate(self.names[1:], 1):
+            if f"{{{name[3:]}}}" in expression:
+                text += f"const {self.value} v{name[3:]} = {self.elements[k].load(f'{name}[{self.offset(k, i)}]')};\n"
+        if "{o}" in expression:
+            text += f"const {self.value} vo = out[{self.offset(0, i)}];\n"
+        return text
+
+    def fill(self, expression: str, results: str = "r{}") -> str:
+        """Return the scalar form of an expression, with all fields filled in."""
+        names = {n: f"v{n}" for n in (*NAMES, "o")}
+        names |= {f"r{i}": results.format(i) for i in range(len(self.program.passes))}
+        text = expression.format(t="total", **names)
+        for word, function in self.scalar_words.items():
+            text = text.replace(word, function)
+        return text.replace("(T)", f"({self.value})").replace("(W)", f"({self.total})")
+
+    def store(self, i: str, value: str) -> str:
+        """Return the statement that stores an element of the output."""
+        return f"out[{self.offset(0, i)}] = {self.elements[0].store(f'({value})')};\n"
+
+    def identity(self, p: RowReduction) -> str:
+        """Return the initial value of a reduction."""
+        if p.operation == "sum":
+            return "0"
+        return "BITS_F32(0xFF800000u)" if self.value == "f32" else "BITS_F64(0xFFF0000000000000ul)"
+
+    def stored_result(self, index: int, offset: str, result: str) -> str:
+        """Return the statement that stores the result of a reduction, if it is an output."""
+        if not self.program.passes[index].stored_result:
+            return ""
+        return f"w{index}[{offset}] = {self.elements[0].store(result)};\n"

@@ -1,0 +1,138 @@
+"""The device ``meta``: tensors without data. Its kernels are the records' rules of shape.
+
+``cd.empty(1 << 40, device="meta")`` takes no memory, and operators on it work out shapes, dtypes and, for views,
+strides. That answers what a program would allocate, and checks a model's geometry before its weights exist. The device
+belongs to the core, because all that it needs stands in the records. Attribution: PyTorch's meta device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from candelabra._annotations import Any, Final, NoReturn
+from candelabra._layout import contiguous_strides
+from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.schema import DTYPE
+from candelabra.backend import Backend, Capabilities, DeviceInfo
+from candelabra.dtypes import ALL, dtype
+
+NAME: Final = "meta"
+NO_DATA: Final = "Cannot copy out of meta tensor; no data!"
+Shape = tuple[int, ...]
+
+
+class MetaArray:
+    """A payload without elements: a shape, strides and a dtype. Rules of shape read it as they read a tensor."""
+
+    __slots__ = ("shape", "strides", "offset", "dtype")
+
+    def __init__(self, shape: Shape, dtype: dtype, strides: Shape | None = None, offset: int = 0) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = contiguous_strides(shape) if strides is None else strides
+        self.offset = offset
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+
+class ShapeKernel:
+    """The kernel of one operator: asks the record for the shapes of the results."""
+
+    def __init__(self, op: Operator[..., Any], inplace: bool) -> None:
+        self.op = op
+        self.inplace = inplace
+        names = [p.name for p in op.schema.parameters]
+        self.dtype_at = next((names.index(p.name) for p in op.schema.parameters if p.kind == DTYPE), None)
+
+    def for_dtype(self, compute: dtype) -> Callable[..., Any]:
+        """The kernel for calls that compute in one dtype."""
+        results = tuple([rule(compute) for rule in self.op.results])
+
+        def kernel(*args: Any) -> Any:
+            shapes = self.op.rule(self.op, args)
+            if shapes is None:
+                raise NotImplementedError(
+                    f"{self.op.name}(): the shape of the result depends on the values, and tensors on the device "
+                    f"{NAME!r} have none"
+                )
+            if self.inplace:
+                if tuple(shapes) != args[0].shape:
+                    raise RuntimeError("the result has another shape than the tensor that is written to")
+                return args[0]
+            asked = None if self.dtype_at is None else args[self.dtype_at]
+            if self.op.schema.result is None:
+                return MetaArray(tuple(shapes), asked or results[0])
+            return tuple([MetaArray(tuple(s), d) for s, d in zip(shapes, results, strict=True)])
+
+        return kernel
+
+
+class ShapeKernels(dict[str, Any]):
+    """``{operator: kernel}`` for every operator, each made when it is asked for. Views are made from their geometry."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = dict.get(self, name)
+        if found is None:
+            inplace = name not in OPERATORS and name.endswith("_")
+            op: Any = OPERATORS.get(name[:-1] if inplace else name)
+            if op is None or op.geometry is not None:
+                return default
+            found = self[name] = ShapeKernel(op, inplace)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name)) is not None
+
+
+class MetaBackend(Backend):
+    """The backend of the device ``meta``."""
+
+    name = NAME
+    api = ((1, 1), (1, 1))
+    capabilities = Capabilities(frozenset(ALL), frozenset(ALL), data=False)
+
+    def devices(self) -> Sequence[DeviceInfo]:
+        return [DeviceInfo("no memory: shapes and dtypes only")]
+
+    def kernels(self) -> Mapping[str, Any]:
+        return ShapeKernels()
+
+    def empty(self, index: int, shape: Shape, dtype: dtype) -> MetaArray:
+        return MetaArray(shape, dtype)
+
+    def from_host(self, index: int, data: memoryview, shape: Shape, dtype: dtype) -> MetaArray:
+        return MetaArray(shape, dtype)
+
+    def to_host(self, payload: MetaArray) -> NoReturn:
+        """NotImplementedError: there is nothing to read."""
+        raise NotImplementedError(NO_DATA)
+
+    def dtype_of(self, payload: MetaArray) -> dtype:
+        return payload.dtype
+
+    def copy_(self, destination: MetaArray, source: MetaArray) -> MetaArray:
+        return destination
+
+    def transfer(self, payload: MetaArray, source: int, destination: int) -> MetaArray:
+        return MetaArray(payload.shape, payload.dtype)
+
+    def layout(self, payload: MetaArray) -> tuple[Shape, int]:
+        return payload.strides, payload.offset
+
+    def restride(self, payload: MetaArray, shape: Shape, strides: Shape, offset: int) -> MetaArray:
+        return MetaArray(shape, payload.dtype, strides, offset)

@@ -1,0 +1,151 @@
+"""Normalisations that return their statistics too: PyTorch's ``native_*_norm``.
+
+Besides the result they give the mean and the reciprocal of the standard deviation. Half types are averaged in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._operators.primitives.creation import new_full
+from candelabra._records.callables import public
+from candelabra._records.promotion import same, unpromoted
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Shape, Tensor
+
+Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class Normalized(NamedTuple):
+    """The normalised input, the mean, and the reciprocal of the standard deviation."""
+
+    out: Tensor
+    mean: Tensor
+    rstd: Tensor
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype.itemsize == 2 else x
+
+
+def _statistics(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """(mean, variance, reciprocal of the standard deviation) over ``dims``, which stay with size 1."""
+    mean = x.mean(tuple(dims), keepdim=True)
+    variance = (x - mean).square().mean(tuple(dims), keepdim=True)
+    return mean, variance, (variance + eps).rsqrt()
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[int], like: Tensor) -> Tensor:
+    """``x * weight + bias``, these in a shape that broadcasts, in the dtype of ``like``."""
+    if weight is not None:
+        x = x * weight.reshape(*shape)
+    if bias is not None:
+        x = x + bias.reshape(*shape)
+    return x if x.dtype is like.dtype else x.to(like.dtype)
+
+
+@by
+def _layer_shapes(
+    input: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Shapes:
+    given, rank = shape_of(input), len(normalized_shape)
+    if not rank:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and shape_of(tensor) != normalized_shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(tensor.shape)} and normalized_shape = {list(normalized_shape)}"
+            )
+    if given[-rank:] != normalized_shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape "
+            f"[*, {str(list(normalized_shape))[1:]}, but got input of size{list(given)}"
+        )
+    statistics = (*given[:-rank], *[1] * rank)
+    return given, statistics, statistics
+
+
+@operator(_layer_shapes, promote=unpromoted, result=(same, same, same), method=False)
+def native_layer_norm(
+    input: Tensor, normalized_shape: Shape, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Normalized:
+    """(normalised, mean, 1 / standard deviation) over the last dims, whose sizes are ``normalized_shape``.
+
+    Raises ``RuntimeError`` if the input's last sizes are others, or those of ``weight`` or ``bias``.
+    """
+    _layer_shapes(native_layer_norm, (input, normalized_shape, weight, bias, eps))
+    wide, shape = _wide(input), tuple(normalized_shape)  # type: ignore[arg-type] # canonical: a tuple
+    mean, _, scale = _statistics(wide, range(-len(shape), 0), eps)
+    out = _affine((wide - mean) * scale, weight, bias, shape, input)
+    return Normalized(out, mean.detach().to(input.dtype), scale.detach().to(input.dtype))
+
+
+@by
+def _group_shapes(input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Shapes:
+    if C % group or input.numel() != N * C * HxW:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, and {N}x{C}x{HxW} elements, but got "
+            f"input of shape {list(input.shape)} and num_groups={group}"
+        )
+    return shape_of(input), (N, group), (N, group)
+
+
+@operator(_group_shapes, promote=unpromoted, result=(same, same, same), method=False)
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> Normalized:
+    """(normalised, mean, 1 / standard deviation) over groups of channels of an input (N, C, …), HxW elements each."""
+    _group_shapes(native_group_norm, (input, weight, bias, N, C, HxW, group, eps))
+    wide = _wide(input).reshape(N, group, C // group * HxW)
+    mean, _, scale = _statistics(wide, (-1,), eps)
+    normalised = ((wide - mean) * scale).reshape(input.shape)
+    out = _affine(normalised, weight, bias, (C, *[1] * (input.ndim - 2)), input)
+    return Normalized(out, *(s.reshape(N, group).to(input.dtype) for s in (mean, scale)))
+
+
+@public(method=False, out=True)
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Normalized:
+    """(normalised, mean, 1 / standard deviation) over all dims but the second, the channels.
+
+    In training the batch's statistics are used, returned and mixed into the running ones by ``momentum``; otherwise the
+    running ones are used, and the other two results are empty. Raises ``RuntimeError`` if they are needed and missing.
+    """
+    dims = [d for d in range(input.ndim) if d != 1]
+    shape = (1, -1, *[1] * (input.ndim - 2))
+    wide = _wide(input)
+    if training:
+        mean, variance, scale = _statistics(wide, dims, eps)
+        count = prod(input.shape[d] for d in dims)
+        _update(running_mean, mean, momentum)
+        _update(running_var, variance * (count / max(count - 1, 1)), momentum)
+        saved = [s.detach().reshape(-1).to(input.dtype) for s in (mean, scale)]
+    else:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("native_batch_norm(): running_mean and running_var are needed where training is False")
+        mean, scale = _wide(running_mean).reshape(shape), (_wide(running_var) + eps).rsqrt().reshape(shape)
+        saved = [new_full(input, (0,), 0), new_full(input, (0,), 0)]
+    return Normalized(_affine((wide - mean) * scale, weight, bias, shape, input), *saved)
+
+
+def _update(running: Tensor | None, batch: Tensor, momentum: float) -> None:
+    """Mix a batch's statistic into the running one."""
+    if running is not None:
+        running.copy_(running * (1 - momentum) + batch.detach().reshape(-1) * momentum)

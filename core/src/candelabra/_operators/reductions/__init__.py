@@ -1,0 +1,1 @@
+"""Reductions: operators that combine the elements along some dims into one."""

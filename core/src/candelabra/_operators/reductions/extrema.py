@@ -1,0 +1,137 @@
+"""Extrema: the largest and the smallest elements over dims, and their indices. NaN is both."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.primitives.arithmetic import maximum, minimum
+from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import index, same
+from candelabra._records.record import operator
+from candelabra._records.rules import reduction, shape_of
+
+if TYPE_CHECKING:
+    from candelabra._annotations import Any
+    from candelabra._records.record import Operator
+    from candelabra.typing import Dim, Dims, Tensor
+
+PUBLIC_NAMES = {"max_dim": "max", "min_dim": "min"}
+"""What error messages call the records of overload sets."""
+
+
+def _extremum_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
+    """As :func:`reduction`; what is reduced must have elements."""
+    shape, dim = shape_of(args[0]), args[1]
+    name = PUBLIC_NAMES.get(op.name, op.name)
+    dims = (dim,) if isinstance(dim, int) else dim
+    if dims is None and 0 in shape:
+        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        if op.name in ("argmax", "argmin"):
+            raise IndexError(text)
+        raise RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.")
+    for d in dims or ():
+        if shape and not shape[d]:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+    found: tuple[int, ...] = reduction(op, args)
+    return found
+
+
+def _extremum_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    shape = _extremum_shape(op, args)
+    return shape, shape
+
+
+@operator(_extremum_shape, accepts="real")
+def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+    """The largest element over ``dim`` (all dims when empty); NaN if there is one. Ties share the gradient evenly."""
+    ...
+
+
+@operator(_extremum_shape, accepts="real")
+def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+    """The smallest element over ``dim`` (all dims when empty); NaN if there is one. Ties share the gradient evenly."""
+    ...
+
+
+def _extremum_back(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    shape = tuple(input.shape)
+    ties = input == expand_reduced(out, dim, keepdim, shape)
+    return expand_reduced(g, dim, keepdim, shape) * ties / ties.sum(dim, True).to(g.dtype)
+
+
+amax.vjp(input=_extremum_back)
+amin.vjp(input=_extremum_back)
+
+
+@operator(_extremum_shape, result=index, accepts="real")
+def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the first largest element along ``dim`` (of the flattened tensor if None), or of the first NaN."""
+    ...
+
+
+@operator(_extremum_shape, result=index, accepts="real")
+def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the first smallest element along ``dim`` (of the flattened tensor if None), or of the first NaN."""
+    ...
+
+
+argmax.no_gradient("the result is an index")
+argmin.no_gradient("the result is an index")
+
+
+class ValuesAndIndices(NamedTuple):
+    """Elements along a dim, and their indices along it."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _gathered(input: Tensor, dim: int, indices: Tensor, keepdim: bool) -> ValuesAndIndices:
+    """The elements at ``indices``, one for each slice along ``dim``."""
+    values = input.gather(dim, indices)
+    return ValuesAndIndices(*((values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))))
+
+
+@operator(_extremum_shapes, result=(same, index), accepts="real", out=True, public=False)
+def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
+    """The largest element along ``dim`` and its (first) index."""
+    return _gathered(input, dim, argmax(input, dim, True), keepdim)
+
+
+@operator(_extremum_shapes, result=(same, index), accepts="real", out=True, public=False)
+def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
+    """The smallest element along ``dim`` and its (first) index."""
+    return _gathered(input, dim, argmin(input, dim, True), keepdim)
+
+
+max = overloads("max", (amax, "input"), maximum, max_dim)
+min = overloads("min", (amin, "input"), minimum, min_dim)
+
+
+class Extrema(NamedTuple):
+    """The smallest and the largest element."""
+
+    min: Tensor
+    max: Tensor
+
+
+def _aminmax_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    shape, dim = shape_of(args[0]), args[1]
+    if dim is None and 0 in shape:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity")
+    if dim is not None and shape and not shape[dim]:
+        raise IndexError(f"aminmax(): Expected reduction dim {dim} to have non-zero size.")
+    reduced = reduction(op, args)
+    return reduced, reduced
+
+
+@operator(_aminmax_shapes, result=(same, same), accepts="real", out=True)
+def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> Extrema:
+    """The smallest and the largest element along ``dim`` (of all when None) as a pair ``(min, max)``.
+
+    Both are NaN if there is one. Ties share the gradient evenly. Raises ``RuntimeError`` for a tensor without elements,
+    ``IndexError`` for a dim without any.
+    """
+    _aminmax_shapes(aminmax, (input, dim, keepdim))
+    dims = None if dim is None else (dim,)
+    return Extrema(amin(input, dims, keepdim), amax(input, dims, keepdim))

@@ -1,0 +1,33 @@
+"""The logarithm of a sum of exponentials over dims."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._records.promotion import to_float
+from candelabra._records.record import operator
+from candelabra._records.rules import reduction
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dims, Tensor
+
+
+@operator(reduction, promote=to_float, aliases=("special.logsumexp",))
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
+    if not input.numel():
+        return input.sum(dim, keepdim).log()
+    top = input.real.amax(dim, True)
+    top = top.masked_fill(top.abs() == float("inf"), 0.0)
+    out = (input - top).exp().sum(dim, True).log() + top
+    return out if keepdim else out.reshape(reduction(logsumexp, (input, dim, False)))
+
+
+def _logsumexp_back(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    # The derivative by an element is its share of the sum: exp(input) / sum(exp(input)).
+    shape = tuple(input.shape)
+    share = (input - expand_reduced(out, dim, keepdim, shape)).exp()
+    return expand_reduced(g, dim, keepdim, shape) * share.conj()
+
+
+logsumexp.vjp(input=_logsumexp_back)

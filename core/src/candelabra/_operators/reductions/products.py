@@ -1,0 +1,46 @@
+"""The product over dims."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._operators.primitives.creation import new_full, uncast
+from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._operators.shapes.joining import cat
+from candelabra._operators.shapes.permuting import inverse_permutation
+from candelabra._records.promotion import accumulated
+from candelabra._records.record import operator
+from candelabra._records.rules import reduction
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dims, DType, Tensor
+
+
+@operator(reduction, result=accumulated)
+def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The product over ``dim`` (all dims when None). Integers and bools give int64.
+
+    ``keepdim`` keeps the reduced dims with size 1; ``dtype`` casts the input first.
+    """
+    ...
+
+
+def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
+    # The derivative by an element is the product of all others. Computed without dividing, which zeros forbid: the
+    # product of the elements before it times the product of those after it.
+    x = input if dtype is None else input.to(dtype)
+    rank = len(x.shape)
+    dims = tuple(range(rank)) if dim is None else dim
+    kept = tuple(i for i in range(rank) if i not in dims)
+    order = (*kept, *dims)
+    flat = x.permute(order).reshape([x.shape[i] for i in kept] + [-1 if x.numel() else 0])
+    n = flat.shape[-1]
+    if n:
+        ones = new_full(flat, (*flat.shape[:-1], 1), 1)
+        before = cat([ones, flat.narrow(-1, 0, n - 1)], -1).cumprod(-1)
+        after = cat([ones, flat.flip(-1).narrow(-1, 0, n - 1)], -1).cumprod(-1).flip(-1)
+        flat = (before * after).conj()
+    others = flat.reshape([x.shape[i] for i in order]).permute(inverse_permutation(order))
+    return uncast(expand_reduced(g, dim, keepdim, tuple(x.shape)) * others, input)
+
+
+prod.vjp(input=_prod_back)

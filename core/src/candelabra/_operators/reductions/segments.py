@@ -1,0 +1,86 @@
+"""Reductions of consecutive segments along a dim."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Final
+from candelabra._operators.families.searching import sorted_place
+from candelabra._operators.primitives.creation import new_arange, new_full
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+from candelabra.dtypes import FLOATING, PYTHON_NAMES
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dim, Index, Tensor
+
+INFINITY: Final = float("inf")
+REDUCTIONS: Final[dict[str, tuple[str, float]]] = {
+    "sum": ("sum", 0), "mean": ("sum", 0), "prod": ("prod", 1), "max": ("amax", -INFINITY), "min": ("amin", INFINITY),
+}  # fmt: skip
+"""The ``reduce`` of ``scatter_reduce`` that serves each reduction, and its identity."""
+
+
+@by
+def _segments_shape(
+    data: Tensor,
+    reduce: str,
+    lengths: Tensor | None,
+    indices: Tensor | None,
+    offsets: Tensor | None,
+    axis: int,
+    unsafe: bool,
+    initial: float | None,
+) -> tuple[int, ...]:
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(f"segment_reduce(): reduce must be one of {', '.join(REDUCTIONS)}, got {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if data.dtype.category != FLOATING:
+        raise NotImplementedError(f"\"segment_reduce\" not implemented for '{PYTHON_NAMES[data.dtype.name]}'")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    given = shape_of(offsets if lengths is None else lengths)
+    if axis != len(given) - 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
+    segments = given[-1] - (lengths is None)
+    return (*shape_of(data)[:axis], segments, *shape_of(data)[axis + 1 :])
+
+
+@operator(_segments_shape, data_dependent=True, method=False, out=False)
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Index | None = None,
+    indices: Index | None = None,
+    offsets: Index | None = None,
+    axis: Dim = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Reduce consecutive segments along ``axis``: ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
+
+    The segments have the given ``lengths``, or begin and end at ``offsets``; the dims before ``axis`` may each have
+    their own. A segment without elements gives ``initial``, or the reduction's identity (NaN for the mean). Raises
+    ``RuntimeError`` unless the lengths add up to the size along ``axis``, which ``unsafe`` does not check.
+    """
+    shape = _segments_shape(segment_reduce, (data, reduce, lengths, indices, offsets, axis, unsafe, initial))
+    if lengths is None:
+        assert offsets is not None  # as the rule says
+        lengths = offsets.diff(dim=-1)
+    if not unsafe and not bool((lengths.sum(-1) == data.shape[axis]).all()):
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+            "!unsafe."
+        )
+    kind, identity = REDUCTIONS[reduce]
+    count, trailing = shape[axis], [1] * (data.ndim - axis - 1)
+    places = new_arange(lengths, 0, 1, data.shape[axis]).expand(data.shape[: axis + 1])
+    segments = sorted_place(lengths.cumsum(-1), places.clone(), True)  # one more segment takes what is in none
+    segments = segments.reshape([*segments.shape, *trailing]).expand(data.shape)
+    start = new_full(data, (*shape[:axis], count + 1, *shape[axis + 1 :]), identity if initial is None else initial)
+    found = start.scatter_reduce(axis, segments, data, kind).narrow(axis, 0, count).clone()
+    if reduce != "mean":
+        return found
+    sizes = lengths.reshape([*lengths.shape, *trailing])
+    mean = found / sizes.clamp(min=1)
+    return mean.masked_fill(sizes == 0, float("nan")) if initial is None else mean

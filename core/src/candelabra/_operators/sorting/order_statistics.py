@@ -1,0 +1,191 @@
+"""Order statistics along a dim: the k-th smallest, the median, the mode, the k largest. NaN counts as the largest.
+
+The index of equal elements is the same on every device: the one at which a stable sort puts them.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._layout import reduced_shape
+from candelabra._operators.primitives.arithmetic import where
+from candelabra._operators.primitives.creation import new_arange, new_full
+from candelabra._operators.reductions.extrema import ValuesAndIndices
+from candelabra._operators.sorting.sort import gather_adjoint, sort
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import index, same
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+from candelabra.dtypes import BOOL, FLOATING, dtype, int64
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+    from candelabra.typing import Dim, Tensor
+
+Shapes = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def _reduced(input: Tensor, dim: int, keepdim: bool) -> Shapes:
+    reduced = reduced_shape(shape_of(input), (dim,), keepdim)
+    return reduced, reduced
+
+
+def _copied(values: Tensor, indices: Tensor, dim: int, keepdim: bool) -> ValuesAndIndices:
+    """Values and indices in memory of their own, ``dim`` of size 1 dropped unless ``keepdim``."""
+    if not keepdim:
+        values, indices = values.squeeze(dim), indices.squeeze(dim)
+    return ValuesAndIndices(values.clone(), indices.clone())
+
+
+def _gather_back(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int, keepdim: bool) -> Tensor:
+    if not keepdim and input_spec.shape:
+        g_values, indices = g_values.unsqueeze(dim), indices.unsqueeze(dim)
+    return gather_adjoint(g_values, indices, input_spec, dim)
+
+
+# -- the k-th smallest and the k largest ------------------------------------------------------------------------------
+@by
+def _kth_shapes(input: Tensor, k: int, dim: int, keepdim: bool) -> Shapes:
+    shape = shape_of(input)
+    if not 1 <= k <= (shape[dim] if shape else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    return _reduced(input, dim, keepdim)
+
+
+@operator(_kth_shapes, result=(same, index), accepts="real numeric", out=True)
+def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False) -> ValuesAndIndices:
+    """The ``k``-th smallest element along ``dim``, counted from 1, and its index.
+
+    Raises ``RuntimeError`` if the dim has fewer than ``k`` elements.
+    """
+    _kth_shapes(kthvalue, (input, k, dim, keepdim))
+    found = sort(input, dim)
+    if not input.ndim:
+        return found
+    return _copied(found.values.narrow(dim, k - 1, 1), found.indices.narrow(dim, k - 1, 1), dim, keepdim)
+
+
+def _no_bool(d: dtype) -> dtype:
+    if d.category == BOOL:
+        raise RuntimeError("topk does not support bool dtypes")
+    return d
+
+
+@by
+def _topk_shapes(input: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> Shapes:
+    shape = shape_of(input)
+    if not 0 <= k <= (shape[dim] if shape else 1):
+        raise RuntimeError("selected index k out of range")
+    found = tuple(k if d == dim else s for d, s in enumerate(shape))
+    return found, found
+
+
+@operator(_topk_shapes, promote=_no_bool, result=(same, index), accepts="real", out=True)
+def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True) -> ValuesAndIndices:
+    """The ``k`` largest (or smallest) elements along ``dim`` and their indices, in order; of equal ones the first.
+
+    Raises ``RuntimeError`` for bools, and if the dim has fewer than ``k`` elements.
+    """
+    _topk_shapes(topk, (input, k, dim, largest, sorted))
+    values, indices = sort(input, dim, largest)
+    if input.ndim:
+        values, indices = values.narrow(dim, 0, k), indices.narrow(dim, 0, k)
+    return ValuesAndIndices(values.clone(), indices.clone())
+
+
+topk.vjp(input=gather_adjoint)
+
+
+# -- medians and the mode ---------------------------------------------------------------------------------------------
+def _nonempty_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> Shapes:
+    input, dim, keepdim = args
+    shape = shape_of(input)
+    if shape and not shape[dim]:
+        raise IndexError(f"{op.name.removesuffix('_dim')}(): Expected reduction dim {dim} to have non-zero size.")
+    return _reduced(input, dim, keepdim)
+
+
+@operator(_nonempty_shapes, result=(same, index), accepts="real numeric", out=True, public=False)
+def median_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
+    """The middle element along ``dim``, the lower of two, and its index; NaN if there is one.
+
+    Raises ``IndexError`` if ``dim`` has no elements.
+    """
+    _nonempty_shapes(median_dim, (input, dim, keepdim))
+    found = sort(input, dim)
+    if not input.ndim:
+        return found
+    size = input.shape[dim]
+    middle = (size - 1) // 2
+    if input.dtype.category < FLOATING:
+        return _copied(found.values.narrow(dim, middle, 1), found.indices.narrow(dim, middle, 1), dim, keepdim)
+    missing = input.isnan().sum(dim, True)  # NaN comes last in order: take the first of them
+    place = where(missing > 0, size - missing, middle)
+    return _copied(found.values.gather(dim, place), found.indices.gather(dim, place), dim, keepdim)
+
+
+@operator(_nonempty_shapes, result=(same, index), accepts="real numeric", out=True, public=False)
+def nanmedian_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
+    """The middle element along ``dim`` of those that are not NaN, the lower of two, and its index; NaN if all are."""
+    _nonempty_shapes(nanmedian_dim, (input, dim, keepdim))
+    if input.dtype.category < FLOATING or not input.ndim:
+        return median_dim(input, dim, keepdim)
+    present = input.isnan().logical_not().sum(dim, True)
+    place = (present - 1).clamp(min=0).div(2, rounding_mode="floor")
+    found = sort(input, dim)
+    return _copied(found.values.gather(dim, place), found.indices.gather(dim, place), dim, keepdim)
+
+
+@by
+def _scalar(input: Tensor) -> tuple[int, ...]:
+    return ()
+
+
+@operator(_scalar, accepts="real numeric", public=False)
+def median_all(input: Tensor) -> Tensor:
+    """The middle one of all elements, the lower of two; NaN if there is one. Ties share the gradient evenly."""
+    return median_dim(input.reshape(-1), 0).values if input.numel() else _median_of_none(input)
+
+
+@operator(_scalar, accepts="real numeric", public=False)
+def nanmedian_all(input: Tensor) -> Tensor:
+    """The middle one of all elements that are not NaN, the lower of two; NaN if all are."""
+    return nanmedian_dim(input.reshape(-1), 0).values if input.numel() else _median_of_none(input)
+
+
+def _median_of_none(input: Tensor) -> Tensor:
+    """NaN, or the least integer of the dtype, as in PyTorch."""
+    lowest = -(1 << (8 * input.element_size() - 1)) if input.dtype.category < FLOATING else float("nan")
+    return new_full(input, (), lowest)
+
+
+def _ties_back(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
+    """All elements that equal the result share its gradient."""
+    ties = (input == out) | (input.isnan() & out.isnan())
+    return g / ties.sum().to(g.dtype) * ties
+
+
+median_all.vjp(input=_ties_back)
+nanmedian_all.vjp(input=_ties_back)
+median = overloads("median", median_all, median_dim)
+nanmedian = overloads("nanmedian", nanmedian_all, nanmedian_dim)
+
+
+@operator(_nonempty_shapes, result=(same, index), accepts="real", out=True)
+def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> ValuesAndIndices:
+    """The most frequent element along ``dim``, the smallest of several, and its last index. Each NaN is distinct.
+
+    Raises ``IndexError`` if ``dim`` has no elements.
+    """
+    _nonempty_shapes(mode, (input, dim, keepdim))
+    if not input.ndim:
+        return ValuesAndIndices(input.clone(), new_full(input, (), 0, dtype=int64))
+    values, order = (x.movedim(dim, -1) for x in sort(input, dim))
+    places = new_arange(input, 0, 1, values.shape[-1], dtype=int64)
+    starts = (values != values.roll(1, -1)) | (places == 0)  # of runs of equal elements
+    run = places - where(starts, places, 0).cummax(-1).values  # how far into its run each element is
+    last = run.argmax(-1, True)  # the end of the first of the longest runs
+    return _copied(values.gather(-1, last).movedim(-1, dim), order.gather(-1, last).movedim(-1, dim), dim, keepdim)
+
+
+for _record in (kthvalue, median_dim, nanmedian_dim, mode):
+    _record.vjp(input=_gather_back)

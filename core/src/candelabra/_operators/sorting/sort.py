@@ -1,0 +1,60 @@
+"""Sorting along a dim. NaN counts as the largest, and equal elements keep their order."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.primitives.creation import new_full
+from candelabra._operators.primitives.indexing import scatter_src
+from candelabra._operators.reductions.extrema import ValuesAndIndices
+from candelabra._records.promotion import index, same
+from candelabra._records.record import operator
+from candelabra._records.rules import by, like_input, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dim, Tensor
+
+
+@by
+def two_like_input(input: Tensor, *_: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Both results have the input's shape."""
+    return shape_of(input), shape_of(input)
+
+
+@operator(two_like_input, result=(same, index), accepts="real", out=True)
+def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> ValuesAndIndices:
+    """``(values, indices)`` in order along ``dim``; NaN counts as the largest. Equal elements keep their order.
+
+    ``stable`` is accepted for PyTorch's sake: the order is stable with and without it.
+    """
+    ...
+
+
+def _sort_back(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int) -> Tensor:
+    out: Tensor = scatter_src(new_full(g_values, input_spec.shape, 0), dim, indices, g_values)
+    return out
+
+
+sort.vjp(input=_sort_back)
+
+
+@operator(like_input, result=index, accepts="real")
+def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The indices that would sort ``input`` along ``dim``; see :func:`sort`."""
+    return sort(input.detach(), dim, descending, stable).indices
+
+
+@operator(like_input, accepts="real", public=False, out=False)
+def ordered(input: Tensor, dim: Dim) -> Tensor:
+    """The values alone in ascending order along ``dim``, NaN last."""
+    return sort(input, dim).values
+
+
+@operator(like_input, accepts="real")
+def msort(input: Tensor) -> Tensor:
+    """The values in ascending order along the first dim, NaN last."""
+    return ordered(input, 0)
+
+
+def gather_adjoint(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int) -> Tensor:
+    """The gradient of a tensor from which values were gathered along ``dim``: ``g_values`` added up at ``indices``."""
+    return new_full(g_values, input_spec.shape, 0).scatter_add(dim, indices, g_values)

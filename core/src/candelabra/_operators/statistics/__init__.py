@@ -1,0 +1,1 @@
+"""Statistics of samples: covariances and histograms."""

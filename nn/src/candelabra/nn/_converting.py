@@ -1,0 +1,109 @@
+"""Moving a module's parameters and buffers to devices, and casting them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from candelabra import Tensor, no_grad
+from candelabra.dtypes import bfloat16, dtype, float16, float32, float64
+from candelabra.nn._traversal import Walking
+
+
+class Converting(Walking):
+    """The methods of a Module that change where its tensors are and what dtype they have."""
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+        """Replace the memory of every parameter, gradient and buffer by what ``fn`` makes of it.
+
+        The tensor objects stay, so optimisers that hold parameters keep holding the right ones.
+        """
+        for module in self.modules() if recurse else (self,):
+            for tensor in (*module._parameters.values(), *module._buffers.values()):
+                if tensor is None:
+                    continue
+                with no_grad():
+                    _replace_data(tensor, fn)
+                    if tensor.grad is not None:
+                        gradient = tensor.grad
+                        _replace_data(gradient, fn)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device, cast floating parameters and buffers to a dtype, or do both as a tensor has it.
+
+        ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``. In place. Raises
+        ``TypeError`` for integer dtypes.
+        """
+        device, wanted = _parse_to(args, kwargs)
+        if wanted is not None and not (wanted.is_floating_point or wanted.is_complex):
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
+            )
+
+        def convert(tensor: Any) -> Any:
+            floating = tensor.is_floating_point() or tensor.is_complex()
+            return tensor.to(device=device, dtype=wanted if floating else None)
+
+        return self._apply(convert)
+
+    def _cast(self, wanted: dtype) -> Self:
+        return self._apply(lambda t: t.to(wanted) if t.is_floating_point() else t)
+
+    def float(self) -> Self:
+        """Cast floating parameters and buffers to float32."""
+        return self._cast(float32)
+
+    def double(self) -> Self:
+        """Cast floating parameters and buffers to float64."""
+        return self._cast(float64)
+
+    def half(self) -> Self:
+        """Cast floating parameters and buffers to float16."""
+        return self._cast(float16)
+
+    def bfloat16(self) -> Self:
+        """Cast floating parameters and buffers to bfloat16."""
+        return self._cast(bfloat16)
+
+    def type(self, dst_type: dtype) -> Self:
+        """Cast all parameters and buffers, whatever they are."""
+        return self._apply(lambda t: t.to(dst_type))
+
+    def cpu(self) -> Self:
+        """Move to the host's device."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a CUDA device, where such a backend is installed."""
+        return self._apply(lambda t: t.cuda() if device is None else t.cuda(device))
+
+
+def _replace_data(tensor: Tensor, fn: Callable[[Any], Any]) -> None:
+    made = fn(tensor.data)
+    if made._payload is not tensor._payload or made._keys != tensor.data._keys:
+        tensor.data = made
+
+
+def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None]:
+    """The device and the dtype in ``to(device, dtype, non_blocking)``, ``to(dtype, non_blocking)``, ``to(tensor)``."""
+    named = dict(kwargs)
+    named.pop("non_blocking", None)
+    named.pop("copy", None)
+    device, wanted, other = named.pop("device", None), named.pop("dtype", None), named.pop("tensor", None)
+    if named:
+        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(named))}'")
+    for position, value in enumerate(args):
+        if isinstance(value, Tensor):
+            other = value
+        elif isinstance(value, dtype):
+            wanted = value
+        elif isinstance(value, bool) and position:
+            pass  # non_blocking
+        elif position == 0:
+            device = value
+        elif value is not None:
+            raise TypeError(f"to() received an invalid argument number {position + 1}: {value!r}")
+    if other is not None:
+        return other.device, other.dtype
+    return device, wanted

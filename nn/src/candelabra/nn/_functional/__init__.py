@@ -1,0 +1,1 @@
+"""The functions of ``candelabra.nn.functional``, by subject."""

@@ -1,0 +1,75 @@
+"""Attention, as in ``torch.nn.functional``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from candelabra.dtypes import bool_
+from candelabra.nn._functional.dropping import dropout
+from candelabra.nn._operators.attention import attention, weights_of
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """``softmax(query @ key.T * scale + mask) @ value``, of shape (*, L, Ev) (Vaswani et al., NeurIPS 2017).
+
+    query (*, L, E), key (*, S, E), value (*, S, Ev), of one floating dtype; leading dims broadcast. ``attn_mask``
+    broadcasts to (*, L, S): booleans say which keys take part, numbers of the query's dtype are added. ``is_causal``:
+    position l sees the keys up to l. ``scale``: by default ``1 / sqrt(E)``. A query that no key takes part for gets
+    zeros. ``dropout_p``: of the weights, whenever it is not 0. ``enable_gqa``: each head of key and value, the dim
+    before the last two, serves several of the query (Ainslie et al., EMNLP 2023).
+    Raises ``RuntimeError`` for a mask beside ``is_causal``, and where dims, dtypes or numbers of heads do not fit.
+    """
+    _check(query, key, value, attn_mask, is_causal)
+    if enable_gqa:
+        key, value = (_shared(t, query, name) for t, name in ((key, "key"), (value, "value")))
+    scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
+    if attn_mask is not None and attn_mask.dtype is bool_:
+        attn_mask = query.new_zeros(attn_mask.shape).masked_fill(attn_mask.logical_not(), -math.inf)
+    if dropout_p:
+        return dropout(weights_of(query, key, attn_mask, is_causal, scale), dropout_p) @ value
+    return attention(query, key, value, attn_mask, is_causal, scale)
+
+
+def _shared(t: Tensor, query: Tensor, name: str) -> Tensor:
+    """Every head as often as there are heads of the query for it."""
+    dims = min(t.ndim, query.ndim)
+    heads, wanted = (t.shape[-3], query.shape[-3]) if dims > 2 else (0, 0)
+    if not heads or wanted % heads:
+        raise RuntimeError(
+            f"scaled_dot_product_attention: with enable_gqa the query's number of heads is a multiple of the {name}'s, "
+            f"got shapes {list(query.shape)} and {list(t.shape)}"
+        )
+    return t.repeat_interleave(wanted // heads, -3)
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> None:
+    if is_causal and mask is not None:
+        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got "
+            f"query.dim: {query.ndim}, key.dim: {key.ndim} and value.dim: {value.ndim}"
+        )
+    if not query.dtype is key.dtype is value.dtype:
+        raise RuntimeError(
+            "scaled_dot_product_attention: Expected query, key, and value to have the same dtype, but got "
+            f"query.dtype: {query.dtype}, key.dtype: {key.dtype} and value.dtype: {value.dtype}"
+        )
+    if mask is not None and mask.dtype is not bool_ and mask.dtype is not query.dtype:
+        raise RuntimeError(
+            "scaled_dot_product_attention: Expected attn_mask dtype to be bool or that of query, but got "
+            f"attn_mask.dtype: {mask.dtype} and query.dtype: {query.dtype}"
+        )

@@ -1,0 +1,255 @@
+"""Convolutions as users call them: per number of spatial dims, batched or not, PyTorch's arguments and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from candelabra import unsqueeze
+from candelabra.dtypes import PYTHON_NAMES
+from candelabra.library import public, record
+from candelabra.nn._functional.sizes import Ints, per_dim
+from candelabra.nn._operators import convolution
+from candelabra.typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+Sizes = int | Sequence[int]
+
+
+def _sizes(value: Any, rank: int, name: str) -> Ints:
+    """One int per spatial dim."""
+    found = per_dim(value, rank)
+    if found is not None:
+        return found
+    shown = list(value) if isinstance(value, (tuple, list)) else value
+    raise RuntimeError(
+        f"expected {name} to be a single integer value or a list of {rank} values to match the convolution dimensions, "
+        f"but got {name}={shown}"
+    )
+
+
+def _positive(name: str, values: Ints) -> Ints:
+    if any(v <= 0 for v in values):
+        raise RuntimeError(f"non-positive {name} is not supported")
+    return values
+
+
+def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
+    """The input with a batch dim, and whether it had one."""
+    if input.ndim not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input.shape)}"
+        )
+    return (input, True) if input.ndim == rank + 2 else (unsqueeze(input, 0), False)
+
+
+def _check_operands(input: Tensor, weight: Tensor, bias: Tensor | None, rank: int, channels: int, kind: str) -> None:
+    if weight.ndim != rank + 2:
+        raise RuntimeError(
+            f"Expected {rank + 2}-dimensional weight for {rank + 2}-dimensional input {list(input.shape)}, but got "
+            f"weight of size {list(weight.shape)} instead"
+        )
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is not None and other.dtype is not input.dtype:
+            raise RuntimeError(
+                f"Input type ({PYTHON_NAMES[input.dtype.name].lower()}) and {name} type "
+                f"({PYTHON_NAMES[other.dtype.name].lower()}) should be the same"
+            )
+    if bias is not None and tuple(bias.shape) != (channels,):
+        raise RuntimeError(
+            f"Given {kind}weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {channels} "
+            f"elements, but got bias of size {list(bias.shape)} instead"
+        )
+
+
+def _same_padding(input: Tensor, weight: Tensor, stride: Ints, dilation: Ints) -> tuple[Tensor, Ints]:
+    """The padding that keeps the size; where it is odd, one more zero at the end is put there first."""
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    if any(t % 2 for t in total):
+        shape = (*input.shape[:2], *[s + t % 2 for s, t in zip(input.shape[2:], total, strict=True)])
+        whole = tuple(slice(0, s, 1) for s in input.shape)
+        input = record("basic_index_adjoint")(input, shape, whole)
+    return input, tuple(t // 2 for t in total)
+
+
+def _conv(
+    rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    input, batched = _batched(f"conv{rank}d", input, rank)
+    _check_operands(input, weight, bias, rank, weight.shape[0] if weight.ndim else 0, "")
+    steps = _positive("stride", _sizes(stride, rank, "stride"))
+    spread = _positive("dilation", _sizes(dilation, rank, "dilation"))
+    if isinstance(padding, str):
+        if padding not in ("valid", "same"):
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
+        around = (0,) * rank
+        if padding == "same":
+            input, around = _same_padding(input, weight, steps, spread)
+    else:
+        around = _sizes(padding, rank, "padding")
+        if any(p < 0 for p in around):
+            raise RuntimeError("negative padding is not supported")
+    convolution.check_geometry(tuple(input._payload.shape), tuple(weight._payload.shape), around, spread, groups)
+    out: Tensor = convolution.conv(input, weight, bias, steps, around, spread, groups)
+    return out if batched else record("squeeze")(out, (0,))
+
+
+@public(method=False)
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: str | Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """The cross-correlation of (N, C, L) or (C, L) with (O, C / groups, k). ``padding`` may be "same" or "valid"."""
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public(method=False)
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: str | Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """The cross-correlation of (N, C, H, W) or (C, H, W) with (O, C / groups, kH, kW).
+
+    ``padding`` is a number of zeros (per dim), "valid" for none or "same" for as many as keep the size at stride 1.
+    """
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public(method=False)
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: str | Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """The cross-correlation of (N, C, D, H, W) or (C, D, H, W) with (O, C / groups, kD, kH, kW)."""
+    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+_AXES = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+
+
+def _check_output_padding(extra: Ints, stride: Ints, dilation: Ints) -> None:
+    if any(e < 0 for e in extra):
+        raise RuntimeError("negative output_padding is not supported")
+    if any(e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
+        axes = _AXES[len(extra)]
+        shown = [
+            f"{name}_{axis}: {value}"
+            for name, values in (("output_padding", extra), ("stride", stride), ("dilation", dilation))
+            for axis, value in zip(axes, values, strict=True)
+        ]
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {' '.join(shown)}")
+
+
+def _conv_transpose(
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    input, batched = _batched(f"conv_transpose{rank}d", input, rank)
+    channels = weight.shape[1] * groups if weight.ndim > 1 else 0
+    _check_operands(input, weight, bias, rank, channels, "transposed=1, ")
+    steps = _positive("stride", _sizes(stride, rank, "stride"))
+    spread = _positive("dilation", _sizes(dilation, rank, "dilation"))
+    around, extra = _sizes(padding, rank, "padding"), _sizes(output_padding, rank, "output_padding")
+    if any(p < 0 for p in around):
+        raise RuntimeError("negative padding is not supported")
+    _check_output_padding(extra, steps, spread)
+    if weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{list(weight.shape)}] instead"
+        )
+    if input.shape[1] != weight.shape[0]:
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
+            f"{weight.shape[0]} channels, but got {input.shape[1]} channels instead"
+        )
+    sizes = zip(input.shape[2:], weight.shape[2:], steps, around, spread, extra, strict=True)
+    spatial = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + e for n, k, s, p, d, e in sizes)
+    if any(s < 1 for s in spatial):
+        raise RuntimeError(
+            f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per channel: "
+            f"{list(spatial)}. Output size is too small"
+        )
+    shape = (input.shape[0], channels, *spatial)
+    out: Tensor = convolution.conv_input(input, weight, shape, steps, around, spread, groups)
+    if bias is not None:
+        out = out + bias.reshape((channels, *[1] * rank))
+    return out if batched else record("squeeze")(out, (0,))
+
+
+@public(method=False)
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transposed convolution of (N, C, L) or (C, L) with (C, O / groups, k)."""
+    return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@public(method=False)
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transposed convolution of (N, C, H, W) or (C, H, W) with (C, O / groups, kH, kW).
+
+    It is the derivative of :func:`conv2d` in its input; ``output_padding`` adds to the size that is else ambiguous.
+    """
+    return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@public(method=False)
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transposed convolution of (N, C, D, H, W) or (C, D, H, W) with (C, O / groups, kD, kH, kW)."""
+    return _conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

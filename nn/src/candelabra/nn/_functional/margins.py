@@ -1,0 +1,244 @@
+"""Losses that ask for a margin, as in ``torch.nn.functional``: between scores, distances, classes or labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.library import record
+from candelabra.nn._functional.losses import check_reduction, legacy_reduction, reduced
+from candelabra.nn._functional.vectors import length
+from candelabra.nn._operators.activations import log_sigmoid
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+where = record("where")
+new_arange = record("new_arange")
+
+
+# -- between pairs ----------------------------------------------------------------------------------------------------
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``max(0, margin - target * (input1 - input2))``: target 1 asks for a larger ``input1``, -1 for a smaller one."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The input, a distance, where the target is 1; ``max(0, margin - input)`` where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    apart = where(target != 1, (margin - input).clamp_min(0), 0)
+    return reduced(apart + where(target != -1, input, 0), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
+
+    Inputs (N, D) and target (N), or (D) and (); ``cos`` is the cosine of the angle between the vectors.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    rank = target.ndim + 1
+    if input1.ndim != rank or input2.ndim != rank:
+        raise RuntimeError(
+            f"{target.ndim}D target tensor expects {rank}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    squares = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
+    cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
+    alike = where(target == 1, 1 - cosine, 0)
+    return reduced(alike + where(target == -1, (cosine - margin).clamp_min(0), 0), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """:func:`triplet_margin_loss` by any distance of two batches of vectors; the Euclidean one unless given."""
+    check_reduction(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    distance = distance_function or (lambda a, b: length(a - b + 1e-6, 2.0, -1, False))
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return reduced((near - far + margin).clamp_min(0), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``max(0, |anchor - positive| - |anchor - negative| + margin)`` of vectors (N, D) or (D), by their p-norms.
+
+    ``swap`` takes the distance of positive and negative where that is shorter (Balntas et al., 2016).
+    """
+    return triplet_margin_with_distance_loss(
+        anchor, positive, negative, distance_function=lambda a, b: length(a - b + eps, p, -1, False), margin=margin,
+        swap=swap, reduction=legacy_reduction(size_average, reduce, reduction),
+    )  # fmt: skip
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``log(1 + exp(-target * input))`` for targets 1 and -1, without overflow."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return reduced(-log_sigmoid(input * target), reduction)
+
+
+# -- between classes --------------------------------------------------------------------------------------------------
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The binary cross entropy of logits (*, C) and labels 0 or 1, averaged over the classes."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    return reduced((loss if weight is None else loss * weight).sum(-1) / input.shape[-1], reduction)
+
+
+def _rows(input: Tensor) -> Tensor:
+    """The scores as (N, C)."""
+    if input.ndim > 2 or (input.ndim and not input.shape[-1]):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
+    rows: Tensor = input if input.ndim == 2 else input.reshape((1, input.numel()))
+    return rows
+
+
+def _check_labels(target: Tensor, classes: int, lowest: int, text: str) -> None:
+    if target.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {PYTHON_NAMES[target.dtype.name]}")
+    if target.numel() and (int(target.amin().item()) < lowest or int(target.amax().item()) >= classes):
+        raise RuntimeError(text)
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``max(0, 1 - (input[t] - input[i])) / C``, summed over the row's labels t and the classes i that are none.
+
+    Scores (N, C) or (C); the target, of the same shape, names labels up to the first -1.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    rows = _rows(input)
+    if tuple(target.shape) != tuple(input.shape):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    classes = rows.shape[1]
+    _check_labels(target, classes, -1, "argument #2 'target' is out of range")
+    labels = target.reshape(rows.shape)
+    numbers: Any = new_arange(input, 0, 1, classes, dtype=int64)
+    first = where(labels < 0, numbers, classes).amin(1, True)
+    counts = numbers < first
+    labels = where(counts, labels, 0)
+    named = ((labels.unsqueeze(2) == numbers) & counts.unsqueeze(2)).any(1)
+    short = (1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)).relu()
+    pairs = counts.unsqueeze(2) & named.logical_not().unsqueeze(1)
+    losses = where(pairs, short, 0).sum((1, 2)) / classes
+    return reduced(losses if input.ndim == 2 else losses.squeeze(0), reduction)
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``max(0, margin - input[t] + input[i]) ** p / C``, summed over the classes i other than the target t.
+
+    Scores (N, C) and targets (N), or (C) and (); ``weight`` (C) counts classes differently; p is 1 or 2.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    rows = _rows(input)
+    count, classes = rows.shape
+    if target.ndim > 1 or target.numel() != count:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{count}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
+        )
+    if weight is not None and weight.shape[0] != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    _check_labels(target, classes, 0, "target out of range")
+    labels = target.reshape((count, 1))
+    short = (margin - rows.gather(1, labels) + rows).relu()
+    numbers = new_arange(input, 0, 1, classes, dtype=int64)
+    others = where(labels == numbers, 0, short if p == 1 else short * short)
+    losses = others.sum(1) / classes
+    if weight is not None:
+        losses = losses * weight.index_select(0, labels.squeeze(1))
+    return reduced(losses if target.ndim else losses.squeeze(0), reduction)

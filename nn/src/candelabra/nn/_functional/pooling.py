@@ -1,0 +1,262 @@
+"""Pooling as users call it: per number of spatial dims, batched or not, PyTorch's arguments and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from candelabra.library import AUTOGRAD, NO_GRAD, public, state, store
+from candelabra.nn._functional.sizes import Ints, per_dim
+from candelabra.nn._operators import pooling
+from candelabra.typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+
+Sizes = int | Sequence[int]
+_NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
+
+
+def _window(name: str, argument: str, value: Any, rank: int, optional: bool = False) -> Ints:
+    found = per_dim(value, rank)
+    if found is not None:
+        return found
+    how = "either be omitted, a single int, or" if optional else "either be a single int, or"
+    raise RuntimeError(f"{name}: {argument} must {how} a tuple of {_NUMBERS[rank]}")
+
+
+def _check_input(name: str, input: Tensor, rank: int) -> None:
+    shape = tuple(input._payload.shape)
+    if len(shape) not in (rank + 1, rank + 2) or any(s == 0 for s in shape[len(shape) - rank - 1 :]):
+        raise RuntimeError(
+            f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for "
+            f"input, but got:{list(shape)}"
+        )
+
+
+def _geometry(
+    name: str, input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Kernel, stride, padding, dilation and the number of windows, per dim and checked."""
+    kernel = _window(name, "kernel_size", kernel_size, rank)
+    omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    steps = kernel if omitted else _window(name, "stride", stride, rank, True)
+    around = _window(name, "padding", padding, rank)
+    spread = _window(name, "dilation", dilation, rank)
+    if any(k <= 0 for k in kernel):
+        raise RuntimeError(f"{name}() kernel_size must be greater than zero, but got {min(kernel)}")
+    if any(s <= 0 for s in steps):
+        raise RuntimeError("stride should not be zero" if 0 in steps else f"stride must be positive, not {list(steps)}")
+    if any(d <= 0 for d in spread):
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(spread)}")
+    _check_input(name, input, rank)
+    for k, p, d in zip(kernel, around, spread, strict=True):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > (d * (k - 1) + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
+                f"dilation={d}"
+            )
+    shape = tuple(input._payload.shape)
+    places = pooling.pooled_shape(shape, kernel, steps, around, spread, bool(ceil_mode))[len(shape) - rank :]
+    if any(s < 1 for s in places):
+        sizes = shape[len(shape) - rank - 1 :]
+        counts = (sizes[0], *places)
+        raise RuntimeError(
+            f"Given input size: ({'x'.join(map(str, sizes))}). Calculated output size: "
+            f"({'x'.join(map(str, counts))}). Output size is too small"
+        )
+    return kernel, steps, around, spread, places
+
+
+def _max_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    geometry = _geometry(f"max_pool{rank}d", input, rank, kernel_size, stride, padding, dilation, ceil_mode)
+    if return_indices:
+        return tuple(pooling.max_pool(input, *geometry))
+    if (input._keys & AUTOGRAD) and not (state.bits & NO_GRAD):
+        return pooling.max_pool(input, *geometry).values
+    return pooling.max_pool_values(input, *geometry)
+
+
+@public(method=False)
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window of (N, C, L) or (C, L); with ``return_indices`` a pair (values, indices)."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@public(method=False)
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
+
+    NaN wins. With ``return_indices`` a pair (values, indices into the flattened H × W plane).
+    """
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@public(method=False)
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window of (N, C, D, H, W) or (C, D, H, W); see :func:`max_pool2d`."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _avg_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None = None,
+) -> Tensor:
+    geometry = _geometry(f"avg_pool{rank}d", input, rank, kernel_size, stride, padding, 1, ceil_mode)
+    kernel, steps, around, spread, places = geometry
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    total = pooling.sum_pool(input, *geometry)
+    spatial = tuple(input._payload.shape[input.ndim - rank :])
+    sizes = zip(places, steps, kernel, spatial, around, strict=True)
+    inside = all((c - 1) * s + k <= n + 2 * p for c, s, k, n, p in sizes)
+    if divisor_override is not None:
+        divisor: Any = divisor_override
+    elif inside and (count_include_pad or not any(around)):
+        divisor = 1
+        for k in kernel:
+            divisor *= k
+    else:
+        # Count what a window holds: of the input, or of the input and its padding, but never what hangs over.
+        counted = tuple(n + 2 * p for n, p in zip(spatial, around, strict=True)) if count_include_pad else spatial
+        ones = input.new_ones((1, *counted))
+        divisor = pooling.sum_pool(ones, kernel, steps, (0,) * rank if count_include_pad else around, spread, places)
+    return total / divisor if input.dtype.is_floating_point else total.div(divisor, rounding_mode="trunc")
+
+
+@public(method=False)
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of (N, C, L) or (C, L); see :func:`avg_pool2d`."""
+    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The mean of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
+
+    Padding counts as zeros, or not at all with ``count_include_pad=False``; ``divisor_override`` divides instead.
+    """
+    made = _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    stored: Tensor = store("avg_pool2d", made, out)
+    return stored
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W); see :func:`avg_pool2d`."""
+    made = _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    stored: Tensor = store("avg_pool3d", made, out)
+    return stored
+
+
+def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
+    name = f"adaptive_avg_pool{rank}d"
+    if isinstance(output_size, (tuple, list)) and input.ndim <= len(output_size) > 1:
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    if input.ndim not in (rank + 1, rank + 2):
+        raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got {list(input.shape)}")
+    if not isinstance(output_size, (tuple, list)):
+        output_size = (output_size,) * rank
+    if len(output_size) != rank:
+        raise RuntimeError(f"{name}: output_size must be {rank}")
+    lead = input.ndim - rank
+    wanted = [input.shape[lead + i] if size is None else size for i, size in enumerate(output_size)]
+    if any(w < 0 for w in wanted):
+        shown = ", ".join(map(str, wanted))
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
+        )
+    if any(input.shape[lead + i] == 0 for i in range(rank)):
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(input.shape)}"
+        )
+    out = input
+    for i, size in enumerate(wanted):
+        if size == 1:
+            out = out.mean(lead + i, True)
+        elif size != out.shape[lead + i]:
+            out = pooling.along(out, lead + i, pooling.averaging(out.shape[lead + i], size, out))
+    return out if out is not input else input.clone()
+
+
+@public(method=False)
+def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
+    """The mean over ``output_size`` windows that cover (N, C, L) or (C, L) evenly."""
+    return _adaptive_avg_pool(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """The mean over windows that cover (N, C, H, W) or (C, H, W) evenly; None in ``output_size`` keeps a dim's size."""
+    return _adaptive_avg_pool(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The mean over windows that cover (N, C, D, H, W) or (C, D, H, W) evenly."""
+    return _adaptive_avg_pool(3, input, output_size)

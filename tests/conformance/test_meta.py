@@ -1,0 +1,50 @@
+"""The device meta gives the shapes, dtypes and strides that a device with data gives, for every operator's samples."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.library import OPERATORS, open_device
+from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.context import Context
+from candelabra_conformance.layouts import CONTIGUOUS, placed
+
+
+@functools.cache
+def context() -> Context:
+    """The reference device."""
+    return Context(str(cd.get_default_device()))
+
+
+def geometry(result: Any, views: bool) -> list[tuple[Any, ...]]:
+    """Shape and dtype of each tensor of a result; of a view the strides of dims that have several places too."""
+    found = []
+    for t in tensors(result):
+        steps = [k for k, size in zip(t.stride(), t.shape, strict=True) if size > 1] if views and t.numel() else []
+        found.append((tuple(t.shape), t.dtype, steps))
+    return found
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["rule", "body"])
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_shapes_dtypes_and_strides_without_data(name: str, recorded: bool) -> None:
+    """By the rule, and where a gradient is asked for by the body of a composite. No value is looked at."""
+    op = OPERATORS[name]
+    if op.data_dependent or (recorded and (op.body is None or op.differentiable)):
+        return
+    (d,) = context().main_dtypes(op)
+    if recorded and not (d.is_floating_point or d.is_complex):
+        return
+    for found in context().samples(op, d):
+        results = []
+        for instance in (context().instance, open_device("meta")):
+            args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
+            if recorded:
+                args = tuple(
+                    a.requires_grad_() if isinstance(a, cd.Tensor) and a.is_floating_point() else a for a in args
+                )
+            results.append(geometry(called(op, args, kwargs, instance), op.view))
+        assert results[0] == results[1], found

@@ -1,0 +1,114 @@
+"""What the generated entries make of arguments: optional masks and indices, corrections, variadic composites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra import _journal as journal
+from candelabra._operators.masked.reductions import masked_sum
+from candelabra.library import by, explain, operator
+
+
+@pytest.fixture(autouse=True)
+def _undone() -> Iterator[None]:
+    """Forget the operators that a test declares."""
+    with journal.Recording() as recording:
+        yield
+    recording.undo()
+
+
+def declared(function: Callable[..., Any], **annotations: str) -> Callable[..., Any]:
+    """The function with annotations as text, as a module under ``from __future__ import annotations`` has them."""
+    function.__annotations__ = {**annotations, "return": "Tensor"}
+    return function
+
+
+def test_an_optional_mask_has_no_part_in_promotion() -> None:
+    """The key has the input's dtype with a mask and without; uint8 is taken as bool, other dtypes are refused."""
+    x = cd.tensor([[1, 2], [3, 4]], dtype=cd.int8)
+    mask = cd.tensor([True, False])
+    assert masked_sum(x, 1).tolist() == [3, 7]
+    assert masked_sum(x, 1, mask=mask).tolist() == [1, 3]
+    assert masked_sum(x, 1, mask=mask.to(cd.uint8)).tolist() == [1, 3]
+    assert "int8" in explain(masked_sum, x, 1, mask=mask).key
+    assert "bool" not in explain(masked_sum, x, 1, mask=mask).key
+    with pytest.raises(RuntimeError, match="mask expected to be a boolean tensor, but got a tensor with dtype"):
+        masked_sum(x, 1, mask=x)
+
+
+def test_an_optional_mask_may_be_saved_for_the_backward_pass() -> None:
+    """A rule gets the mask, or None, and a mask that has changed since is noticed."""
+
+    def flicker(input: Any, mask: Any = None) -> Any:
+        """The input, at the places of the mask."""
+        return input * 1 if mask is None else input * mask
+
+    record = operator(by(lambda input, mask: input.shape))(declared(flicker, input="Tensor", mask="Mask | None"))
+    record.vjp(input=lambda g, mask: g * 3 if mask is None else g * mask * 2)
+    x, mask = cd.ones(3, requires_grad=True), cd.tensor([True, False, True])
+    assert cd.autograd.grad(record(x, mask).sum(), x)[0].tolist() == [2, 0, 2]
+    assert cd.autograd.grad(record(x).sum(), x)[0].tolist() == [3, 3, 3]
+    out = record(x, mask).sum()
+    mask.logical_not_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+
+
+def test_a_composite_may_have_a_variadic_parameter() -> None:
+    """The body gets the values one by one, above autograd and below it."""
+
+    def flicker(input: Any, *size: Any) -> Any:
+        """The input, expanded."""
+        return input.expand(*size)
+
+    for name in ("above", "below"):
+        flicker.__name__ = f"flicker_{name}"
+        rule = by(lambda input, size: size)
+        record = operator(rule)(declared(flicker, input="Tensor", size="Shape"))
+        if name == "below":
+            record.vjp(input=lambda g: g.sum(0))
+        x = cd.ones(3, requires_grad=True)
+        for out in (record(x, 2, 3), record(x, (2, 3)), record(x, size=(2, 3))):
+            assert tuple(out.shape) == (2, 3)
+            assert cd.autograd.grad(out.sum(), x)[0].tolist() == [2, 2, 2]
+
+
+def test_a_record_may_be_a_method_only() -> None:
+    """As ``Tensor.sum_to_size``, which is no function of the namespace."""
+    assert cd.ones(2, 3).sum_to_size(3).tolist() == [2, 2, 2]
+    assert not hasattr(cd, "sum_to_size")
+
+
+def test_a_correction_is_a_number() -> None:
+    """None is 1; a NumPy integer is taken; a text is refused."""
+    x = cd.tensor([1.0, 3.0])
+    assert x.var(correction=None).item() == x.var().item() == 2
+    assert x.var(correction=np.int64(0)).item() == 1
+    assert x.var(correction=0.5).item() == pytest.approx(4 / 3)
+    with pytest.raises(TypeError, match="argument 'correction' must be Number, not str"):
+        x.var(correction="1")
+
+
+def test_dims_may_be_none_or_no_dims() -> None:
+    """With ``| None`` an annotation of dims lets None through to mean all of them."""
+    x = cd.tensor([[True, False], [True, True]])
+    assert x.all(None).item() is False
+    assert x.all(()).tolist() == [[True, False], [True, True]]
+    assert x.all((0, 1)).item() is False
+    assert x.all(-1).tolist() == [False, True]
+    assert cd.tensor(True).all(0).item() is True
+    assert cd.tensor(True).all((-1,)).item() is True
+    with pytest.raises(RuntimeError, match="dim 1 appears multiple times in the list of dims"):
+        x.all((1, -1))
+
+
+def test_an_overload_set_is_explained_by_the_member_that_serves_the_call() -> None:
+    """Also where a record has the name of the set, called by name or as a function."""
+    x = cd.ones(2, 3)
+    assert explain("softmax", x, 1).operator == "softmax"
+    assert explain("softmax", x, 1, dtype=cd.float64).operator == "softmax_in_dtype"
+    assert explain(cd.var, x, False).operator == "var_of_all"

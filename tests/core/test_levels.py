@@ -1,0 +1,128 @@
+"""A backend built over other devices: modes belong to a level, and the graph of the level below goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.backend import Backend, Capabilities, DeviceInfo
+from candelabra.dtypes import ALL, dtype
+from candelabra.errors import UnsupportedOperator
+from candelabra.library import OPERATORS, level, open_device, plugins, redispatch, wrap
+
+
+class Inner:
+    """A payload that holds a tensor of the level below."""
+
+    def __init__(self, tensor: cd.Tensor) -> None:
+        self.tensor = tensor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.tensor.shape)
+
+
+def lifted(name: str) -> Any:
+    """The kernel that runs the operator on the tensors inside."""
+
+    def kernel(*args: Any) -> Any:
+        found = redispatch(OPERATORS[name], tuple(a.tensor if isinstance(a, Inner) else a for a in args))
+        return Inner(found)
+
+    return kernel
+
+
+class Over(Backend):
+    """Runs everything on the tensors inside its payloads."""
+
+    name = "over"
+    capabilities = Capabilities(frozenset(ALL), frozenset(ALL), strided=False, virtual=True)
+
+    def devices(self) -> list[DeviceInfo]:
+        return [DeviceInfo("over another device")]
+
+    def kernels(self) -> dict[str, Any]:
+        names = ("add", "mul", "exp", "sub", "sum", "amax", "div", "neg", "expand", "view", "clone", "unsqueeze")
+        return {name: lifted(name) for name in (*names, "log", "cast", "softmax_backward", "new_full")}
+
+    def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> Inner:
+        return Inner(cd.empty(shape, dtype=dtype))
+
+    def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> Inner:
+        host = open_device().backend.from_host(0, data, shape, dtype)
+        return Inner(wrap(host, open_device().keys_for(dtype)))
+
+    def to_host(self, payload: Inner) -> memoryview:
+        return open_device().backend.to_host(payload.tensor._payload)
+
+    def dtype_of(self, payload: Inner) -> dtype:
+        return payload.tensor.dtype
+
+    def copy_(self, destination: Inner, source: Inner) -> Inner:
+        destination.tensor.copy_(source.tensor)
+        return destination
+
+
+@contextmanager
+def entered() -> Iterator[Any]:
+    """The device, registered, with its level entered."""
+    remove = plugins.add_backend(Over())
+    try:
+        instance = open_device("over")
+        with level(instance):
+            yield instance
+    finally:
+        remove()
+
+
+def held(instance: Any, tensor: cd.Tensor) -> cd.Tensor:
+    """A tensor of the virtual device that holds another one."""
+    return wrap(Inner(tensor), instance.keys_for(tensor.dtype))
+
+
+def test_a_composite_with_a_derivative_loses_no_outer_derivative() -> None:
+    """softmax runs its body with recording off, which is not the business of the tensors inside."""
+    x = cd.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    with entered() as instance:
+        y = cd.softmax(held(instance, x), 0)
+        assert y.requires_grad is False
+        inner = y._payload.tensor
+    assert inner.requires_grad
+    (found,) = cd.autograd.grad(inner[0], x)
+    (wanted,) = cd.autograd.grad(cd.softmax(x, 0)[0], x)
+    assert cd.allclose(found, wanted)
+
+
+def test_the_engine_of_one_level_records_on_the_one_below() -> None:
+    """A gradient inside is a function of the outer tensors: its derivative is the second one."""
+    x = cd.tensor([0.5, -1.0], requires_grad=True)
+    with entered() as instance:
+        y = held(instance, x).requires_grad_()
+        (slope,) = cd.autograd.grad((y * y * y).sum(), y)
+        inner = slope._payload.tensor
+    (curve,) = cd.autograd.grad(inner.sum(), x)
+    assert curve.tolist() == pytest.approx([3.0, -6.0])
+
+
+def test_kernels_run_under_the_modes_at_entry() -> None:
+    """no_grad around the level holds inside it; no_grad inside the level is the level's own business."""
+    x = cd.tensor([1.0], requires_grad=True)
+    with cd.no_grad(), entered() as instance:
+        assert not (held(instance, x) * 2)._payload.tensor.requires_grad
+    with entered() as instance:
+        with cd.no_grad():
+            y = held(instance, x).requires_grad_() * 2
+        assert y._payload.tensor.requires_grad
+        assert not y.requires_grad
+        with cd.no_grad(), level(instance):
+            assert not (held(instance, x) * 2)._payload.tensor.requires_grad
+        assert (held(instance, x) * 2)._payload.tensor.requires_grad
+
+
+def test_a_virtual_device_never_falls_back() -> None:
+    """The reference device would lose the level: an operator without a kernel is an error that says so."""
+    with entered() as instance, pytest.raises(UnsupportedOperator, match=r"'lgamma' is not available.*never fall back"):
+        cd.lgamma(held(instance, cd.ones(2)))

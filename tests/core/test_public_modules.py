@@ -1,0 +1,89 @@
+"""The doors of the core: public modules say what is theirs, and what is internal stays inside."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import candelabra as cd
+import pytest
+from candelabra._namespace.moved import INSTEAD, MOVED
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / "core/src"
+OUTSIDE = sorted(
+    path
+    for folder in ("nn/src", "conformance/src", "backends", "examples")
+    for path in (ROOT / folder).rglob("*.py")
+    if "src" in path.parts or folder == "examples"
+)
+PACKAGES = ("candelabra.nn", "candelabra.optim", "candelabra.utils")
+
+
+def public_modules() -> list[str]:
+    """Every module whose import path has no part with an underscore, in the core and in nn."""
+    found = []
+    for source in (CORE, ROOT / "nn/src"):
+        for path in sorted((source / "candelabra").rglob("*.py")):
+            parts = path.relative_to(source).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            if not any(part.startswith("_") for part in name.split(".")):
+                found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_a_public_module_says_what_is_public(name: str) -> None:
+    """``__all__`` names what is there, nothing twice, nothing private; ``dir()`` shows the same."""
+    module = importlib.import_module(name)
+    names = list(module.__all__)
+    assert names
+    assert len(set(names)) == len(names)
+    assert [n for n in names if not hasattr(module, n)] == []
+    assert [n for n in names if n.startswith("_") and not n.endswith("__")] == []
+    assert sorted(names) == dir(module)
+
+
+def test_dir_shows_no_internal_module() -> None:
+    """What ``dir(candelabra)`` shows are functions, classes, constants, and modules that are documented as public."""
+    modules = {name for name in dir(cd) if isinstance(getattr(cd, name), type(sys))}
+    assert modules <= {name.split(".")[1] for name in public_modules() if "." in name}
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_internal_modules_are_imported_in_the_core_only(path: Path) -> None:
+    """nn, backends, conformance and examples use candelabra.library, candelabra.backend and the public names."""
+    inner = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        inner += [n for n in names if n.startswith("candelabra._")]
+    assert inner == []
+
+
+@pytest.mark.parametrize("old", sorted(MOVED))
+def test_old_import_paths_work_and_warn(old: str) -> None:
+    """In a fresh interpreter the old path leads to the names of the new one, with a warning that names it."""
+    now = INSTEAD.get(MOVED[old], MOVED[old])
+    program = (
+        f"import importlib, warnings\nwith warnings.catch_warnings(record=True) as caught:\n"
+        f"    warnings.simplefilter('always')\n    old = importlib.import_module({old!r})\n"
+        f"new = importlib.import_module({MOVED[old]!r})\n"
+        "names = [n for n in dir(new) if not n.startswith('_')]\n"
+        "assert all(getattr(old, n) is getattr(new, n) for n in names), names\n"
+        "print(caught[-1].category.__name__, caught[-1].message)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"DeprecationWarning the module {old} has moved: import from {now} instead")
+
+
+def test_an_unknown_module_is_still_unknown() -> None:
+    """The finder of moved modules answers for those alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ModuleNotFoundError, match=r"No module named 'candelabra\.dispatch'"):
+            importlib.import_module("candelabra.dispatch")

@@ -1,0 +1,160 @@
+"""The kernels that ``make cuda-check`` needs: what the suite's cases, the demo and the marks launch, on a device that
+records them.
+
+The suite's own axes say in which dtypes and layouts a property is tried, so no kernel is listed here. Nothing is
+computed: where values decide what comes next, the check may need a kernel that is not among these, and compiles it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import candelabra as cd
+import numpy as np
+from candelabra import Tensor, nn, optim
+from candelabra.dtypes import dtype
+from candelabra.errors import UnsupportedOperator
+from candelabra.library import OPERATORS, Instance, Operator, fallback
+from candelabra_clike import Source
+from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.context import Context
+from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, place, placed
+from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.properties import registry as properties
+from candelabra_conformance.properties.gradients import first_derivatives, second_derivatives
+from candelabra_conformance.samples.sample import Sample
+from cuda_recording import RecordingBackend
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `benchmarks` and `examples`
+
+Chosen = Callable[[str, dtype, str], bool]
+"""Whether a property is tried in a dtype on a layout."""
+QUICK: Final = frozenset({"float32", "bfloat16", "int64", "complex64", "bool"})
+"""A dtype of each kind."""
+LAYOUTS: Final = {"float32": ("contiguous", "transposed", "step", "broadcast")}
+"""Kernels of a layout differ in loops around the same expression: one dtype has them all, the others two of them."""
+
+
+def everything(name: str, d: dtype, layout: str) -> bool:
+    """All that the suite tries."""
+    return True
+
+
+def quick(name: str, d: dtype, layout: str) -> bool:
+    """Values, in a dtype of each kind, on few layouts: every kernel once, in a tenth of the time."""
+    return name == "value" and d.name in QUICK and layout in LAYOUTS.get(d.name, ("contiguous", "transposed"))
+
+
+def needed(backend: RecordingBackend, names: Sequence[str] = (), chosen: Chosen = everything) -> list[Source]:
+    """The kernels of these operators; without any, those of all operators, of the demo and of the marks."""
+    properties.load()
+    context = Context(backend.name)
+    with fallback("error"):
+        for name in names or sorted(OPERATORS):
+            backend.recorder.operator = name
+            record_operator(context, OPERATORS[name], chosen)
+            if name in STEPS:
+                record_steps(backend.name, STEPS[name])
+        if not names:
+            record_programs(f"{backend.name}:0")
+    return list(backend.recorder.sources)
+
+
+def record_operator(context: Context, op: Operator[..., Any], chosen: Chosen) -> None:
+    """Make the calls of the suite's cases.
+
+    What they raise matters little: on a device that computes nothing many fail. What counts is what they compiled.
+    """
+    for name, call in CALLS.items():
+        for d, layout, _ in properties.OF_OPERATORS[name].axes(context, op):
+            if d is None or not chosen(name, d, layout):
+                continue
+            for found in samples(context, op, d, layout, name):
+                try:
+                    call(op, found, layout, context.instance)
+                except UnsupportedOperator:
+                    break
+                except Exception:
+                    continue
+
+
+def samples(context: Context, op: Operator[..., Any], d: dtype, layout: str, name: str) -> Iterator[Sample]:
+    """Those that a property is tried on."""
+    return context.each_of(op, d, "special") if name == "special" else context.each(op, d, layout)
+
+
+# -- what a property calls --------------------------------------------------------------------------------------------
+Call = Callable[[Operator[..., Any], Sample, str, Instance], object]
+
+
+def value(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Tensor, ...]:
+    """The function; its results are read."""
+    args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
+    made = tensors(called(op, args, kwargs, instance))
+    for each in made:
+        each.tolist()
+    return made
+
+
+def inplace(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> None:
+    """The in-place form."""
+    args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
+    called(op, args, kwargs, instance, op.form("inplace"))
+
+
+def out(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> None:
+    """The function with ``out=``, contiguous and not."""
+    (made,) = value(op, found, layout, instance)
+    for way in (CONTIGUOUS, TRANSPOSED):
+        args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
+        target = place(np.ones(tuple(made.shape), host_dtype(made.dtype)), way, instance)
+        called(op, args, {**kwargs, "out": target}, instance)
+
+
+CALLS: Final[dict[str, Call]] = {
+    "value": value,
+    "special": value,
+    "inputs": value,
+    "gradient": first_derivatives,
+    "gradient2": second_derivatives,
+    "inplace": inplace,
+    "out": out,
+}
+"""By the name of the property. The others launch the same kernels again."""
+
+# -- programs ---------------------------------------------------------------------------------------------------------
+STEPS: Final[dict[str, Callable[..., optim.Optimizer]]] = {
+    "sgd_step": optim.SGD,
+    "momentum_step": partial(optim.SGD, momentum=0.9),
+    "adam_step": optim.Adam,
+    "amsgrad_step": partial(optim.Adam, amsgrad=True),
+}
+"""The optimisers whose steps have kernels for many parameters, which no operator's sample asks for."""
+
+
+def record_steps(device: str, make: Callable[..., optim.Optimizer], parameters: int = 50) -> None:
+    """Do a step of more parameters than one launch takes: the launches are of different widths."""
+    with cd.device(device):
+        moved = [nn.Parameter(cd.zeros(2)) for _ in range(parameters)]
+        for p in moved:
+            p.grad = cd.zeros(2)
+    make(moved).step()
+
+
+def record_programs(device: str) -> None:
+    """Do what the demo and the marks do, at the marks' own sizes."""
+    from rich.progress import Progress
+
+    from benchmarks.accelerator.marks import MARKS
+    from benchmarks.accelerator.sizes import SIZES
+    from benchmarks.accelerator.timing import HostClock
+    from examples.digits import read_digits, train
+
+    once = SIZES["full"]._replace(batches=1, calls=1)
+    train(device, 1, 0, read_digits(), Progress(disable=True))
+    for mark in MARKS.values():
+        mark.measure(cd, device, once, HostClock())
