@@ -205,7 +205,7 @@ class Overwrite(Node):
     def backward(self, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         parts = [g]
         for op, arguments in self.chain:
-            parts.append(shown_alike(op, parts[-1], arguments))
+            parts.append((op.gather or op.canonical)(parts[-1], *arguments))
         to_base = None
         if self.e0 is not None:
             to_base = zeros_like(parts[-1])
@@ -215,18 +215,6 @@ class Overwrite(Node):
 
     def name(self) -> str:
         return "CopySlices"
-
-
-def shown_alike(op: Operator[..., Any], g: Tensor, arguments: tuple[Any, ...]) -> Tensor:
-    """What a view operator shows of a gradient, which need not lie in memory as the viewed tensor did."""
-    if op.name == "as_strided":
-        from candelabra._operators.shapes.strided import strided_gather
-
-        return strided_gather(g, *arguments)
-    if op.name in ("view", "view_as_complex"):
-        g = g.contiguous()
-    shown: Tensor = op.canonical(g, *arguments)
-    return shown
 
 
 def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:

@@ -113,6 +113,7 @@ class Operator(Generic[P, R]):
         self.real_rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None
+        self.gather: Callable[..., Any] | None = None
         self.generation = 0
         self.table: Final = DispatchTable(self, False)
         self.inplace_table: Final = DispatchTable(self, True)
@@ -148,6 +149,13 @@ class Operator(Generic[P, R]):
     def scattered(self, scatter: Callable[..., Any]) -> Operator[P, R]:
         """For a view: ``scatter(base, source, *arguments)`` is ``base`` with the viewed part replaced by ``source``."""
         self.scatter = scatter
+        return self
+
+    def gathered(self, gather: Callable[..., Any]) -> Operator[P, R]:
+        """For a view that looks at strides: ``gather(g, *arguments)`` is what it shows of a gradient, which need not
+        lie in memory as the tensor that was viewed did.
+        """
+        self.gather = gather
         return self
 
     def methods(self) -> dict[str, str]:

@@ -106,4 +106,4 @@ def _strided_adjoint(
     return reshape(out, shape)
 
 
-as_strided.vjp(input=_strided_adjoint).scattered(strided_scatter)
+as_strided.vjp(input=_strided_adjoint).scattered(strided_scatter).gathered(strided_gather)

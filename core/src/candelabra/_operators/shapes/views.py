@@ -74,7 +74,7 @@ def view_shape(input: Tensor, *size: InferredShape) -> Tensor:
 
 
 view_shape.vjp(input=lambda g, input_spec: g.reshape(input_spec.shape))
-view_shape.scattered(lambda base, source, size: source.reshape(base.shape))
+view_shape.scattered(lambda base, source, size: source.reshape(base.shape)).gathered(lambda g, size: g.reshape(size))
 
 
 # -- in another dtype -------------------------------------------------------------------------------------------------
@@ -180,7 +180,9 @@ def view_as_complex(input: Tensor) -> Tensor:
 view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous())).scattered(
     lambda base, source: view_as_complex(source.contiguous())
 )
-view_as_complex.vjp(input=lambda g: view_as_real(g)).scattered(lambda base, source: view_as_real(source))
+view_as_complex.vjp(input=lambda g: view_as_real(g)).scattered(lambda base, source: view_as_real(source)).gathered(
+    lambda g: view_as_complex(g.contiguous())
+)
 
 
 @operator(like_input, view=True, result=real_part, is_property=True)
