@@ -180,7 +180,7 @@ def names_in(code: CodeType) -> Iterator[str]:
 def link(record: Operator) -> str:
     """Where an operator is documented."""
     page = family(record.declared_in) if record.public else "internal"
-    return f"{page}.md#{anchor(record.public_name)}"
+    return f"{page}.md#{anchor(title_of(record))}"
 
 
 def entries() -> Iterator[Any]:

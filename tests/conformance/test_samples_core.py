@@ -24,7 +24,7 @@ from candelabra_conformance.transport import to_device
 references.load()
 registry.load()
 INSTANCE = open_device(reference_device())
-SUBJECTS = "primitives reductions sorting statistics masked calculus cumulative normalization"
+SUBJECTS = "shapes indexing primitives reductions sorting statistics masked calculus cumulative normalization"
 PARTS = (*(f"candelabra._operators.{subject}" for subject in SUBJECTS.split()), "candelabra.nn")
 
 

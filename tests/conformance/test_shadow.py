@@ -118,7 +118,7 @@ def test_wrong_value_stops_the_program_with_all_there_is_to_know(broken: Break) 
     broken(exp=changed(slightly))
     x = cd.arange(12, device="broken", dtype=cd.float32).reshape(3, 4)
     with shadow() as log, pytest.raises(DivergenceError) as caught:
-        (x.T / 4).exp()
+        (x.t() / 4).exp()
     found = caught.value.divergence
     assert (found.operator, found.property, found.device, found.number) == ("exp", "value", "broken:0", 3)
     assert found.message.startswith("4 of 12 elements wrong; worst at [")

@@ -1,4 +1,4 @@
-"""Where the elements of a view lie: shapes and geometries of indexing, diagonals and windows."""
+"""Where the elements of a view lie in memory: the geometry of basic indexing, and how far a layout reaches."""
 
 from __future__ import annotations
 
@@ -57,57 +57,6 @@ def indexed_geometry(shape: Ints, strides: Ints, offset: int, index: tuple[Any, 
 def one_slice(shape: Ints, dim: int, start: int, stop: int, step: int = 1) -> tuple[Any, ...]:
     """The canonical index that slices one dim and takes all of those before it."""
     return (*(slice(0, size, 1) for size in shape[:dim]), slice(start, stop, step)) if shape else ()
-
-
-def diagonal_shape(shape: Ints, offset: int, dim1: int, dim2: int) -> Ints:
-    """All other dims, then the diagonal's length."""
-    return _diagonal(shape, offset, dim1, dim2)[0]
-
-
-def _diagonal(shape: Ints, offset: int, dim1: int, dim2: int) -> tuple[Ints, list[int]]:
-    if dim1 == dim2:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    rows, columns = shape[dim1], shape[dim2]
-    length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    kept = [i for i in range(len(shape)) if i not in (dim1, dim2)]
-    return (*[shape[i] for i in kept], length), kept
-
-
-def diagonal_geometry(shape: Ints, strides: Ints, start: int, offset: int, dim1: int, dim2: int) -> Geometry:
-    """A diagonal on strided memory."""
-    wanted, kept = _diagonal(shape, offset, dim1, dim2)
-    if wanted[-1]:
-        start += offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
-    return wanted, (*[strides[i] for i in kept], strides[dim1] + strides[dim2]), start
-
-
-def unfold_shape(shape: Ints, dimension: int, size: int, step: int) -> Ints:
-    """The windows' count in place of the dim, their size last."""
-    return _windows(shape, dimension, size, step)
-
-
-def _windows(shape: Ints, dimension: int, size: int, step: int) -> Ints:
-    if step <= 0:
-        raise RuntimeError(f"step is {step} but must be > 0")
-    if size < 0:
-        raise RuntimeError(f"size is {size} but must be >= 0")
-    if not shape:
-        if size > 1:
-            raise RuntimeError(f"maximum size for tensor at dimension 0 is 1 but size is {size}")
-        return (size,)
-    if size > shape[dimension]:
-        raise RuntimeError(f"maximum size for tensor at dimension {dimension} is {shape[dimension]} but size is {size}")
-    count = (shape[dimension] - size) // step + 1
-    return (*shape[:dimension], count, *shape[dimension + 1 :], size)
-
-
-def unfold_geometry(shape: Ints, strides: Ints, offset: int, dimension: int, size: int, step: int) -> Geometry:
-    """Windows on strided memory."""
-    wanted = _windows(shape, dimension, size, step)
-    if not shape:
-        return wanted, (1,), offset
-    steps = (*strides[:dimension], strides[dimension] * step, *strides[dimension + 1 :], strides[dimension])
-    return wanted, steps, offset
 
 
 def extent(shape: Ints, strides: Ints) -> int:

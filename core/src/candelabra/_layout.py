@@ -75,13 +75,15 @@ def is_contiguous_layout(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> Shape | None:
-    """The strides that show the same memory as shape ``wanted``; None where that takes a copy.
+    """The strides that show the same memory as shape ``wanted``; None where that takes a copy or another count.
 
     Source: the rule in ``torch.Tensor.view``'s documentation: dimensions may be merged when stride[i] = stride[i+1] ·
     size[i+1], and split at will.
     """
-    if 0 in shape:
-        return contiguous_strides(wanted)
+    if 0 in shape or 0 in wanted:
+        return contiguous_strides(wanted) if 0 in shape and 0 in wanted else None
+    if strides == contiguous_strides(shape):
+        return contiguous_strides(wanted) if prod(shape) == prod(wanted) else None
     blocks: list[tuple[int, int]] = []  # (elements, innermost stride) of maximal mergeable runs
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:

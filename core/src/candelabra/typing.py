@@ -39,6 +39,14 @@ ExpandedShape = Sequence[int] | int
 """A shape to expand to, in which -1 keeps a size."""
 InferredShape = Sequence[int] | int
 """A shape for given elements, in which one size may be -1."""
+JoinedTensors = Sequence[Tensor]
+"""Tensors to join along a dim. Empty vectors count for the dtype only, whatever the shape of the others."""
+StorageOffset = int | None
+"""Where a view of memory begins, in elements; None for where the tensor itself begins."""
+Origin = tuple[tuple[int, ...], int, int, int] | None
+"""Strides and offset of a tensor, and where the memory under it begins and ends: computed, whatever is given."""
+Integer = int
+"""An integer: also an array library's, or a 0-d integer tensor, whose value is read."""
 DType = dtype
 Device = device | Instance | str | int | None
 Index = Tensor
@@ -48,8 +56,8 @@ Mask = Tensor
 
 __all__ = [
     "TYPE_CHECKING", "Any", "Correction", "DType", "Device", "Dim", "Dims", "DistinctDims", "ExpandedShape", "Final",
-    "Index", "InferredShape", "InsertedDim", "Literal", "Mask", "NamedTuple", "Number", "Permutation", "Sequence",
-    "Shape", "Tensor", "UnitDims", "overload",
+    "Index", "InferredShape", "InsertedDim", "Integer", "JoinedTensors", "Literal", "Mask", "NamedTuple", "Number",
+    "Origin", "Permutation", "Sequence", "Shape", "StorageOffset", "Tensor", "UnitDims", "overload",
 ]  # fmt: skip
 
 

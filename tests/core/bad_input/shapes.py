@@ -133,7 +133,7 @@ ROWS = [
     Row("unfold-size", lambda s: s.v3.unfold(0, 4, 1), R, r"maximum size for tensor at dimension 0 is 3 but size is 4"),
     Row("unfold-step", lambda s: s.v3.unfold(0, 2, 0), R, r"step is 0 but must be > 0"),
     Row("movedim-counts", lambda s: s.m23.movedim((0, 1), 0), R, r"Invalid source or destination dims"),
-    Row("movedim-twice", lambda s: s.m23.movedim((0, 0), (0, 1)), R, r"repeated dim"),
+    Row("movedim-twice", lambda s: s.m23.movedim((0, 0), (0, 1)), R, r"dim 0 appears multiple times"),
     Row("unflatten", lambda s: s.v4.unflatten(0, (3, 2)), R, r"don't multiply up to the size of dim 0 \(4\)"),
     Row("flatten-order", lambda s: s.m23.flatten(1, 0), R, r"start_dim cannot come after end_dim"),
     Row(

@@ -30,7 +30,12 @@ ROWS = [
     Row("all-numbers", lambda s: cd.mul(2, 3), T, r"at least one argument must be a Tensor"),
     Row("missing-argument", lambda s: cd.mul(s.v3), T, r"missing 1 required positional argument: 'other'"),
     Row("unknown-keyword", lambda s: cd.exp(s.v3, dims=1), T, r"unexpected keyword argument 'dims'"),
-    Row("cat-tensor", lambda s: cd.cat(s.v3), T, r"cat\(\): argument 'tensors' must be tuple of Tensors, not Tensor"),
+    Row(
+        "cat-tensor",
+        lambda s: cd.cat(s.v3),
+        T,
+        r"cat\(\): argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor",
+    ),
     Row(
         "cat-numbers",
         lambda s: cd.cat([s.v3, 1]),

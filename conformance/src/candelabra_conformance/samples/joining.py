@@ -39,6 +39,69 @@ def unfit(t: Maker) -> Iterator[Sample]:
     yield sample((t(2), t(2)), 1, note="out of range")
 
 
+@inputs("stack")
+def along_a_new_dim(t: Maker) -> Iterator[Sample]:
+    """One tensor, two, many; in front, between, behind."""
+    yield sample((t(2, 3), t(2, 3)))
+    yield sample([t(2, 3), t(2, 3), t(2, 3)], 1)
+    yield sample((t(4), t(4)), -1)
+    yield sample((t(2, 3, 2),), dim=-2)
+    yield sample((t(), t()), 0, kind="0-d")
+    yield sample((t(0, 3), t(0, 3)), 1, kind="zero-size")
+    yield sample((t(1), t(1)), kind="length-1")
+    yield sample((t(501), t(501)), 1, kind="large")
+
+
+@mistakes("stack")
+def shapes_that_differ(t: Maker) -> Iterator[Sample]:
+    """Other shapes, no tensors, a dim that is not there."""
+    yield sample((t(2), t(3)), note="shapes")
+    yield sample((), note="no tensors")
+    yield sample(t(2, 3), note="no list")
+    yield sample((t(2), t(2)), 2, note="out of range")
+
+
+@inputs("hstack", "vstack", "dstack", "column_stack")
+def side_by_side(t: Maker) -> Iterator[Sample]:
+    """Numbers, vectors, matrices, and beyond."""
+    yield sample((t(3), t(3)))
+    yield sample([t(2, 3), t(2, 3), t(2, 3)])
+    yield sample((t(2, 3, 2), t(2, 3, 2)))
+    yield sample((t(3),), note="one")
+    yield sample((t(), t()), kind="0-d")
+    yield sample((t(0, 3), t(0, 3)), kind="zero-size")
+    yield sample((t(1), t(1)), kind="length-1")
+
+
+@mistakes("hstack", "vstack", "dstack", "column_stack")
+def not_side_by_side(t: Maker) -> Iterator[Sample]:
+    """Sizes that differ, no tensors, no list."""
+    yield sample((t(2, 3), t(3, 2)), note="sizes")
+    yield sample((), note="no tensors")
+    yield sample(t(2, 3), note="no list")
+
+
+@inputs("_chunk_cat")
+def joined_in_chunks(t: Maker) -> Iterator[Sample]:
+    """Sizes that divide, sizes that do not; of any dim."""
+    yield sample((t(4), t(2)), 0, 2)
+    yield sample((t(5), t(3)), 0, 2)
+    yield sample([t(2, 3), t(2, 4, 2)], 1, 2)
+    yield sample((t(3, 2),), -2, 3)
+    yield sample((t(1),), 0, 1, kind="length-1")
+    yield sample((t(1, 2),), 1, 3, kind="length-1")
+    yield sample((t(100), t(57)), 0, 8, kind="large")
+
+
+@mistakes("_chunk_cat")
+def not_joined_in_chunks(t: Maker) -> Iterator[Sample]:
+    """No chunks, no tensors, no elements, a dim that one lacks."""
+    yield sample((t(3),), 0, 0, note="no chunks")
+    yield sample((), 0, 1, note="no tensors")
+    yield sample((t(0),), 0, 1, note="no elements")
+    yield sample((t(2, 2), t(2)), 1, 1, note="a dim too few")
+
+
 @inputs("flip")
 def turned_round(t: Maker) -> Iterator[Sample]:
     """One dim, several, all."""
@@ -46,13 +109,49 @@ def turned_round(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 5), (1,))
     yield sample(t(2, 3, 4), (0, -1))
     yield sample(t(2, 3, 4), [1])
-    yield sample(t(2, 3), None)
+    yield sample(t(2, 3), (), note="none")
     yield sample(t(2, 3, 2, 2), (-4, 2))
-    yield sample(t(), None, kind="0-d")
+    yield sample(t(), (), kind="0-d")
     yield sample(t(), (0,), kind="0-d")
     yield sample(t(3, 0), (0, 1), kind="zero-size")
     yield sample(t(1, 3), 0, kind="length-1")
     yield sample(t(100_000), 0, kind="large")
+
+
+@inputs("fliplr", "flipud")
+def reversed_along_one(t: Maker) -> Iterator[Sample]:
+    """Matrices and batches."""
+    yield sample(t(3, 5))
+    yield sample(t(2, 3, 4))
+    yield sample(t(3, 0), kind="zero-size")
+    yield sample(t(1, 3), kind="length-1")
+    yield sample(t(129, 65), kind="large")
+
+
+@mistakes("fliplr", "flipud")
+def too_few_dims(t: Maker) -> Iterator[Sample]:
+    """A number."""
+    yield sample(t(), note="a number")
+
+
+@inputs("rot90")
+def quarter_turns(t: Maker) -> Iterator[Sample]:
+    """None to four, either way; of any two dims."""
+    yield sample(t(3, 5))
+    yield sample(t(3, 5), 2)
+    yield sample(t(2, 3, 4), -1, (1, 2))
+    yield sample(t(2, 3, 4), 3, [0, -1])
+    yield sample(t(2, 3), 4, (1, 0))
+    yield sample(t(2, 0), 1, kind="zero-size")
+    yield sample(t(1, 3), 1, kind="length-1")
+
+
+@mistakes("rot90")
+def no_plane(t: Maker) -> Iterator[Sample]:
+    """Two dims, and not the same."""
+    yield sample(t(3), note="a vector")
+    yield sample(t(2, 3), 1, (0,), note="one dim")
+    yield sample(t(2, 3), 1, (0, -2), note="the same dim")
 
 
 @inputs("roll")

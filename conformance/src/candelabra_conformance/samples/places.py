@@ -68,7 +68,7 @@ def triangles(t: Maker) -> Iterator[Sample]:
     yield sample(100, 70, 3, True, dtype=cd.int64, device=HERE, kind=LARGE)
 
 
-@inputs("view_dtype")
+@inputs("view_dtype", "view_dtype_copy", "view_as_dtype")
 def reinterpreted(t: Maker) -> Iterator[Sample]:
     """As integers of the same width, in any layout; of less and of more, where the bytes have to stand in a row."""
     size = t.dtype.itemsize
@@ -85,7 +85,7 @@ def reinterpreted(t: Maker) -> Iterator[Sample]:
     yield sample(t(20_001), dtype=same, kind=LARGE, gradient=False)
 
 
-@mistakes("view_dtype")
+@mistakes("view_dtype", "view_dtype_copy")
 def unfit_bytes(t: Maker) -> Iterator[Sample]:
     """Bytes that do not divide."""
     narrow = t.of("int16")

@@ -22,9 +22,11 @@ DIAGONALS = (
 SCARCE = (((0, 3), 0, 0, 1, "zero-size"), ((3, 0, 2), 0, 0, 2, "zero-size"), ((1, 1), 0, 0, 1, "length-1"))
 
 
-@inputs("diagonal")
+@inputs("diagonal", "diagonal_copy")
 def diagonals(t: Maker) -> Iterator[Sample]:
-    """Main ones, above, below, of any two dims in either order."""
+    """Main ones, above, below, of any two dims in either order, counted from either end."""
+    yield sample(t(3, 4))
+    yield sample(t(2, 3, 4), 1, -1, -3)
     for shape, offset, dim1, dim2 in DIAGONALS:
         yield sample(t(*shape), offset, dim1, dim2)
     for shape, offset, dim1, dim2, kind in SCARCE:
@@ -41,7 +43,7 @@ def diagonals_written(t: Maker) -> Iterator[Sample]:
         yield sample(base, src, offset, dim1, dim2, kind=kind[0] if kind else "ordinary")
 
 
-@mistakes("diagonal")
+@mistakes("diagonal", "diagonal_copy")
 def one_dim_twice(t: Maker) -> Iterator[Sample]:
     """A diagonal is of two dims."""
     yield sample(t(3, 3), 0, 1, 1)
@@ -56,7 +58,7 @@ def another_length(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 3), t(3), 0, 1, 1, note="one dim twice")
 
 
-@inputs("unfold")
+@inputs("unfold", "unfold_copy")
 def windows(t: Maker) -> Iterator[Sample]:
     """Windows that overlap, touch, leave gaps; leave a rest; of any dim."""
     yield sample(t(7), 0, 3, 1)
@@ -73,7 +75,7 @@ def windows(t: Maker) -> Iterator[Sample]:
     yield sample(t(1023), 0, 16, 5, kind="large", gradient=False)
 
 
-@mistakes("unfold")
+@mistakes("unfold", "unfold_copy")
 def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     """Larger than the dim, of a negative size, no step ahead, a dim that is not there."""
     yield sample(t(5), 0, 6, 1, note="too large")
@@ -84,16 +86,16 @@ def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     yield sample(t(5), 1, 2, 1, note="out of range")
 
 
-def contiguous_origin(*shape: int) -> tuple[tuple[int, ...], int]:
-    """What ``as_strided`` is told of its input's layout: C order, from the storage's start."""
+def contiguous_origin(*shape: int) -> tuple[tuple[int, ...], int, int, int]:
+    """The layout that ``as_strided`` finds: C order, from the start of the memory to its end."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
         step *= size
-    return tuple(reversed(strides)), 0
+    return tuple(reversed(strides)), 0, 0, step
 
 
-@inputs("as_strided")
+@inputs("as_strided", "as_strided_copy")
 def parts_of_the_storage(t: Maker) -> Iterator[Sample]:
     """Strides, offsets, windows that overlap. They are absolute, and so made for contiguous memory."""
     for shape, size, strides, offset in (
@@ -105,12 +107,22 @@ def parts_of_the_storage(t: Maker) -> Iterator[Sample]:
         ((1023,), (100, 7), (9, 11), 5),
     ):
         yield sample(t(*shape), size, strides, offset, contiguous_origin(*shape), layouts=("contiguous",))
+    yield sample(t(3, 4), (2, 3), (1, 2), layouts=("contiguous",), note="from where it is")
     yield sample(t(5), (), (), 3, contiguous_origin(5), kind="0-d")
     yield sample(t(3), (0, 2), (1, 1), 0, contiguous_origin(3), kind="zero-size")
     yield sample(t(1), (1,), (1,), 0, contiguous_origin(1), kind="length-1")
 
 
-@inputs("view_as_real")
+@mistakes("as_strided", "as_strided_copy")
+def memory_that_is_not_there(t: Maker) -> Iterator[Sample]:
+    """Steps back, steps for other dims, elements past the end."""
+    yield sample(t(6), (2,), (-1,), note="a step back")
+    yield sample(t(6), (2, 2), (1,), note="steps for one dim")
+    yield sample(t(6), (2, 3), (3, 2), note="past the end")
+    yield sample(t(6), (2,), (1,), 5, note="past the end")
+
+
+@inputs("view_as_real", "view_as_real_copy")
 def complex_as_pairs(t: Maker) -> Iterator[Sample]:
     """Any shape in any layout."""
     yield sample(t(3, 5))
@@ -122,17 +134,17 @@ def complex_as_pairs(t: Maker) -> Iterator[Sample]:
     yield sample(t(1023), kind="large")
 
 
-@special("view_as_real")
+@special("view_as_real", "view_as_real_copy")
 def pairs_not_finite(t: Maker) -> Iterator[Sample]:
     """Parts come out bit for bit."""
     inf, nan = float("inf"), float("nan")
     yield sample(t.array([complex(inf, nan), complex(-0.0, 1), complex(0, -0.0), complex(nan, -inf)]))
 
 
-only(lambda d: d.itemsize >= 4, "view_as_complex")
+only(lambda d: d.itemsize >= 4, "view_as_complex", "view_as_complex_copy")
 
 
-@inputs("view_as_complex")
+@inputs("view_as_complex", "view_as_complex_copy")
 def pairs_as_complex(t: Maker) -> Iterator[Sample]:
     """A last dim of two; pairs have to lie side by side. (Half types have no complex type.)"""
     if not defined(t.operator, t.dtype):
@@ -145,7 +157,7 @@ def pairs_as_complex(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 2), kind="length-1")
 
 
-@mistakes("view_as_complex")
+@mistakes("view_as_complex", "view_as_complex_copy")
 def no_pairs(t: Maker) -> Iterator[Sample]:
     """The last dim has size 2, and there is one."""
     if defined(t.operator, t.dtype):

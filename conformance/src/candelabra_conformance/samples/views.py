@@ -1,4 +1,4 @@
-"""Views: other shapes and orders over the same memory. Their dims are canonical: fronts resolve what users pass."""
+"""Views: other shapes and orders over the same memory, and their copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from candelabra_conformance.samples.registry import inputs, mistakes
 from candelabra_conformance.samples.sample import Sample, sample
 
 
-@inputs("detach", "alias", "clone")
+@inputs("detach", "alias", "clone", "alias_copy", "detach_copy")
 def as_it_is(t: Maker) -> Iterator[Sample]:
     """Any shape."""
     yield sample(t(3, 5))
@@ -21,7 +21,7 @@ def as_it_is(t: Maker) -> Iterator[Sample]:
     yield sample(t(1023), kind="large")
 
 
-@inputs("permute")
+@inputs("permute", "permute_copy")
 def in_another_order(t: Maker) -> Iterator[Sample]:
     """Every permutation of three dims but the identity, and some of other ranks."""
     yield sample(t(3, 5), (1, 0))
@@ -34,7 +34,7 @@ def in_another_order(t: Maker) -> Iterator[Sample]:
     yield sample(t(129, 65), (1, 0), kind="large")
 
 
-@inputs("transpose")
+@inputs("transpose", "swapaxes", "transpose_copy")
 def two_dims_swapped(t: Maker) -> Iterator[Sample]:
     """Neighbours, dims apart, a dim with itself; counted from either end."""
     yield sample(t(3, 5), 0, 1)
@@ -48,7 +48,7 @@ def two_dims_swapped(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 1), 0, 1, kind="length-1")
 
 
-@mistakes("transpose")
+@mistakes("transpose", "swapaxes", "transpose_copy")
 def dims_out_of_range(t: Maker) -> Iterator[Sample]:
     """Dims that are not there, or no integers."""
     yield sample(t(2, 3), 0, 2, note="out of range")
@@ -57,7 +57,7 @@ def dims_out_of_range(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3), 0, None, note="no integer")
 
 
-@inputs("t")
+@inputs("t", "t_copy")
 def matrices_turned(t: Maker) -> Iterator[Sample]:
     """Matrices; vectors and numbers as they are."""
     yield sample(t(3, 5))
@@ -67,14 +67,14 @@ def matrices_turned(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 4), kind="length-1")
 
 
-@mistakes("t")
+@mistakes("t", "t_copy")
 def more_than_a_matrix(t: Maker) -> Iterator[Sample]:
     """``t`` is of matrices."""
     yield sample(t(2, 3, 4))
     yield sample(t(1, 1, 2, 2))
 
 
-@inputs("expand")
+@inputs("expand", "broadcast_to", "expand_copy")
 def repeated(t: Maker) -> Iterator[Sample]:
     """Dims of size 1, new dims in front, both, neither; to no elements."""
     yield sample(t(3, 1), (3, 4))
@@ -90,7 +90,13 @@ def repeated(t: Maker) -> Iterator[Sample]:
     yield sample(t(1), (1023,), kind="large")
 
 
-@mistakes("expand")
+@inputs("expand_copy")
+def repeated_implicitly(t: Maker) -> Iterator[Sample]:
+    """``implicit`` says nothing."""
+    yield sample(t(3, 1), (3, 4), implicit=True)
+
+
+@mistakes("expand", "broadcast_to", "expand_copy")
 def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     """Only sizes of 1 expand, and no dim goes."""
     yield sample(t(2, 3), (3, 3), note="not 1")
@@ -100,7 +106,7 @@ def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     yield sample(t(2), "3", note="no shape")
 
 
-@inputs("view")
+@inputs("view", "view_copy")
 def another_shape(t: Maker) -> Iterator[Sample]:
     """Dims that are split go in any layout; those that are joined need contiguous memory."""
     yield sample(t(4, 6), (2, 2, 3, 2))
@@ -117,7 +123,7 @@ def another_shape(t: Maker) -> Iterator[Sample]:
     yield sample(t(33, 31), (1023,), kind="large", note="flattened")
 
 
-@mistakes("view")
+@mistakes("view", "view_copy")
 def another_count(t: Maker) -> Iterator[Sample]:
     """As many elements as there are."""
     yield sample(t(2, 3), (4, 2), note="more elements")
@@ -126,29 +132,47 @@ def another_count(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3), (2.0, 3), note="no integer")
 
 
-@inputs("unsqueeze")
+@inputs("unsqueeze", "unsqueeze_copy")
 def one_dim_more(t: Maker) -> Iterator[Sample]:
     """In front, between, behind."""
     yield sample(t(3, 5), 0)
     yield sample(t(3, 5), 1)
-    yield sample(t(3, 5), 2)
+    yield sample(t(3, 5), -1)
     yield sample(t(2, 3, 4), 3)
     yield sample(t(), 0, kind="0-d")
     yield sample(t(2, 0), 1, kind="zero-size")
     yield sample(t(1), 1, kind="length-1")
 
 
-@inputs("squeeze")
+@inputs("squeeze", "squeeze_copy")
 def dims_less(t: Maker) -> Iterator[Sample]:
     """One dim of size 1, several, none."""
-    yield sample(t(3, 1, 5), (1,))
-    yield sample(t(1, 3, 1, 2), (0, 2))
+    yield sample(t(3, 1, 5), 1)
+    yield sample(t(1, 3, 1, 2))
+    yield sample(t(1, 3, 1, 2), (0, -2))
+    yield sample(t(2, 1, 3), (0, 1), note="one of another size")
     yield sample(t(1, 3), (0,))
     yield sample(t(3, 1), (1,))
     yield sample(t(2, 3), ())
     yield sample(t(), (), kind="0-d")
     yield sample(t(0, 1), (1,), kind="zero-size")
     yield sample(t(1, 1), (0, 1), kind="length-1")
+
+
+@mistakes("unsqueeze", "unsqueeze_copy", "squeeze", "squeeze_copy")
+def dims_out_of_reach(t: Maker) -> Iterator[Sample]:
+    """Dims that are not there, or no integers."""
+    yield sample(t(2, 1), 3, note="out of range")
+    yield sample(t(2, 1), -4, note="out of range")
+    yield sample(t(2, 1), 0.5, note="no integer")
+
+
+@mistakes("permute", "permute_copy")
+def no_permutation(t: Maker) -> Iterator[Sample]:
+    """A dim twice, one too few, one that is not there."""
+    yield sample(t(2, 3), (0, 0), note="twice")
+    yield sample(t(2, 3), (0,), note="too few")
+    yield sample(t(2, 3), (0, 2), note="out of range")
 
 
 INDICES = (

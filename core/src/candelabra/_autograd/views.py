@@ -205,9 +205,7 @@ class Overwrite(Node):
     def backward(self, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         parts = [g]
         for op, arguments in self.chain:
-            # The gradient need not lie in memory as the base did, and these two look at that.
-            part = parts[-1].contiguous() if op.name in ("view", "view_as_complex") else parts[-1]
-            parts.append(op(part, *arguments))
+            parts.append((op.gather or op.canonical)(parts[-1], *arguments))
         to_base = None
         if self.e0 is not None:
             to_base = zeros_like(parts[-1])
@@ -223,7 +221,7 @@ def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:
     """``base`` with the part that a chain of views shows replaced by ``source``: a new tensor."""
     wholes = [base]
     for op, arguments in chain[:-1]:
-        wholes.append(op(wholes[-1], *arguments))
+        wholes.append(op.canonical(wholes[-1], *arguments))
     for (op, arguments), whole in zip(reversed(chain), reversed(wholes), strict=True):
         if op.scatter is None:
             raise RuntimeError(f"a view made by {op.name!r} cannot be written to: it shows elements more than once")

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance, instance_of_key, open_device
 from candelabra._dispatch.out import write_out as write
+from candelabra._geometry import extent
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST
 from candelabra._layout import infer_shape, wrap_dim
 from candelabra._tensor import Tensor
-from candelabra.dtypes import BY_NAME, bool_, dtype, int64
+from candelabra.dtypes import BY_NAME, INTEGER, bool_, dtype, int64, promote_types
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -82,8 +83,11 @@ def not_operand(op: Operator[..., Any], name: str, value: Any) -> TypeError:
 
 def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
     """A non-empty tuple or list of tensors."""
-    if isinstance(value, Tensor) or not isinstance(value, Iterable):
-        raise TypeError(f"{op.name}(): argument '{name}' must be tuple of Tensors, not {kind_of(value)}")
+    if type(value) not in (tuple, list) and (isinstance(value, Tensor) or not isinstance(value, Iterable)):
+        place = [p.name for p in op.schema.parameters].index(name) + 1
+        raise TypeError(
+            f"{op.name}(): argument '{name}' (position {place}) must be tuple of Tensors, not {kind_of(value)}"
+        )
     tensors = tuple(value)
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
@@ -91,8 +95,30 @@ def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor
                 f"{op.name}(): expected Tensor as element {position} in argument '{name}', but got {kind_of(tensor)}"
             )
     if not tensors:
-        raise RuntimeError(f"{op.name}(): expected a non-empty list of Tensors in argument '{name}'")
+        raise RuntimeError(f"{op.name} expects a non-empty TensorList")
     return tensors
+
+
+def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
+    """Tensors to join along a dim, without empty vectors: their dtype counts, their shape fits any other, as it did in
+    PyTorch before tensors of other shapes could be empty. ``ValueError`` for no tensors.
+    """
+    if isinstance(value, (tuple, list)) and not value:
+        raise ValueError(f"{op.name}(): expected a non-empty list of Tensors")
+    tensors = as_tensors(op, name, value)
+    for tensor in tensors:
+        shape = tensor._payload.shape
+        if len(shape) == 1 and not shape[0]:
+            break
+    else:
+        return tensors
+    kept = [t for t in tensors if len(t._payload.shape) != 1 or t._payload.shape[0]]
+    if all(len(t._payload.shape) == 1 for t in kept):
+        return tensors
+    common = tensors[0].dtype
+    for tensor in tensors:
+        common = promote_types(common, tensor.dtype)
+    return (kept[0].to(common), *kept[1:])
 
 
 def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
@@ -160,16 +186,18 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 def as_sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """The values of a variadic parameter: ``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` alike."""
+    if len(given) == 1:
+        value = given[0]
+        if isinstance(value, (tuple, list)):
+            given = tuple(value)
+        elif not hasattr(value, "__index__"):
+            if not isinstance(value, Iterable):
+                raise TypeError(f"size must be an int or a tuple of ints, but found {kind_of(value)}: {value!r}")
+            given = tuple(value)
     for value in given:
         if type(value) is not int:
-            break
-    else:
-        return given
-    if len(given) == 1 and (isinstance(given[0], (tuple, list)) or not hasattr(given[0], "__index__")):
-        if not isinstance(given[0], Iterable):
-            raise TypeError(f"size must be an int or a tuple of ints, but found {kind_of(given[0])}: {given[0]!r}")
-        given = tuple(given[0])
-    return tuple([as_size(value) for value in given])
+            return tuple([as_size(value) for value in given])
+    return given
 
 
 def as_inserted_dim(dim: Any, tensor: Any) -> int:
@@ -213,28 +241,43 @@ def as_unit_dims(dim: Any, tensor: Any) -> tuple[int, ...]:
     return tuple([d for d in (wrap_dim(d, len(shape)) for d in named) if shape and shape[d] == 1])
 
 
-def as_expanded_shape(size: Any, tensor: Any) -> tuple[int, ...]:
-    """A shape to expand to, with each -1 replaced by the tensor's own size."""
-    wanted = as_shape(size)
-    if min(wanted, default=0) >= 0:
-        return wanted
+def as_expanded_shape(size: tuple[int, ...], tensor: Any) -> tuple[int, ...]:
+    """A shape to expand to, a tuple of ints, with each -1 replaced by the tensor's own size."""
     have = tensor._payload.shape
-    lead = len(wanted) - len(have)
-    kept = tuple([have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(wanted)])
-    if any(s < 0 for s in kept):
+    lead = len(size) - len(have)
+    kept = tuple([have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(size)])
+    if min(kept, default=0) < 0:
         raise RuntimeError(
-            f"The expanded size of the tensor ({list(wanted)}) isn't allowed in a leading, non-existing dimension"
+            f"The expanded size of the tensor ({list(size)}) isn't allowed in a leading, non-existing dimension"
         )
     return kept
 
 
-def as_inferred_shape(size: Any, tensor: Any) -> tuple[int, ...]:
-    """A shape for the tensor's elements, with one -1 replaced by what fits. Whether they fit is not checked here."""
-    wanted = as_shape(size)
-    for s in wanted:
-        if s < 0:
-            return infer_shape(wanted, tensor.numel())
-    return wanted
+def as_inferred_shape(size: tuple[int, ...], tensor: Any) -> tuple[int, ...]:
+    """A shape for the tensor's elements, a tuple of ints, with one -1 replaced by what fits."""
+    return infer_shape(size, tensor.numel())
+
+
+def as_integer(value: Any, name: str) -> int:
+    """An integer of any kind as an int: Python's, an array library's, or the value of a 0-d integer tensor."""
+    if isinstance(value, Tensor) and (value.ndim or value.dtype.category != INTEGER):
+        raise RuntimeError(f"{name} must be an 0-dim integral Tensor.")
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"argument '{name}' must be int, not {kind_of(value)}")
+    return int(value.__index__())
+
+
+def as_storage_offset(offset: Any, tensor: Any) -> int:
+    """Where a view of memory begins: by default where the tensor does."""
+    return tensor._layout()[1] if offset is None else as_size(offset)
+
+
+def as_origin(given: Any, tensor: Any) -> tuple[tuple[int, ...], int, int, int]:
+    """Strides and offset of a tensor, and where the memory under it, or its base, begins and ends."""
+    strides, offset = tensor._layout()
+    base = tensor._base if tensor._is_view() else tensor
+    of_base, start = base._layout()
+    return tuple(strides), offset, start, start + extent(tuple(base._payload.shape), of_base)
 
 
 def as_correction(correction: Any, tensor: Any) -> float:
@@ -277,13 +320,14 @@ def device_of(tensor: Tensor) -> Instance:
     return instance_of_key(tensor._keys)
 
 
-def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], exact: bool = False) -> Any:
+def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
     """The ``out=`` form; see ``candelabra._dispatch.out``."""
-    return write(op, out, args, exact)
+    return write(op, out, args)
 
 
 __all__ = [
     "as_bound", "as_correction", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype", "as_expanded_shape",
-    "as_index", "as_indices", "as_inferred_shape", "as_inserted_dim", "as_mask", "as_operand", "as_permutation",
-    "as_shape", "as_sizes", "as_tensors", "as_unit_dims", "maybe_operand", "not_tensors", "write_out",
+    "as_index", "as_indices", "as_inferred_shape", "as_inserted_dim", "as_integer", "as_joined_tensors", "as_mask",
+    "as_operand", "as_origin", "as_permutation", "as_shape", "as_sizes", "as_storage_offset", "as_tensors",
+    "as_unit_dims", "maybe_operand", "not_tensors", "write_out",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from candelabra._records.schema import (
     DTYPE,
     INDEX,
     INDICES,
+    INT,
     LIST,
     MASK,
     OPERAND,
@@ -33,6 +34,7 @@ from candelabra._records.schema import (
     TENSOR,
     Parameter,
 )  # fmt: skip
+from candelabra._size import Size
 from candelabra._tensor import Tensor
 from candelabra.dtypes import DTYPE_MASK, bool_, int64
 
@@ -45,11 +47,19 @@ ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 """NumPy's names, accepted by keyword wherever PyTorch's are."""
 
 
-def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]:
-    """Compile one form: ``"function"``, ``"inplace"``, or one for Python's operators: ``"binary"`` (``__add__``),
-    ``"reflected"`` (``__radd__``), ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers."""
+def compile_entry(
+    operator: Operator[..., Any], kind: str, choosing: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Compile one form: ``"function"``, ``"inplace"``; ``"canonical"``, the function for arguments by position that
+    are canonical already; or one for Python's operators: ``"binary"`` (``__add__``), ``"reflected"`` (``__radd__``),
+    ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers.
+
+    ``choosing`` is the entry of an overload set whose plain member this operator is, with sizes as its variadic last
+    parameter: it serves calls with keywords and with what is no size (``x.view(dtype)``).
+    """
     inplace = kind in ("inplace", "assigned")
     infix = kind in ("binary", "reflected", "assigned")
+    canonical = kind == "canonical"
     parameters = list(operator.schema.parameters[:2] if infix else operator.schema.parameters)
     scope: dict[str, Any] = {
         "table": operator.inplace_table if inplace else operator.table, "state": state, "active": active,
@@ -58,17 +68,22 @@ def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]
     }  # fmt: skip
     names = [p.name for p in parameters]
     body: list[str] = []
-    if infix:
+    if infix or canonical:
         signature = names[::-1] if kind == "reflected" else names
+    elif choosing is not None:
+        *first, last = names
+        scope |= {"choosing": choosing, "SIZES": (int, tuple, list, Size)}
+        signature = [*first, f"*{last}", "**_named"]
+        other = f"_named or ({last} and type({last}[0]) not in SIZES)"
+        body.append(f"if {other}: return choosing({', '.join(first)}, *{last}, **_named)")
     else:
         extra, body = keyword_lines(parameters, scope, bool(operator.out and not inplace), operator.name)
         if operator.out and not inplace:
-            exact = ", exact=True" if operator.out == "exact" else ""
-            body.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},){exact})")
+            body.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},))")
         signature = signature_of(parameters, scope, extra)
     itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
-    body += key_lines(parameters, operator, infix, itself)
-    body += canonical_lines(parameters)
+    body += key_lines(parameters, operator, infix, itself, canonical)
+    body += [] if canonical else canonical_lines(parameters)
     body.append(f"return table[key]({', '.join(names)})")
     title = operator.name + ("_" if inplace else "")
     function = build(title, ", ".join(signature), body, scope, title)
@@ -133,6 +148,13 @@ def aliased(parameters: Sequence[Parameter]) -> list[str]:
     return found
 
 
+UNLESS_CANONICAL = {
+    "ExpandedShape": "if {0} and min({0}) < 0: ",
+    "InferredShape": "if {0} and min({0}) < 0: ",
+}
+"""What spares the call of a converter where an argument is canonical already."""
+
+
 def keyword_lines(
     parameters: Sequence[Parameter], scope: dict[str, Any], out: bool, title: str
 ) -> tuple[list[str], list[str]]:
@@ -177,11 +199,15 @@ def signature_of(parameters: Sequence[Parameter], scope: dict[str, Any], extra: 
 
 
 def key_lines(
-    parameters: list[Parameter], operator: Operator[..., Any], infix: bool = False, itself: str | None = None
+    parameters: list[Parameter],
+    operator: Operator[..., Any],
+    infix: bool = False,
+    itself: str | None = None,
+    canonical: bool = False,
 ) -> list[str]:
     """The lines that compute ``key``; misuse ends in an error that names operator and argument.
 
-    ``itself`` is the ``self`` of Python's operators: a tensor for sure.
+    ``itself`` is the ``self`` of Python's operators: a tensor for sure. ``canonical``: lists hold tensors for sure.
     """
     terms: list[str] = []
     lines: list[str] = []
@@ -199,7 +225,8 @@ def key_lines(
         elif p.kind == OPTIONAL:
             late += [f"if {n} is not None: key |= {n}._keys"]
         elif p.kind == LIST:
-            lines += [f"{n} = as_tensors(op, {n!r}, {n})"]
+            convert = "as_joined_tensors" if p.annotation == "JoinedTensors" else "as_tensors"
+            lines += [] if canonical else [f"{n} = {convert}(op, {n!r}, {n})"]
             late += [f"for _t in {n}: key |= _t._keys"]
         elif p.kind in (INDEX, MASK):
             bit = (int64 if p.kind == INDEX else bool_).bit
@@ -251,8 +278,8 @@ def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
         lines.append(f"_rank = len({source}._payload.shape)" if source != "None" else "_rank = 0")
     for p in parameters:
         n = p.name
-        if flattened(p):
-            lines.append(f"{n} = as_sizes({n})")
+        if flattened(p) or p.annotation in ("ExpandedShape", "InferredShape"):
+            lines.append(f"{n} = as_sizes({n})" if p.variadic else f"{n} = as_sizes(({n},))")
         if p.kind == DIM:
             # Canonical already, nearly always: two comparisons instead of two calls.
             absent = f"{n} is not None and " if p.optional else ""
@@ -261,9 +288,11 @@ def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
             lines.append(f"if {n} is not None: {n} = as_dims({n}, {source})")
         elif p.kind == SHAPE and not p.variadic:
             lines.append(f"{n} = as_shape({n})")
+        elif p.kind == INT:
+            lines.append(f"if type({n}) is not int: {n} = as_integer({n}, {n!r})")
         elif p.kind == DTYPE:
             lines.append(f"if {n} is not None: {n} = as_dtype({n})")
         elif p.annotation.removesuffix(" | None") in CONVERTERS:
-            absent = f"if {n} is not None: " if p.optional else ""
-            lines.append(f"{absent}{n} = {CONVERTERS[p.annotation.removesuffix(' | None')]}({n}, {source})")
+            unless = f"if {n} is not None: " if p.optional else UNLESS_CANONICAL.get(p.annotation, "").format(n)
+            lines.append(f"{unless}{n} = {CONVERTERS[p.annotation.removesuffix(' | None')]}({n}, {source})")
     return lines

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
-from candelabra._codegen.entry import ALIASES
+from candelabra._codegen.entry import ALIASES, compile_entry, flattened
+from candelabra._records.record import Operator
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -19,6 +20,7 @@ from candelabra._records.schema import (
     DTYPE,
     INDEX,
     INDICES,
+    INT,
     LIST,
     MASK,
     OPERAND,
@@ -41,14 +43,17 @@ def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
     """One form of an overload set as a function."""
     choices: dict[tuple[Any, ...], Choice] = {}
     inplace = kind == "inplace"
+    plain, accepted = overload_set.members[0]
 
     def entry(*args: Any, **kwargs: Any) -> Any:
-        types = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else (*map(type, args),)
+        types = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else tuple(map(type, args))
         choice = choices.get(types)
         if choice is None:
             choice = choices[types] = choose(overload_set, kind, args, kwargs)
         return choice(*args, **kwargs)
 
+    if flattened(accepted[-1]) and isinstance(plain, Operator) and not inplace:
+        entry = compile_entry(plain, kind, entry)
     entry.__name__ = entry.__qualname__ = overload_set.name + "_" * inplace
     entry.__doc__ = overload_set.doc if not inplace else f"In-place form of :func:`candelabra.{overload_set.name}`."
     entry.__module__ = "candelabra"
@@ -85,6 +90,8 @@ def member_for(overload_set: OverloadSet, args: tuple[Any, ...], kwargs: dict[st
     )
 
 
+INTEGERS = ("DistinctDims", "ExpandedShape", "InferredShape", "UnitDims")
+"""Annotations of one integer or several."""
 OUT = Parameter("out", "optional", "Tensor | None", None, True)
 
 
@@ -133,9 +140,9 @@ def fits(p: Parameter, value: Any) -> bool:
         return isinstance(value, (tuple, list))
     if p.kind == DTYPE:
         return isinstance(value, (dtype, type))
-    if p.kind == DIM:
+    if p.kind in (DIM, INT):
         return is_integer(value)
-    if p.kind in (DIMS, SHAPE) or "Sequence[int]" in p.annotation:
+    if p.kind in (DIMS, SHAPE) or p.annotation in INTEGERS or "Sequence[int]" in p.annotation:
         return is_integer(value) or isinstance(value, (tuple, list))
     return any(is_of(word, value) for word in p.annotation.split(" | "))
 
@@ -152,8 +159,8 @@ def is_of(word: str, value: Any) -> bool:
         return isinstance(value, str)
     if word == "Tensor":
         return isinstance(value, Tensor)
-    if word.startswith(("Sequence", "tuple", "list")) or word in ("Permutation", "DistinctDims", "UnitDims"):
-        return isinstance(value, (tuple, list)) or (word.endswith("Dims") and is_integer(value))
+    if word.startswith(("Sequence", "tuple", "list")) or word == "Permutation":
+        return isinstance(value, (tuple, list))
     return word != "None"
 
 

@@ -1,8 +1,9 @@
 """In-place forms, computed from the record of the functional one.
 
-Two ways. Where no history is written and the backend has a kernel for it (its name ends in ``_``), a generated adapter
-calls that kernel and bumps the version. Everywhere else the result is computed out of place and written into the
-tensor: that is right on every device, immutable ones too, and for views.
+Two ways, beside that of view operators, which write nothing (``viewing.py``). Where no history is written and the
+backend has a kernel for it (its name ends in ``_``), a generated adapter calls that kernel and bumps the version.
+Everywhere else the result is computed out of place and written into the tensor: that is right on every device,
+immutable ones too, and for views.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from candelabra._device import Instance, kernel_for
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.promote import check_inplace_shape, title
+from candelabra._dispatch.viewing import inplace_view
 from candelabra._keys import (
     AUTOGRAD,
     INFERENCE,
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
     """The in-place form for one key."""
+    if op.view:
+        return inplace_view(op)
     result = op.results[0](compute)
     if op.results[0] is real_part and compute.is_complex:
         raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")

@@ -15,25 +15,31 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 
-def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...], exact: bool) -> Any:
+def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
     """Run ``op`` and write the result into ``out``, resized if its shape differs (with a warning unless empty).
 
-    ``args`` are in the schema's order. ``out`` may have a wider dtype of the same or a higher category; with ``exact``
-    it must have the result's dtype and share no memory with an argument. Neither it nor the arguments may require grad.
+    ``args`` are in the schema's order. ``out`` may have a wider dtype of the same or a higher category. If the record
+    says ``out="exact"`` it must have the result's dtype and share no memory with an argument, if it says
+    ``out="disjoint"`` only the latter. Neither it nor the arguments may require grad.
     """
     if not state.bits & NO_GRAD and any(getattr(a, "_keys", 0) & AUTOGRAD for a in args):
         raise _undifferentiable(op.name)
-    given = list(zip(op.schema.parameters, args, strict=True))
-    positional = [value for p, value in given if not p.keyword_only]
-    value = op.function(*positional, **{p.name: value for p, value in given if p.keyword_only})
-    return store(op.name, value, out, exact, args if exact else ())
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for p, given in zip(op.schema.parameters, args, strict=True):
+        if p.keyword_only:
+            named[p.name] = given
+        else:
+            positional += given if p.variadic else (given,)
+    value = op.function(*positional, **named)
+    return store(op.name, value, out, op.out == "exact", args if isinstance(op.out, str) else ())
 
 
 def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[Any, ...] = ()) -> Any:
     """Write what was computed, a tensor or a NamedTuple of tensors, into ``out``, by :func:`write_out`'s rules.
 
     Without ``out`` the value is handed back. Of several tensors, or with ``exact``, the dtypes must agree. None of
-    ``inputs`` may share memory with ``out``.
+    ``inputs`` may share memory with ``out``. What was computed may also be a plain tuple of tensors, of any length.
     """
     if out is None:
         return value
@@ -54,7 +60,8 @@ def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[An
     for v, o in zip(value, out, strict=True):
         if isinstance(o, Tensor) and o.dtype is not v.dtype:
             raise RuntimeError(f"{name}(): Expected out tensor to have dtype {v.dtype}, but got {o.dtype} instead")
-    return type(value)(*[store(name, v, o) for v, o in zip(value, out, strict=True)])
+    stored = [store(name, v, o) for v, o in zip(value, out, strict=True)]
+    return type(value)(*stored) if hasattr(value, "_fields") else tuple(stored)
 
 
 def check_disjoint(out: Tensor, given: Any) -> None:

@@ -84,9 +84,13 @@ def find_method(name: str, module: str) -> Any:
     """The method of that name, which the index says a module declares."""
     index.load(module)
     try:
-        entry, form = METHODS[name]
+        return method_made(*METHODS[name])
     except KeyError:
         raise AttributeError(index.stale(f"{module} declares no method {name!r}")) from None
+
+
+def method_made(entry: Entry, form: str) -> Any:
+    """A form of an entry as an attribute of Tensor: a function or a property."""
     return property(entry.form(form)) if entry.is_property else entry.form(form)
 
 
@@ -102,7 +106,7 @@ def publish(entry: Entry) -> Callable[[], None]:
     added = [name for name in methods if name not in hidden]
     for name in added:
         lazy = LazyProperty if entry.is_property else LazyMethod
-        setattr(Tensor, name, lazy(name, lambda n=name: METHODS[n][0].form(METHODS[n][1])))
+        setattr(Tensor, name, lazy(name, lambda n=name: method_made(*METHODS[n])))
 
     def withdraw() -> None:
         import candelabra

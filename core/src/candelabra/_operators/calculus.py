@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_distinct_dims
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import to_float, unpromoted
 from candelabra._records.record import operator

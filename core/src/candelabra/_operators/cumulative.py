@@ -7,8 +7,8 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.primitives.arithmetic import maximum, minimum, where
 from candelabra._operators.primitives.creation import new_arange, new_full, uncast
-from candelabra._operators.primitives.joining import cat
 from candelabra._operators.reductions.extrema import ValuesAndIndices
+from candelabra._operators.shapes.joining import cat
 from candelabra._operators.sorting.sort import gather_adjoint, two_like_input
 from candelabra._records.promotion import accumulated, index, same, to_float
 from candelabra._records.record import operator

@@ -29,6 +29,7 @@ INSTEAD: Final = {
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead."
     ),
+    "imag": "imag is not implemented for tensors with non-complex dtypes.",
     "positive": "The `+` operator, on a bool tensor is not supported.",
     "sub": (
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "

@@ -19,7 +19,6 @@ from candelabra._records.schema import Parameter
 class OverloadSet:
     """One public name, several entries, and the rule by which a call picks one of them."""
 
-    is_function = True
     is_property = False
 
     def __init__(
@@ -29,6 +28,7 @@ class OverloadSet:
         *,
         doc: str = "",
         inplace: bool = False,
+        is_function: bool = True,
         method: bool | str = True,
         namespace: str = "",
         aliases: tuple[str, ...] = (),
@@ -39,6 +39,7 @@ class OverloadSet:
         """Each entry with the parameters that its overload accepts."""
         self.doc: Final = doc or "\n\n".join(dict.fromkeys(entry.doc for entry, _ in self.members))
         self.inplace: Final = inplace
+        self.is_function = is_function
         self.method: Final = method if not namespace or isinstance(method, str) else False
         self.namespace: Final = namespace
         self.public: Final = True
@@ -102,7 +103,8 @@ def overloads(name: str, *members: Any, **options: Any) -> OverloadSet:
     A member is a record, a typed function (an overload that is no record), or ``(member, "input dim")`` where the
     overload accepts only some of its parameters. Members are tried in the given order; the first whose parameters fit
     the call serves it. Options are ``doc`` (by default the members' documentation), ``inplace`` (the in-place form
-    picks among the members' in-place forms), ``method``, ``namespace`` and ``aliases``, as those of records.
+    picks among the members' in-place forms), ``is_function``, ``method``, ``namespace`` and ``aliases``, as those of
+    records.
 
     Raises ``ValueError`` when the name is taken, ``TypeError`` for a parameter that a member does not have.
     """

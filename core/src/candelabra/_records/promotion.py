@@ -53,6 +53,11 @@ def real_part(d: dtype) -> dtype:
     return d.to_real()
 
 
+def to_complex(d: dtype) -> dtype:
+    """The result is complex, with parts of that dtype (``view_as_complex``)."""
+    return d.to_complex()
+
+
 def accumulated(d: dtype) -> dtype:
     """Sums and products of integers and bools are int64, as in PyTorch."""
     return int64 if d.category <= INTEGER else d

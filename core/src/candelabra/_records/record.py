@@ -59,6 +59,7 @@ class Operator(Generic[P, R]):
         function: Callable[..., Any],
         rule: ShapeRule,
         *,
+        name: str | None = None,
         check: Callable[..., None] | None = None,
         promote: Promotion = common,
         result: Callable[[dtype], dtype] | tuple[Callable[[dtype], dtype], ...] = same,
@@ -68,13 +69,14 @@ class Operator(Generic[P, R]):
         out: bool | str | None = None,
         is_function: bool = True,
         method: bool | str = True,
+        is_property: bool = False,
         random: bool = False,
         data_dependent: bool = False,
         public: bool = True,
         namespace: str = "",
         aliases: tuple[str, ...] = (),
     ) -> None:
-        self.name: Final = function.__name__.rstrip("_")
+        self.name: Final = function.__name__.rstrip("_") if name is None else name
         self.doc: Final = function.__doc__ or ""
         self.schema: Final[Schema] = read_schema(function)
         self.declared: Final = function
@@ -89,6 +91,8 @@ class Operator(Generic[P, R]):
         self.results: Final = result if isinstance(result, tuple) else (result,) * len(self.schema.outputs)
         self.accepts: Final = accepts
         self.view: Final = bool(view)
+        """Whether the result always shows the memory of the first tensor. Its in-place form, if there is one, changes
+        the tensor's shape and strides over the same memory."""
         self.geometry: Final = view if callable(view) else None
         """Of a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
         pointwise = getattr(rule, "pointwise", False)
@@ -97,6 +101,7 @@ class Operator(Generic[P, R]):
         self.out: Final = has_out if out is None else out
         self.is_function = is_function
         self.method: Final = method if not namespace or isinstance(method, str) else False
+        self.is_property = is_property
         self.random: Final = random
         self.data_dependent: Final = data_dependent
         self.public: Final = public
@@ -108,6 +113,7 @@ class Operator(Generic[P, R]):
         self.real_rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None
+        self.gather: Callable[..., Any] | None = None
         self.generation = 0
         self.table: Final = DispatchTable(self, False)
         self.inplace_table: Final = DispatchTable(self, True)
@@ -145,7 +151,12 @@ class Operator(Generic[P, R]):
         self.scatter = scatter
         return self
 
-    is_property = False
+    def gathered(self, gather: Callable[..., Any]) -> Operator[P, R]:
+        """For a view that looks at strides: ``gather(g, *arguments)`` is what it shows of a gradient, which need not
+        lie in memory as the tensor that was viewed did.
+        """
+        self.gather = gather
+        return self
 
     def methods(self) -> dict[str, str]:
         """``{method of Tensor: form}``."""
@@ -178,6 +189,11 @@ class Operator(Generic[P, R]):
     def function(self) -> Callable[..., R]:
         """What users call."""
         return self.form("function")
+
+    @cached_property
+    def canonical(self) -> Callable[..., R]:
+        """The same for arguments by position that are canonical already, as other operators' bodies have them."""
+        return self.form("canonical")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._layout import broadcast_shapes, reduced_shape
+from candelabra._layout import broadcast_shapes, contiguous_strides, reduced_shape
 from candelabra._records.schema import LIST
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ def reduction(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
 def like_input(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
     """The result has the first tensor's shape."""
     return shape_of(args[0])
+
+
+def from_geometry(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
+    """A view has the shape that its geometry computes; every geometry serves contiguous memory."""
+    shape = shape_of(args[0])
+    assert op.geometry is not None
+    found: Shape = op.geometry(shape, contiguous_strides(shape), 0, *args[1:])[0]
+    return found
 
 
 def by(function: Callable[..., Any]) -> Callable[..., Any]:

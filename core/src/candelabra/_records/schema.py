@@ -13,7 +13,7 @@ from candelabra._annotations import Any, Final, NamedTuple
 TENSOR, OPTIONAL, OPERAND, BOUND, LIST, INDEX, MASK, INDICES = (
     "tensor", "optional", "operand", "bound", "list", "index", "mask", "indices",
 )  # fmt: skip
-DIM, DIMS, SHAPE, DTYPE, DEVICE, PLAIN = "dim", "dims", "shape", "dtype", "device", "plain"
+DIM, DIMS, INT, SHAPE, DTYPE, DEVICE, PLAIN = "dim", "dims", "int", "shape", "dtype", "device", "plain"
 
 KINDS: Final[dict[str, str]] = {
     "Tensor": TENSOR,
@@ -21,6 +21,7 @@ KINDS: Final[dict[str, str]] = {
     "Tensor | Number": OPERAND,
     "Tensor | Number | None": BOUND,
     "Sequence[Tensor]": LIST,
+    "JoinedTensors": LIST,
     "Index": INDEX,
     "Index | None": INDEX,
     "Mask": MASK,
@@ -29,6 +30,7 @@ KINDS: Final[dict[str, str]] = {
     "Dim": DIM,
     "Dim | None": DIM,
     "Dims": DIMS,
+    "Integer": INT,
     "Shape": SHAPE,
     "DType": DTYPE,
     "DType | None": DTYPE,
@@ -48,6 +50,8 @@ CONVERTERS: Final[dict[str, str]] = {
     "UnitDims": "as_unit_dims",
     "ExpandedShape": "as_expanded_shape",
     "InferredShape": "as_inferred_shape",
+    "StorageOffset": "as_storage_offset",
+    "Origin": "as_origin",
     "Correction": "as_correction",
 }
 """Annotations whose values are made canonical with a look at the first tensor, and the function of

@@ -90,7 +90,7 @@ def jacobian(
 def _jacobian_of(
     out: Tensor, number: int, values: tuple[Tensor, ...], create_graph: bool, strict: bool
 ) -> tuple[Tensor, ...]:
-    from candelabra._operators.fronts.joining import stack
+    from candelabra._operators.shapes.joining import stack
 
     columns: list[list[Tensor]] = [[] for _ in values]
     flat = out.reshape(-1)

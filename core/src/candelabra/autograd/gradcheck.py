@@ -310,7 +310,7 @@ def _random_like(tensor: Tensor, generator: random.Random) -> Tensor:
 
 def _non_contiguous(tensor: Tensor) -> Tensor:
     """The same values, every second element of its memory."""
-    from candelabra._operators.primitives.joining import cat
+    from candelabra._operators.shapes.joining import cat
 
     last = tensor.detach().unsqueeze(-1)
     both: Tensor = cat((last, last), last.ndim - 1)

@@ -57,7 +57,7 @@ def _added(shape: Callable[..., tuple[int, ...]]) -> Callable[..., Any]:
 
 
 def _fits(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    from candelabra._operators.primitives.views import expanded_shape
+    from candelabra._operators.shapes.expanding import expanded_shape
 
     found: tuple[int, ...] = expanded_shape(shape_of(input), shape)
     return found

@@ -7,14 +7,13 @@ import math
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import as_dtype
+from candelabra._codegen.arguments import as_dtype, as_sizes
 from candelabra._device import open_device
 from candelabra._geometry import extent
-from candelabra._operators.families.resizing import dense_strides
-from candelabra._operators.fronts.arranging import as_strided
 from candelabra._operators.fronts.creation import empty, linspace
-from candelabra._operators.fronts.shaping import sizes
 from candelabra._operators.primitives import creation
+from candelabra._operators.shapes.memory_formats import dense_strides
+from candelabra._operators.shapes.strided import as_strided
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
@@ -49,7 +48,7 @@ def empty_strided(
 
     Raises ``RuntimeError`` for as many steps as there are not sizes, and for negative ones.
     """
-    shape, steps = sizes((size,)), sizes((stride,))
+    shape, steps = as_sizes((size,)), as_sizes((stride,))
     if len(shape) != len(steps):
         raise RuntimeError(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
@@ -70,7 +69,7 @@ def empty_permuted(
 
     Raises ``RuntimeError`` where that is no order of the dims; negative ones are not counted from the end.
     """
-    shape, order = sizes((size,)), list(physical_layout)
+    shape, order = as_sizes((size,)), list(physical_layout)
     if len(order) != len(shape):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. "

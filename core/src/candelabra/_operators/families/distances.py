@@ -10,8 +10,8 @@ from candelabra._layout import broadcast_shapes
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.norms import linalg_vector_norm
 from candelabra._operators.primitives.creation import full
-from candelabra._operators.primitives.joining import cat
 from candelabra._operators.primitives.reductions import matmul
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator

@@ -12,8 +12,10 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._operators.families.einsum_notation import Equation, read_equation, read_sublists
 from candelabra._operators.families.einsum_plan import plan
 from candelabra._operators.families.products import alike
-from candelabra._operators.primitives import arithmetic, reductions, views
+from candelabra._operators.primitives import arithmetic, reductions
 from candelabra._operators.reductions import sums
+from candelabra._operators.shapes.permuting import permute
+from candelabra._operators.shapes.squeezing import squeeze
 from candelabra._records.callables import public
 from candelabra.dtypes import int64
 
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 RECORDS: Final[dict[str, Operator[..., Any]]] = {
-    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": sums.sum, "squeeze": views.squeeze,
-    "permute": views.permute,
+    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": sums.sum, "squeeze": squeeze, "permute": permute,
 }  # fmt: skip
 """What a step of a plan calls."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra._operators.primitives.arithmetic import where
 from candelabra._operators.primitives.creation import filled, zeroed
-from candelabra._operators.primitives.strided import view_as_complex, view_as_real
+from candelabra._operators.shapes.views import view_as_complex, view_as_real
 from candelabra._records.promotion import boolean, same, to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, pointwise, shape_of

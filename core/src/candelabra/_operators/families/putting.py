@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import Any
+from candelabra._codegen.arguments import as_sizes
 from candelabra._dispatch.promote import title
-from candelabra._operators.fronts.arranging import as_strided
-from candelabra._operators.fronts.shaping import reshape, sizes
-from candelabra._operators.primitives import creation, indexing, strided
+from candelabra._operators.primitives import creation, indexing
+from candelabra._operators.shapes.reshaping import reshape
+from candelabra._operators.shapes.strided import as_strided, strided_scatter
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import bool_, int64
@@ -71,8 +72,8 @@ def as_strided_scatter(
         )
     strides, offset = input._layout()
     start = offset if storage_offset is None else storage_offset
-    out: Tensor = strided.strided_scatter(
-        input, src.to(input.dtype), sizes((size,)), sizes((stride,)), start, (tuple(strides), offset)
+    out: Tensor = strided_scatter(
+        input, src.to(input.dtype), as_sizes((size,)), as_sizes((stride,)), start, (tuple(strides), offset)
     )
     return out
 

@@ -9,8 +9,10 @@ from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.fronts.scattering import as_dtype, raveled
-from candelabra._operators.fronts.shaping import narrow, reshape, select
-from candelabra._operators.primitives import arithmetic, creation, indexing, strided, views
+from candelabra._operators.indexing.basic import basic_index, basic_index_scatter
+from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.shapes.reshaping import reshape
+from candelabra._operators.shapes.splitting import narrow, select
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import bool_, int64
@@ -113,7 +115,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     _fits(part, src)
     d = wrap_dim(dim, input.ndim)
     place = (*(slice(0, s, 1) for s in input.shape[:d]), index % input.shape[d])
-    return views.basic_index_scatter(input, as_dtype(src, input.dtype), place)
+    return basic_index_scatter(input, as_dtype(src, input.dtype), place)
 
 
 @public(out="exact")
@@ -125,16 +127,8 @@ def slice_scatter(
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     place = geometry.one_slice(tuple(input.shape), d, *slice(start, end, step).indices(input.shape[d]))
-    _fits(views.basic_index(input.detach(), place), src)
-    return views.basic_index_scatter(input, as_dtype(src, input.dtype), place)
-
-
-@public(out="exact")
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of ``input`` with ``src`` on a diagonal; see :func:`diagonal`."""
-    first, second = wrap_dim(dim1, input.ndim), wrap_dim(dim2, input.ndim)
-    _fits(strided.diagonal(input.detach(), offset, first, second), src)
-    return strided.diagonal_scatter(input, as_dtype(src, input.dtype), offset, first, second)
+    _fits(basic_index(input.detach(), place), src)
+    return basic_index_scatter(input, as_dtype(src, input.dtype), place)
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of, wrap_dim
 from candelabra._dispatch.promote import title
-from candelabra._operators.fronts.shaping import reshape
-from candelabra._operators.primitives import arithmetic, creation, indexing, views
+from candelabra._operators.indexing.basic import basic_index
+from candelabra._operators.primitives import arithmetic, creation, indexing
 from candelabra._operators.primitives.creation import zeroed
+from candelabra._operators.shapes.reshaping import reshape
 from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._tensor import Tensor
@@ -124,7 +125,7 @@ def _checked(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str) -> t
     d = wrap_dim(dim, input.ndim)
     if src.ndim == index.ndim and src.shape != index.shape:
         indexing._scattered(indexing.scatter_src, (input, d, index, src))  # raises where the source is smaller
-        src = views.basic_index(src, tuple(slice(0, size, 1) for size in index.shape))
+        src = basic_index(src, tuple(slice(0, size, 1) for size in index.shape))
     return d, src
 
 

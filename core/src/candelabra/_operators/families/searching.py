@@ -5,7 +5,8 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_shape
 from candelabra._dispatch.out import store
-from candelabra._operators.primitives import arithmetic, creation, indexing, joining
+from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import index
 from candelabra._records.record import operator
@@ -156,7 +157,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
     count, rank = tuple(rows.shape)
     if count < size:
         rest = creation.full((size - count, rank), fill_value, dtype=int64, device=input._instance)
-        rows = joining.cat([rows, rest], 0)
+        rows = cat([rows, rest], 0)
     return store("nonzero_static", rows.narrow(0, 0, size).clone(), out)
 
 

@@ -6,10 +6,10 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.out import store
 from candelabra._operators.families.searching import sorted_place
-from candelabra._operators.families.stacking import meshgrid
-from candelabra._operators.fronts.joining import stack
-from candelabra._operators.primitives import creation, joining
-from candelabra._operators.primitives.views import alias
+from candelabra._operators.primitives import creation
+from candelabra._operators.shapes.expanding import meshgrid
+from candelabra._operators.shapes.joining import cat, stack
+from candelabra._operators.shapes.views import alias
 from candelabra._operators.sorting.sort import argsort, ordered, sort
 from candelabra._records.callables import public
 from candelabra.dtypes import INTEGER, bool_, int64, uint64
@@ -180,7 +180,7 @@ def _choices(input: Tensor, r: int, with_replacement: bool) -> Tensor:
         several = count - following
         parents = numbered(rows.shape[0]).repeat_interleave(several)
         first = (following - several.cumsum(0) + several).index_select(0, parents)
-        rows = joining.cat([rows.index_select(0, parents), (numbered(parents.shape[0]) + first).unsqueeze(1)], 1)
+        rows = cat([rows.index_select(0, parents), (numbered(parents.shape[0]) + first).unsqueeze(1)], 1)
     return rows
 
 

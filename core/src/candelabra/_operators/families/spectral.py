@@ -8,9 +8,10 @@ from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
 from candelabra._operators.fft.primitives import fft_c2c, fft_c2r, fft_r2c
 from candelabra._operators.fft.transforms import spectrum
 from candelabra._operators.linalg.arguments import takes_tensors
-from candelabra._operators.primitives import strided
 from candelabra._operators.primitives.creation import full
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
+from candelabra._operators.shapes.views import view_as_real
+from candelabra._operators.shapes.windows import overlap_add
 from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import FLOATING, PYTHON_NAMES
@@ -151,7 +152,7 @@ def stft(
         UserWarning,
         stacklevel=2,
     )
-    return strided.view_as_real(out.contiguous())
+    return view_as_real(out.contiguous())
 
 
 def _transformed(frames: _Frames, x: Tensor, has_complex: bool, normalized: bool, onesided: bool | None) -> Tensor:
@@ -198,9 +199,9 @@ def istft(
     weights = frames.full_window()
     if weights is None:
         weights = full((n_fft,), 1, dtype=input.dtype.to_real(), device=input.device)
-    signal = strided.overlapped(pieces * weights, (shape_of(pieces)[0], total), 1, frames.hop)
+    signal = overlap_add(pieces * weights, (shape_of(pieces)[0], total), 1, frames.hop)
     squares = (weights * weights).expand(1, count, n_fft)
-    envelope = strided.overlapped(squares, (1, total), 1, frames.hop)
+    envelope = overlap_add(squares, (1, total), 1, frames.hop)
     out = _cut(frames, signal, envelope, n_fft // 2 if center else 0, center, length)
     return out if rank == 3 else out.squeeze(0)
 

@@ -8,7 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._operators.fft.primitives import SWAPPED, wide
 from candelabra._operators.primitives.creation import full
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import Promotion, to_float
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import COMPLEX, PYTHON_NAMES, dtype

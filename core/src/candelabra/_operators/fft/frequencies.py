@@ -23,7 +23,7 @@ def _checked(name: str, dtype: Any) -> dtype_type | None:
 
 
 def _counted(numbers: list[Tensor], n: int, d: float, requires_grad: bool) -> Tensor:
-    from candelabra._operators.primitives.joining import cat
+    from candelabra._operators.shapes.joining import cat
 
     found: Tensor = (cat(tuple(numbers), 0) if len(numbers) > 1 else numbers[0]) * (1.0 / (n * d) if n else 1.0)
     return found.requires_grad_() if requires_grad else found

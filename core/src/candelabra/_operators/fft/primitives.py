@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._operators.primitives.creation import cast, full
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of

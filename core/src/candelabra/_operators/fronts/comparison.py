@@ -143,8 +143,8 @@ def _check_parts(first: Tensor, second: Tensor) -> None:
 @public(method=False)
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``real + i * imag``, broadcast: complex64 of float32 (and float16), complex128 of float64."""
-    from candelabra._operators.fronts.joining import stack
-    from candelabra._operators.primitives.strided import view_as_complex
+    from candelabra._operators.shapes.joining import stack
+    from candelabra._operators.shapes.views import view_as_complex
 
     _check("complex", real=real, imag=imag)
     _check_parts(real, imag)

@@ -11,9 +11,9 @@ from candelabra._interchange import values
 from candelabra._interchange.nested import fitted
 from candelabra._keys import DEVICE_SHIFT
 from candelabra._layout import physical_order
-from candelabra._operators.fronts.shaping import laid_out
-from candelabra._operators.primitives import creation, transfer, views
-from candelabra._operators.primitives.views import inverse
+from candelabra._operators.primitives import creation, transfer
+from candelabra._operators.shapes.memory_formats import in_memory_format
+from candelabra._operators.shapes.permuting import inverse_permutation, permute
 from candelabra._records.callables import public
 from candelabra.dtypes import (
     BOOL,
@@ -119,7 +119,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     out = converted(input, d, place)
     format = bound.get("memory_format")
     if physical_order(input.ndim, format) is not None:
-        return laid_out(out, format)
+        return in_memory_format(out, format)
     return clone(input) if out is input and bound.get("copy") else out
 
 
@@ -149,7 +149,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 def cast_to(input: Tensor, d: dtype, memory_format: Any) -> Tensor:
     """``input`` in dtype ``d``, itself where it has it; ``memory_format`` as in :func:`to`."""
     out = converted(input, d)
-    return out if physical_order(input.ndim, memory_format) is None else laid_out(out, memory_format)
+    return out if physical_order(input.ndim, memory_format) is None else in_memory_format(out, memory_format)
 
 
 @public(name="float", is_function=False)
@@ -230,7 +230,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy in memory of its own, in C order unless ``memory_format`` asks for channels last. Recorded by autograd."""
     order = None if memory_format is None else physical_order(input.ndim, memory_format)
     if order is not None:
-        turned: Tensor = views.permute(creation.clone(views.permute(input, order)), inverse(order))
+        turned: Tensor = permute(creation.clone(permute(input, order)), inverse_permutation(order))
         return turned
     made: Tensor = creation.clone(input)
     return made

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import as_dtype, as_size
+from candelabra._codegen.arguments import as_dtype, as_size, as_sizes
 from candelabra._device import open_device
-from candelabra._operators.fronts.shaping import sizes
 from candelabra._operators.primitives import creation
 from candelabra._records.callables import public
 from candelabra.dtypes import BOOL, INTEGER, dtype, get_default_dtype, int64
@@ -28,13 +27,13 @@ def _filled(shape: tuple[int, ...], value: Any, d: dtype | None, device: Any, re
 @public(method=False, factory=True)
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the given shape."""
-    return _filled(sizes(size), 0, dtype, device, requires_grad)
+    return _filled(as_sizes(size), 0, dtype, device, requires_grad)
 
 
 @public(method=False, factory=True)
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in the given shape."""
-    return _filled(sizes(size), 1, dtype, device, requires_grad)
+    return _filled(as_sizes(size), 1, dtype, device, requires_grad)
 
 
 @public(method=False, factory=True)
@@ -43,7 +42,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     from candelabra._tensor import wrap
 
     d = get_default_dtype() if dtype is None else as_dtype(dtype)
-    shape = sizes(size)
+    shape = as_sizes(size)
     creation.given_shape(creation.full, (shape,))
     instance = open_device(device)
     keys = instance.keys_for(d)
@@ -59,7 +58,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
         from candelabra.dtypes import category_of_scalar, default_for_category
 
         dtype = default_for_category(category_of_scalar(fill_value))
-    return _filled(sizes((size,)), fill_value, dtype, device, requires_grad)
+    return _filled(as_sizes((size,)), fill_value, dtype, device, requires_grad)
 
 
 @public(method=False, factory=True)

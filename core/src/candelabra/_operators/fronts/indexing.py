@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._keys import active, state
 from candelabra._operators.fronts.numbers import number_for
-from candelabra._operators.primitives import arithmetic, creation, indexing, views
+from candelabra._operators.indexing.basic import basic_index
+from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.shapes.views import view_shape
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import INTEGER, bool_, int64
@@ -21,14 +23,14 @@ from candelabra.dtypes import INTEGER, bool_, int64
 if TYPE_CHECKING:
     from candelabra._device import Instance
 
-_basic = views.basic_index.table
+_basic = basic_index.table
 
 
 class Parsed(NamedTuple):
     """An index in parts."""
 
     basic: tuple[Any, ...]
-    """For ``views.basic_index``."""
+    """For ``basic_index``."""
     whole: bool
     """Whether the basic part takes everything as it is."""
     tensors: list[tuple[int, Tensor]]
@@ -118,7 +120,7 @@ def parse(input: Tensor, index: Any) -> Parsed:
             named += item.ndim if item._keys & bool_.bit else 1
     if named > len(shape):
         if not shape and len(items) == 1 and isinstance(items[0], (int, slice)):
-            views.basic_index.rule(views.basic_index, (input, (items[0],)))  # raises, in the words for 0-d tensors
+            basic_index.rule(basic_index, (input, (items[0],)))  # raises, in the words for 0-d tensors
         raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     basic: list[Any] = []
     tensors: list[tuple[int, Tensor]] = []
@@ -307,7 +309,7 @@ def _source(value: Tensor, target: Tensor) -> Tensor:
     if shape and shape[0] == 1:
         lead = next((d for d, size in enumerate(shape) if size != 1), len(shape))
         value = (
-            views.view.function(value, tuple(shape[lead:])) if value.is_contiguous() else value.reshape(shape[lead:])
+            view_shape.function(value, tuple(shape[lead:])) if value.is_contiguous() else value.reshape(shape[lead:])
         )
     if value.dtype is not target.dtype:
         value = creation.cast.function(value, dtype=target.dtype)

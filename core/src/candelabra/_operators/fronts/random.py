@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import as_dtype, as_size
+from candelabra._codegen.arguments import as_dtype, as_size, as_sizes
 from candelabra._device import open_device
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.fronts.shaping import sizes
 from candelabra._operators.primitives import creation, random
 from candelabra._random.counters import counters_used
 from candelabra._random.drawing import (
@@ -44,7 +43,7 @@ def _marked(made: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _shape(size: tuple[Any, ...], named: Any) -> tuple[int, ...]:
-    return sizes(size) if named is None else sizes((named,))
+    return as_sizes(size) if named is None else as_sizes((named,))
 
 
 @public(method=False, factory=True)
@@ -103,7 +102,7 @@ def randint(
     first, last, wanted = _bounds("randint", low, high, size)
     if not isinstance(wanted, (tuple, list)):
         raise TypeError(f"randint(): argument 'size' must be tuple of ints, not {type(wanted).__name__}")
-    shape = sizes((wanted,))
+    shape = as_sizes((wanted,))
     found = int64 if dtype is None else as_dtype(dtype)
     made = draw_integers("randint", first, last, shape, found, open_device(device), generator)
     return _marked(made, requires_grad)
@@ -203,7 +202,7 @@ def normal(
         d = get_default_dtype() if dtype is None else as_dtype(dtype)
         check_floating("normal_kernel_cpu", d)
         check_std(std)
-        noise = draw("normal", "normal", sizes((size,)), d, open_device(device), generator)
+        noise = draw("normal", "normal", as_sizes((size,)), d, open_device(device), generator)
         return _marked(scaled(noise, std, mean), requires_grad)
     for value in tensors:
         check_floating("normal_kernel_cpu", value.dtype, allow_complex=value is mean)

@@ -10,8 +10,10 @@ from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.fronts.indexing import per_dim
 from candelabra._operators.fronts.numbers import number_for
-from candelabra._operators.fronts.shaping import narrow, reshape
-from candelabra._operators.primitives import arithmetic, creation, indexing, views
+from candelabra._operators.indexing.basic import basic_index
+from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.shapes.reshaping import reshape
+from candelabra._operators.shapes.splitting import narrow
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import bool_, dtype, int64
@@ -202,7 +204,7 @@ def _cut(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The corner at the origin."""
     if tuple(x.shape) == shape:
         return x
-    return views.basic_index(x, tuple(slice(0, size, 1) for size in shape))
+    return basic_index(x, tuple(slice(0, size, 1) for size in shape))
 
 
 @public(out="exact")

@@ -16,7 +16,7 @@ from candelabra._operators.linalg.requirements import check_square, factored
 from candelabra._operators.linalg.spectra import linalg_eigh
 from candelabra._operators.linalg.triangular import identity, solved_triangular
 from candelabra._operators.primitives.creation import zeroed
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import finfo

@@ -15,8 +15,8 @@ from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import check_matrix, factored, least, matrices, whole
 from candelabra._operators.linalg.triangular import identity, triangular_solution
-from candelabra._operators.primitives.joining import cat
 from candelabra._operators.primitives.pointwise import conj
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import same
 from candelabra._records.record import operator

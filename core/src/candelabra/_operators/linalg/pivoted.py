@@ -25,7 +25,7 @@ from candelabra._operators.linalg.requirements import (
 )
 from candelabra._operators.linalg.triangular import identity, triangular_solution
 from candelabra._operators.primitives.creation import arange
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import index, same, unpromoted
 from candelabra._records.record import operator

@@ -12,7 +12,7 @@ from candelabra._operators.linalg.requirements import check_square, factored, sq
 from candelabra._operators.linalg.triangular import identity
 from candelabra._operators.primitives.arithmetic import where
 from candelabra._operators.primitives.creation import zeroed
-from candelabra._operators.primitives.joining import cat
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import shape_of

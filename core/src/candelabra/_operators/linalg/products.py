@@ -12,9 +12,9 @@ from candelabra._layout import broadcast_shapes
 from candelabra._operators.families.chains import chained
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
-from candelabra._operators.primitives.joining import cat
 from candelabra._operators.primitives.pointwise import conj
 from candelabra._operators.primitives.reductions import matmul as product
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

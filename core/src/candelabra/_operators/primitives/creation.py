@@ -52,13 +52,13 @@ for _made in (full, arange, linspace, eye):
 @operator(by(lambda input, size, *_: given_shape(None, (size,))), promote=unpromoted, out=False, public=False)
 def new_full(input: Tensor, size: Shape, value: Any, *, dtype: DType | None = None) -> Tensor:
     """A tensor of shape ``size`` full of a number, on the device of ``input``, and in its dtype unless one is given."""
-    return full(size, value, dtype=dtype or input.dtype, device=input._instance)
+    return full.function(size, value, dtype=dtype or input.dtype, device=input._instance)
 
 
 @operator(by(lambda input, start, step, length, *_: (length,)), promote=unpromoted, out=False, public=False)
 def new_arange(input: Tensor, start: Any, step: Any, length: int, *, dtype: DType | None = None) -> Tensor:
     """``start + step * i`` for i below ``length``, on the device of ``input`` and in its dtype unless one is given."""
-    return arange(start, step, length, dtype=dtype or input.dtype, device=input._instance)
+    return arange.function(start, step, length, dtype=dtype or input.dtype, device=input._instance)
 
 
 @operator(by(lambda input, n, m, *_: (n, m)), promote=unpromoted, out=False, public=False)
@@ -66,7 +66,7 @@ def new_eye(input: Tensor, n: int, m: int, *, dtype: DType | None = None) -> Ten
     """The ``n`` × ``m`` matrix with ones on its diagonal, on the device of ``input`` and in its dtype unless one is
     given.
     """
-    return eye(n, m, dtype=dtype or input.dtype, device=input._instance)
+    return eye.function(n, m, dtype=dtype or input.dtype, device=input._instance)
 
 
 @operator(by(lambda input, start, end, steps, *_: (steps,)), promote=unpromoted, out=False, public=False)
@@ -111,7 +111,7 @@ def zeroed(g: Tensor) -> Tensor:
 
 @by
 def _copied(input: Tensor, src: Tensor) -> tuple[int, ...]:
-    from candelabra._operators.primitives.views import expanded_shape
+    from candelabra._operators.shapes.expanding import expanded_shape
 
     return expanded_shape(shape_of(src), shape_of(input))
 
@@ -127,7 +127,7 @@ copied.vjp(input=lambda g: zeroed(g), src=lambda g: g)
 
 @by
 def _filled(input: Tensor, value: Any) -> tuple[int, ...]:
-    from candelabra._operators.primitives.views import expanded_shape
+    from candelabra._operators.shapes.expanding import expanded_shape
 
     return expanded_shape(shape_of(value), shape_of(input))
 

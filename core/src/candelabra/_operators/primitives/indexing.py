@@ -111,7 +111,7 @@ scatter_src.vjp(
 
 def _in_corner(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Zeros of ``shape`` with ``g`` in the corner at the origin: where an index was smaller than its source."""
-    from candelabra._operators.primitives.views import basic_index_adjoint
+    from candelabra._operators.indexing.basic import basic_index_adjoint
 
     if tuple(g.shape) == tuple(shape):
         return g

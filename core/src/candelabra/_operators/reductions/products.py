@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.primitives.creation import new_full, uncast
-from candelabra._operators.primitives.joining import cat
-from candelabra._operators.primitives.views import inverse
 from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._operators.shapes.joining import cat
+from candelabra._operators.shapes.permuting import inverse_permutation
 from candelabra._records.promotion import accumulated
 from candelabra._records.record import operator
 from candelabra._records.rules import reduction
@@ -39,7 +39,7 @@ def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: b
         before = cat([ones, flat.narrow(-1, 0, n - 1)], -1).cumprod(-1)
         after = cat([ones, flat.flip(-1).narrow(-1, 0, n - 1)], -1).cumprod(-1).flip(-1)
         flat = (before * after).conj()
-    others = flat.reshape([x.shape[i] for i in order]).permute(inverse(order))
+    others = flat.reshape([x.shape[i] for i in order]).permute(inverse_permutation(order))
     return uncast(expand_reduced(g, dim, keepdim, tuple(x.shape)) * others, input)
 
 

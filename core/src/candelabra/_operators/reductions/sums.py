@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.primitives.creation import uncast
-from candelabra._operators.primitives.views import expand
+from candelabra._operators.shapes.expanding import expand
 from candelabra._records.promotion import accumulated, index
 from candelabra._records.record import operator
 from candelabra._records.rules import by, reduction, shape_of

@@ -237,3 +237,14 @@ def test_a_view_splits_the_blocks_of_memory_from_the_innermost_on() -> None:
     assert x.reshape(6, 2).tolist() == [[0, 2], [4, 6], [8, 10], [1, 3], [5, 7], [9, 11]]
     with pytest.raises(RuntimeError, match="view size is not compatible"):
         x.view(6, 2)
+
+
+def test_axis_stands_for_dim() -> None:
+    """NumPy's name by keyword, as records take it."""
+    x = cd.arange(6.0).reshape(2, 1, 3)
+    assert cd.cat([x, x], axis=2).shape == cd.cat([x, x], 2).shape == (2, 1, 6)
+    assert cd.stack([x, x], axis=1).shape == (2, 2, 1, 3)
+    assert x.squeeze(axis=1).shape == (2, 3)
+    assert x.unsqueeze(axis=0).shape == (1, 2, 1, 3)
+    assert len(x.unbind(axis=2)) == len(x.split(1, axis=2)) == len(x.chunk(3, axis=2)) == 3
+    assert cd.take_along_dim(x, cd.tensor([[[2]]]), axis=2).shape == (2, 1, 1)

@@ -166,6 +166,17 @@ def test_memory_of_another_device_is_refused(lantern: Any) -> None:
         cd.ones(2).set_(cd.ones(2, device="lantern"))
 
 
+@pytest.mark.usefixtures("lantern")
+def test_memory_without_an_address_is_told_by_its_base() -> None:
+    """Views of one tensor are compared by sizes, steps and start; other memory is other memory."""
+    source = cd.arange(6.0, device="lantern")
+    x = cd.ones(2, device="lantern").set_(source)
+    assert x.is_set_to(source)
+    assert source[1:3].is_set_to(source[1:3])
+    assert not source[1:3].is_set_to(source[2:4])
+    assert not x.is_set_to(cd.arange(6.0, device="lantern"))
+
+
 def test_the_order_of_dims_in_memory() -> None:
     """The outermost first; where several orders are true that is refused on demand."""
     assert ramp(2, 3, 4).dim_order() == (0, 1, 2)

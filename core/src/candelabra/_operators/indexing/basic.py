@@ -1,0 +1,65 @@
+"""Basic indexing: integers, slices and None select one view. Its adjoint and its scatter write there."""
+
+from __future__ import annotations
+
+from candelabra import _geometry as geometry
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.primitives.creation import new_arange, new_full
+from candelabra._records.record import operator
+from candelabra._records.rules import by, from_geometry, like_input
+from candelabra.dtypes import int64
+
+if TYPE_CHECKING:
+    from candelabra.typing import Shape, Tensor
+
+BasicIndex = tuple[Any, ...]
+"""Canonical: per dim of the input a non-negative int or a slice with non-negative start, stop and a positive step; dims
+that are left out at the end are taken whole. None inserts a dim of size 1."""
+
+
+@operator(from_geometry, view=geometry.indexed_geometry, method=False, public=False)
+def basic_index(input: Tensor, index: BasicIndex) -> Tensor:
+    """``input[index]`` for ints, slices and None: one view, one node."""
+    ...
+
+
+@operator(by(lambda input, shape, index: shape), method=False, public=False)
+def basic_index_adjoint(input: Tensor, shape: Shape, index: BasicIndex) -> Tensor:
+    """Zeros of ``shape`` with ``input`` put at ``[index]``."""
+    out = new_full(input, shape, 0)
+    if out._instance.immutable:
+        return replaced(out, input, basic_index, index)
+    basic_index(out, index).copy_(input)
+    return out
+
+
+@operator(like_input, method=False, public=False)
+def basic_index_scatter(input: Tensor, src: Tensor, index: BasicIndex) -> Tensor:
+    """A copy of ``input`` with ``src`` put at ``[index]``."""
+    if input._instance.immutable:
+        return replaced(input, src, basic_index, index)
+    out = input.clone()
+    basic_index(out, index).copy_(src)
+    return out
+
+
+basic_index.vjp(input=lambda g, input_spec, index: basic_index_adjoint(g, input_spec.shape, index))
+basic_index.scattered(basic_index_scatter)
+basic_index_adjoint.vjp(input=lambda g, index: basic_index(g, index))
+basic_index_scatter.vjp(
+    input=lambda g, src_spec, index: basic_index_scatter(g, basic_index(g, index) * 0, index),
+    src=lambda g, index: basic_index(g, index),
+)
+
+
+def replaced(input: Tensor, src: Tensor, view: Any, *arguments: Any) -> Tensor:
+    """``input`` with what ``view(input, *arguments)`` shows replaced by ``src``, where arrays cannot be written to.
+
+    The same view of a tensor of positions tells which elements those are.
+    """
+    from candelabra._operators.primitives.indexing import index_put
+
+    positions = new_arange(input, 0, 1, input.numel(), dtype=int64).reshape(input.shape)
+    places = view(positions, *arguments)
+    flat: Tensor = index_put(input.reshape(-1), (places.reshape(-1),), src.expand(places.shape).reshape(-1))
+    return flat.reshape(input.shape)

@@ -1,0 +1,1 @@
+"""Operators on shapes: views and their copies, joining, splitting, repeating, and shapes changed in place."""

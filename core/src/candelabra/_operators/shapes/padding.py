@@ -1,0 +1,59 @@
+"""A border of one value around a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._geometry import Ints
+from candelabra._operators.fronts.numbers import number_for
+from candelabra._operators.indexing.basic import basic_index, basic_index_scatter
+from candelabra._operators.primitives.creation import new_full
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Number, Tensor
+
+
+@by
+def _padded(input: Tensor, pad: Sequence[int], value: Number = 0) -> Ints:
+    shape = shape_of(input)
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * len(shape):
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(pad)} while the input has {len(shape)} dimensions."
+        )
+    wanted = list(shape)
+    for number in range(len(pad) // 2):
+        before, after = pad[2 * number], pad[2 * number + 1]
+        d = len(shape) - 1 - number
+        if shape[d] + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError(
+                f"The input size {shape[d]}, plus negative padding {before} and {after} resulted in a negative output "
+                f"size, which is invalid. Check dimension {d} of your input."
+            )
+        wanted[d] += before + after
+    return tuple(wanted)
+
+
+@operator(_padded, method=False)
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Number = 0) -> Tensor:
+    """``value`` inserted before and after the last dims: ``pad`` is (before, after) of the last, of the last but one, …
+
+    Negative amounts cut off. Raises ``RuntimeError`` for an odd number of amounts, for more than the dims have, and
+    where more is cut off than there is.
+    """
+    wanted: Ints = _padded(constant_pad_nd, (input, pad, value))
+    kept: list[slice] = []
+    place: list[slice] = []
+    for d, size in enumerate(input.shape):
+        number = 2 * (input.ndim - 1 - d)
+        before, after = pad[number : number + 2] if number < len(pad) else (0, 0)
+        kept.append(slice(max(0, -before), size - max(0, -after), 1))
+        start = max(0, before)
+        place.append(slice(start, start + kept[-1].stop - kept[-1].start, 1))
+    padded = new_full(input, wanted, number_for(value, input.dtype))
+    return basic_index_scatter(padded, basic_index(input, tuple(kept)), tuple(place))

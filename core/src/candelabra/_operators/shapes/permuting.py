@@ -1,0 +1,164 @@
+"""The dims in another order: ``permute``, ``transpose``, ``movedim``, and the transposes that are properties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._geometry import Geometry, Ints
+from candelabra._keys import active, state
+from candelabra._operators.shapes.views import conj
+from candelabra._records.callables import public
+from candelabra._records.record import operator
+from candelabra._records.rules import by, from_geometry, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dim, DistinctDims, Permutation, Tensor
+
+
+def inverse_permutation(dims: Sequence[int]) -> Ints:
+    """The permutation that undoes another."""
+    back = [0] * len(dims)
+    for position, d in enumerate(dims):
+        back[d] = position
+    return tuple(back)
+
+
+def _permuted_geometry(shape: Ints, strides: Ints, offset: int, dims: Ints) -> Geometry:
+    return tuple([shape[d] for d in dims]), tuple([strides[d] for d in dims]), offset
+
+
+@operator(from_geometry, view=_permuted_geometry)
+def permute(input: Tensor, *dims: Permutation) -> Tensor:
+    """The dims in another order, over the same memory.
+
+    Raises ``RuntimeError`` unless each dim is named once.
+    """
+    ...
+
+
+permute.vjp(input=lambda g, dims: permute.canonical(g, inverse_permutation(dims)))
+permute.scattered(lambda base, source, dims: permute(source, inverse_permutation(dims)))
+
+
+# -- two dims ---------------------------------------------------------------------------------------------------------
+def _transposed_geometry(shape: Ints, strides: Ints, offset: int, dim0: int, dim1: int) -> Geometry:
+    order = list(range(len(shape)))
+    if order:
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+    return _permuted_geometry(shape, strides, offset, tuple(order))
+
+
+@operator(from_geometry, view=_transposed_geometry, inplace=True, aliases=("swapdims",))
+def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
+    """Two dims swapped, over the same memory."""
+    ...
+
+
+transpose.vjp(input=lambda g, dim0, dim1: transpose.canonical(g, dim0, dim1))
+transpose.scattered(lambda base, source, dim0, dim1: transpose(source, dim0, dim1))
+
+
+@by
+def _swapped(input: Tensor, axis0: int, axis1: int) -> Ints:
+    shape = shape_of(input)
+    return _transposed_geometry(shape, shape, 0, axis0, axis1)[0]
+
+
+@operator(_swapped, view=True, inplace=True)
+def swapaxes(input: Tensor, axis0: Dim, axis1: Dim) -> Tensor:
+    """:func:`transpose` with NumPy's name and parameters."""
+    return transpose.canonical(input, axis0, axis1)
+
+
+# -- matrices ---------------------------------------------------------------------------------------------------------
+def _t_geometry(shape: Ints, strides: Ints, offset: int) -> Geometry:
+    if len(shape) > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(shape)}D")
+    return shape[::-1], strides[::-1], offset
+
+
+@operator(from_geometry, view=_t_geometry, inplace=True)
+def t(input: Tensor) -> Tensor:
+    """The transposed matrix; tensors of fewer dims as they are."""
+    ...
+
+
+t.vjp(input=lambda g: t(g)).scattered(lambda base, source: t(source))
+
+
+@operator(by(lambda input: shape_of(input)[::-1]), view=True, is_function=False, is_property=True)
+def T(input: Tensor) -> Tensor:
+    """All dims in reverse order."""
+    rank = len(input._payload.shape)
+    if rank > 2:
+        return permute.canonical(input, tuple(range(rank))[::-1])
+    out: Tensor = t.table[input._keys | state.bits if active else input._keys](input)
+    return out
+
+
+@by
+def _matrices(input: Tensor) -> Ints:
+    shape = shape_of(input)
+    if len(shape) < 2:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices.")
+    return (*shape[:-2], shape[-1], shape[-2])
+
+
+@operator(_matrices, view=True, is_function=False, is_property=True)
+def mT(input: Tensor) -> Tensor:
+    """The last two dims swapped."""
+    rank = len(input._payload.shape)
+    if rank < 2:
+        _matrices(mT, (input,))  # raises
+    return transpose.canonical(input, rank - 2, rank - 1)
+
+
+@public(is_function=False, is_property=True)
+def mH(input: Tensor) -> Tensor:
+    """The last two dims swapped, conjugated."""
+    return conj(mT(input))
+
+
+@public
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dims swapped, conjugated."""
+    return conj(mT(input))
+
+
+@public(is_function=False, is_property=True)
+def H(input: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix; a number as it is."""
+    if input.ndim not in (0, 2):
+        hint = " For batches of matrices, consider using tensor.mH" if input.ndim > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.{hint}")
+    return conj(t(input))
+
+
+# -- dims to other places ---------------------------------------------------------------------------------------------
+def _moved(rank: int, source: Ints, destination: Ints) -> Ints:
+    """The order of the dims when those of ``source`` stand at ``destination``, the rest in order."""
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
+            f"of dims as destination ({list(destination)} dims)"
+        )
+    order = [d for d in range(rank) if d not in source]
+    for target, origin in sorted(zip(destination, source, strict=True)):
+        order.insert(target, origin)
+    return tuple(order)
+
+
+@by
+def _moved_shape(input: Tensor, source: Ints, destination: Ints) -> Ints:
+    shape = shape_of(input)
+    return tuple([shape[d] for d in _moved(len(shape), source, destination)])
+
+
+@operator(_moved_shape, view=True, aliases=("moveaxis",))
+def movedim(input: Tensor, source: DistinctDims, destination: DistinctDims) -> Tensor:
+    """Dims moved to other places, the rest in order, over the same memory.
+
+    Raises ``RuntimeError`` where a dim is named twice and where the counts differ.
+    """
+    return permute.canonical(input, _moved(len(input._payload.shape), source, destination))  # type: ignore[arg-type]

@@ -1,0 +1,208 @@
+"""Tensors taken apart along a dim: one slice (``select``), some (``narrow``), or all in parts (``split``, ``unbind``).
+
+What returns a tuple whose length depends on the arguments is no record but a public callable. The parts are views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from candelabra import _geometry as geometry
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._codegen.arguments import wrap_dim
+from candelabra._geometry import Ints
+from candelabra._operators.indexing.basic import basic_index
+from candelabra._records.callables import public
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+from candelabra._tensor import Tensor
+
+if TYPE_CHECKING:
+    from candelabra.typing import Dim, Integer
+
+Tensors = tuple[Tensor, ...]
+
+
+# -- some slices ------------------------------------------------------------------------------------------------------
+@by
+def _selected(input: Tensor, dim: int, index: int) -> Ints:
+    shape = shape_of(input)
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    if not -shape[dim] <= index < shape[dim]:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}")
+    return (*shape[:dim], *shape[dim + 1 :])
+
+
+@operator(_selected, view=True)
+def select(input: Tensor, dim: Dim, index: Integer) -> Tensor:
+    """The slice number ``index`` along ``dim``, which is dropped; a view. Raises ``IndexError`` out of range."""
+    shape = input._payload.shape
+    if not shape or not -shape[dim] <= index < shape[dim]:
+        _selected(select, (input, dim, index))  # raises
+    return basic_index.canonical(input, (*[slice(0, size, 1) for size in shape[:dim]], index % shape[dim]))
+
+
+@by
+def _narrowed(input: Tensor, dim: int, start: int, length: int) -> Ints:
+    shape = shape_of(input)
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    size = shape[dim]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    first = start + size if start < 0 else start
+    if first + length > size:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return (*shape[:dim], length, *shape[dim + 1 :])
+
+
+@operator(_narrowed, view=True)
+def narrow(input: Tensor, dim: Dim, start: Integer, length: Integer) -> Tensor:
+    """``length`` slices along ``dim``, from number ``start`` on; a view.
+
+    Raises ``IndexError`` for a start and ``RuntimeError`` for a length out of range.
+    """
+    shape = input._payload.shape
+    size = shape[dim] if shape else -1
+    first = start + size if start < 0 else start
+    if not 0 <= first <= first + length <= size:
+        _narrowed(narrow, (input, dim, start, length))  # raises
+    return basic_index.canonical(input, geometry.one_slice(shape, dim, first, first + length))
+
+
+# -- all slices -------------------------------------------------------------------------------------------------------
+@public
+def unbind(input: Tensor, dim: int = 0) -> Tensors:
+    """All slices along ``dim``, which they lack."""
+    shape = input._payload.shape
+    if not shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    d = wrap_dim(dim, len(shape))
+    before = tuple([slice(0, size, 1) for size in shape[:d]])
+    index = basic_index.canonical
+    return tuple([index(input, (*before, i)) for i in range(shape[d])])
+
+
+def parts(input: Tensor, sizes: Sequence[int], dim: int) -> Tensors:
+    """Views of the given sizes along a canonical ``dim``, one after another."""
+    before = tuple([slice(0, size, 1) for size in input._payload.shape[:dim]])
+    index, found, start = basic_index.canonical, [], 0
+    for size in sizes:
+        found.append(index(input, (*before, slice(start, start + size, 1))))
+        start += size
+    return tuple(found)
+
+
+@public
+def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> Tensors:
+    """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
+    if not isinstance(split_size_or_sections, int):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    d, step = wrap_dim(dim, tensor.ndim), split_size_or_sections
+    if not tensor.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    size = tensor._payload.shape[d]
+    if step < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+    if step == 0 and size:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+    return parts(tensor, [min(step, size - start) for start in range(0, size, step or 1)] or [0], d)
+
+
+@public(aliases=("unsafe_split_with_sizes",))
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Tensors:
+    """Views of the given sizes along ``dim``, which they must sum to.
+
+    ``unsafe_split_with_sizes`` is the same: writes to the parts are recorded.
+    """
+    d, sizes = wrap_dim(dim, input.ndim), list(split_sizes)
+    if not input.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}"
+        )
+    size = input._payload.shape[d]
+    if sum(sizes) != size:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
+            f"but got split_sizes={sizes}"
+        )
+    return parts(input, sizes, d)
+
+
+@public
+def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> Tensors:
+    """:func:`split`. The parts are views, and writes to them are recorded."""
+    return split(tensor, split_size, dim)
+
+
+@public(aliases=("unsafe_chunk",))
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
+    """At most ``chunks`` views of equal size (but the last) along ``dim``. ``unsafe_chunk`` is the same."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = input.shape[wrap_dim(dim, input.ndim)]
+    return split(input, max(1, -(-size // chunks)), dim)
+
+
+# -- NumPy's splits ---------------------------------------------------------------------------------------------------
+@public
+def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> Tensors:
+    """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
+    if not input.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = wrap_dim(dim, input.ndim)
+    size = input.shape[d]
+    where = indices_or_sections
+    if isinstance(where, Tensor):
+        where = where.tolist()
+    if isinstance(where, (float, str)):
+        raise TypeError(
+            "tensor_split(): argument 'indices_or_sections' must be int or tuple of ints, not " + type(where).__name__
+        )
+    if isinstance(where, int):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        return parts(input, [size // where + (i < size % where) for i in range(where)], d)
+    bounds = [*[slice(None, i).indices(size)[1] for i in where], size]
+    found, start = [], 0
+    for stop in bounds:
+        found.append(narrow(input, d, start, max(0, stop - start)))
+        start = stop
+    return tuple(found)
+
+
+def _divided(input: Tensor, where: int | Sequence[int] | Tensor, dim: int, least: int, name: str) -> Tensors:
+    if input.ndim < least:
+        raise RuntimeError(
+            f"{name} requires a tensor with at least {least} dimension, but got a tensor with {input.ndim} dimensions!"
+        )
+    size = input.shape[dim]
+    if isinstance(where, int) and (where == 0 or size % where):
+        raise RuntimeError(
+            f"{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible "
+            f"by the split_size {where}!"
+        )
+    return tensor_split(input, where, dim)
+
+
+@public
+def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> Tensors:
+    """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
+    return _divided(input, indices_or_sections, 0 if input.ndim == 1 else 1, 1, "hsplit")
+
+
+@public
+def vsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> Tensors:
+    """Views along the first dim of at least a matrix, of equal size or cut before the given indices."""
+    return _divided(input, indices_or_sections, 0, 2, "vsplit")
+
+
+@public
+def dsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> Tensors:
+    """Views along the third dim, of equal size or cut before the given indices."""
+    return _divided(input, indices_or_sections, 2, 3, "dsplit")

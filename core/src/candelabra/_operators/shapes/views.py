@@ -1,0 +1,212 @@
+"""The same memory as another tensor: ``detach``, ``view`` in another shape or dtype, real and imaginary parts.
+
+The record of a view gives its geometry (shape, strides and offset on strided memory), its derivative, and its scatter:
+the base with the part that the view shows replaced. A scatter is how a write to a view reaches a base that cannot be
+written to, and how the history of a write is recorded.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._dispatch.promote import title
+from candelabra._geometry import Geometry, Ints
+from candelabra._layout import infer_shape, view_strides
+from candelabra._operators.indexing.basic import basic_index
+from candelabra._records.callables import public
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import real_part, to_complex, unpromoted
+from candelabra._records.record import operator
+from candelabra._records.rules import by, from_geometry, like_input, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.dtypes import dtype as dtype_type
+    from candelabra.typing import DType, InferredShape, Tensor
+
+
+def _same_geometry(shape: Ints, strides: Ints, offset: int) -> Geometry:
+    return shape, strides, offset
+
+
+@operator(like_input, view=_same_geometry, method=False)
+def detach(input: Tensor) -> Tensor:
+    """The same memory and version counter, without a gradient."""
+    ...
+
+
+detach.no_gradient("that is its purpose").scattered(lambda base, source: source)
+
+
+@operator(like_input, view=_same_geometry, method=False, public=False)
+def alias(input: Tensor) -> Tensor:
+    """The same memory as a new tensor of the graph."""
+    ...
+
+
+alias.vjp(input=lambda g: g).scattered(lambda base, source: source)
+
+
+# -- in another shape -------------------------------------------------------------------------------------------------
+def _view_geometry(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
+    found = view_strides(shape, strides, size)
+    if found is None:
+        infer_shape(size, prod(shape))  # raises where the number of elements is what is wrong
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return size, found, offset
+
+
+def _check_view(input: Tensor, size: Ints) -> None:
+    strides, offset = input._layout()
+    _view_geometry(shape_of(input), strides, offset, size)
+
+
+@operator(from_geometry, name="view", check=_check_view, view=_view_geometry, public=False)
+def view_shape(input: Tensor, *size: InferredShape) -> Tensor:
+    """The same elements in another shape, over the same memory. One size may be -1.
+
+    Raises ``RuntimeError`` where the number of elements differs and where only a copy could have that shape.
+    """
+    ...
+
+
+view_shape.vjp(input=lambda g, input_spec: g.reshape(input_spec.shape))
+view_shape.scattered(lambda base, source, size: source.reshape(base.shape)).gathered(lambda g, size: g.reshape(size))
+
+
+# -- in another dtype -------------------------------------------------------------------------------------------------
+@by
+def _reinterpreted(input: Tensor, dtype: dtype_type) -> Ints:
+    shape = shape_of(input)
+    old, new = input.dtype.itemsize, dtype.itemsize
+    if old == new:
+        return shape
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 {_from_to(input, dtype)}")
+    if new > old and shape[-1] % (new // old):
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {new // old} {_from_to(input, dtype)}, but got {shape[-1]}"
+        )
+    return (*shape[:-1], shape[-1] * old // new)
+
+
+def _check_reinterpreted(input: Tensor, dtype: dtype_type) -> None:
+    strides, offset = input._layout()
+    old, new = input.dtype.itemsize, dtype.itemsize
+    if old == new:
+        return
+    if strides[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {_from_to(input, dtype)}, but got {strides[-1]}")
+    ratio = new // old
+    if ratio and offset % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} {_from_to(input, dtype)}, but got {offset}"
+        )
+    for d, step in enumerate(strides[:-1] if ratio else ()):
+        if step % ratio:
+            raise RuntimeError(
+                f"self.stride({d}) must be divisible by {ratio} {_from_to(input, dtype)}, but got {step}"
+            )
+
+
+def _from_to(input: Tensor, dtype: dtype_type) -> str:
+    return f"to view {title(input.dtype)} as {title(dtype)} (different element sizes)"
+
+
+@operator(_reinterpreted, check=_check_reinterpreted, promote=unpromoted, view=True, method=False, public=False)
+def view_dtype(input: Tensor, dtype: DType) -> Tensor:
+    """The bytes of ``input`` as another dtype: a view. The last dim shrinks or grows where the widths differ.
+
+    Raises ``RuntimeError`` where it does not divide, or the steps of the other dims do not.
+    """
+    ...
+
+
+view_dtype.no_gradient("bytes are read as other numbers").scattered(
+    lambda base, source, dtype: view_dtype(source.contiguous(), base.dtype)
+)
+
+
+def view_as_dtype(input: Tensor, dtype: DType) -> Tensor:
+    """The bytes of ``input`` as another dtype, over the same memory: the last dim changes with the dtype's width.
+
+    The view carries no gradient, unless the dtype is that of ``input``.
+    """
+    return alias(input) if dtype is input.dtype else view_dtype(input, dtype)
+
+
+view = overloads("view", view_shape, view_as_dtype, is_function=False)
+
+
+@public(is_function=False)
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """``input.view(other.shape)``."""
+    return view_shape(input, other.shape)
+
+
+# -- complex numbers and their parts ----------------------------------------------------------------------------------
+@operator(by(lambda input: (*shape_of(input), 2)), view=True, result=real_part, accepts="complex")
+def view_as_real(input: Tensor) -> Tensor:
+    """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
+    ...
+
+
+@by
+def _pairs(input: Tensor) -> Ints:
+    shape = shape_of(input)
+    if input.dtype.itemsize < 4:
+        raise RuntimeError(f"view_as_complex is only supported for float and double tensors, but got {input.dtype}")
+    if not shape:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    return shape[:-1]
+
+
+def _check_pairs(input: Tensor) -> None:
+    if input._layout()[0][-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+
+
+@operator(_pairs, check=_check_pairs, view=True, result=to_complex, accepts="real floating")
+def view_as_complex(input: Tensor) -> Tensor:
+    """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
+    ...
+
+
+view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous())).scattered(
+    lambda base, source: view_as_complex(source.contiguous())
+)
+view_as_complex.vjp(input=lambda g: view_as_real(g)).scattered(lambda base, source: view_as_real(source)).gathered(
+    lambda g: view_as_complex(g.contiguous())
+)
+
+
+@operator(like_input, view=True, result=real_part, is_property=True)
+def real(input: Tensor) -> Tensor:
+    """The real part, a view; a real tensor as it is."""
+    return _part(input, 0) if input.is_complex() else input
+
+
+@operator(like_input, view=True, result=real_part, accepts="complex", is_property=True)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary part of a complex tensor, a view."""
+    return _part(input, 1)
+
+
+def _part(input: Tensor, part: int) -> Tensor:
+    whole = [slice(0, size, 1) for size in input._payload.shape]
+    return basic_index(view_as_real(input), (*whole, part))
+
+
+@public
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate; a real tensor as it is."""
+    if not input.is_complex():
+        return input
+    from candelabra._operators.primitives.pointwise import conj_physical
+
+    return conj_physical(input)

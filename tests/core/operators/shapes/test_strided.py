@@ -1,0 +1,43 @@
+"""Views of memory by sizes and steps, and what is written through them."""
+
+from __future__ import annotations
+
+import candelabra as cd
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_write_by_positions_in_memory_has_the_gradient_of_what_lies_there(order: str) -> None:
+    """Whichever way the written tensor lies in memory, and whichever way its gradient does."""
+    x = cd.from_numpy(np.asarray(np.arange(6.0).reshape(2, 3), order=order)).requires_grad_()
+    w = cd.tensor([10.0, 20.0], dtype=cd.float64, requires_grad=True)
+    written = [(0, 1), (1, 0)] if order == "C" else [(1, 0), (1, 1)]  # the positions 1 and 3
+    for weights in (np.arange(1.0, 7.0).reshape(2, 3), np.ones((2, 3))):
+        y = x * 1.0
+        y.as_strided((2,), (2,), 1).mul_(w)
+        # Ones are expanded from a single one: a gradient that does not lie in memory as y does.
+        loss = (y * cd.from_numpy(weights)).sum() if weights.std() else y.sum()
+        by_x, by_w = cd.autograd.grad(loss, [x, w])
+        wanted = weights.copy()
+        for place, factor in zip(written, (10.0, 20.0), strict=True):
+            wanted[place] *= factor
+        assert by_x.tolist() == wanted.tolist()
+        assert by_w.tolist() == [weights[place] * x[place].item() for place in written]
+
+
+def test_a_view_of_memory_begins_where_its_tensor_does() -> None:
+    """Unless a place is given, as an int of any kind."""
+    x = cd.arange(6.0)
+    assert x[2:].as_strided((2,), (1,)).tolist() == [2, 3]
+    assert x[2:].as_strided((2,), (1,), 0).tolist() == [0, 1]
+    assert x[2:].as_strided((2,), (1,), storage_offset=np.int64(4)).tolist() == [4, 5]
+
+
+def test_nothing_outside_the_memory_is_shown() -> None:
+    """The layout is looked at, whatever a caller claims it to be."""
+    x = cd.arange(6.0)
+    with pytest.raises(RuntimeError, match="are out of bounds for storage of 6 elements"):
+        x.as_strided((7,), (1,), 0, ((1,), 0, 0, 100))
+    with pytest.raises(RuntimeError, match="are out of bounds for storage of 6 elements"):
+        x.clone().as_strided_((2,), (6,))

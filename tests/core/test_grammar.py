@@ -1,0 +1,114 @@
+"""What the grammar of declarations gives an operator: forms, names, keywords, kinds of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra import Tensor, _journal
+from candelabra._records.record import OPERATORS
+from candelabra.library import by, operator, record, shape_of
+
+
+@pytest.fixture
+def declared() -> Iterator[None]:
+    """What the test declares is withdrawn after it."""
+    with _journal.Recording() as recording:
+        yield
+    recording.undo()
+
+
+def rows(input: Tensor, *sizes: Any) -> Tensor:
+    """Rows of ones, as many and as long as the sizes say."""
+    return input.new_ones(sizes)
+
+
+def in_grammar(annotations: dict[str, str], function: Any, rule: Any, **options: Any) -> Any:
+    """A record made of a function and annotations for it."""
+    function.__annotations__ = {**annotations, "return": "Tensor"}
+    return operator(by(rule), **options)(function)
+
+
+@pytest.mark.usefixtures("declared")
+def test_a_composite_may_take_sizes_one_by_one_as_a_sequence_or_by_name() -> None:
+    """Its body and its rule see a tuple; ``out=`` goes with each."""
+    found = in_grammar({"input": "Tensor", "sizes": "Shape"}, rows, lambda input, sizes: sizes).function
+    x = cd.ones(1)
+    out = cd.empty(0)
+    for made in (found(x, 2, 3), found(x, (2, 3)), found(x, [2, 3]), found(x, sizes=(2, 3)), found(x, 2, 3, out=out)):
+        assert made.shape == (2, 3)
+    assert out.shape == (2, 3)
+
+
+@pytest.mark.usefixtures("declared")
+def test_an_operator_has_the_name_that_is_given() -> None:
+    """As a method, a property, or a function, whichever is asked for."""
+
+    def half(input: Any) -> Any:
+        """One half."""
+        return input / 2
+
+    made = in_grammar({"input": "Tensor"}, half, shape_of, name="halved", is_function=False, is_property=True)
+    assert made.name == "halved"
+    assert OPERATORS["halved"] is made
+    assert cd.ones(2).halved.tolist() == [0.5, 0.5]  # type: ignore[attr-defined]
+    assert not hasattr(cd, "halved")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "canonical"),
+    [
+        ("permute", (-1, 0), ((1, 0),)),
+        ("squeeze", (), ((),)),
+        ("expand", (2, -1, 3), ((2, 2, 3),)),
+        ("cat", (-1,), (1,)),
+    ],
+)
+def test_canonical_arguments_need_no_conversion(name: str, arguments: Any, canonical: Any) -> None:
+    """The canonical form takes what the function makes of its arguments, by position."""
+    x = cd.arange(6.0).reshape(2, 3)
+    first = [x, x] if name == "cat" else x
+    found = record(name)
+    assert found.canonical(first, *canonical).tolist() == found.function(first, *arguments).tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (1.0, TypeError, "argument 'start' must be int, not float"),
+        (True, TypeError, "argument 'start' must be int, not bool"),
+        (cd.ones(()), RuntimeError, "start must be an 0-dim integral Tensor."),
+        (cd.tensor([1]), RuntimeError, "start must be an 0-dim integral Tensor."),
+    ],
+)
+def test_what_is_no_integer_is_refused(value: Any, error: type[Exception], text: str) -> None:
+    """Floats, bools, and tensors that do not hold one integer."""
+    with pytest.raises(error, match=text):
+        cd.narrow(cd.ones(3), 0, value, 1)
+
+
+def test_integers_of_any_library_are_integers() -> None:
+    """NumPy's scalars and arrays without dims, and tensors without dims."""
+    x = cd.arange(4)
+    for start in (1, np.int16(1), np.array(1), cd.tensor(1), cd.tensor(1, dtype=cd.uint8)):
+        assert x.narrow(0, start, 2).tolist() == [1, 2]
+
+
+def test_out_shares_no_memory_where_the_record_says_so() -> None:
+    """Of what is read element by element; another dtype that fits may be given."""
+    x = cd.arange(4.0)
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        cd.stack([x[:2], x[2:]], out=x)
+    assert cd.stack([x[:2], x[2:]], out=cd.empty(0, dtype=cd.float64)).dtype is cd.float64
+
+
+def test_a_view_operators_form_in_place_gives_the_tensor_another_shape() -> None:
+    """Of a composite too; nothing is written."""
+    x = cd.arange(6).reshape(2, 3).clone()
+    assert x.swapaxes_(0, -1) is x
+    assert x.shape == (3, 2)
+    assert x.squeeze_().unsqueeze_(1).shape == (3, 1, 2)
+    assert cd.as_strided_(x, (2,), (3,)).tolist() == [0, 3]
