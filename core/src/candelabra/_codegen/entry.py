@@ -6,9 +6,9 @@ bits, if any thread has one, and calls what the table holds. No ``*args`` on thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._codegen import arguments
 from candelabra._codegen.source import build
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
@@ -35,6 +35,7 @@ from candelabra.dtypes import DTYPE_MASK, bool_, int64
 
 if TYPE_CHECKING:
     from candelabra._records.callables import PublicCallable
+    from candelabra._records.overloads import OverloadSet
     from candelabra._records.record import Operator
 
 KEY_MASK = ~DTYPE_MASK
@@ -42,7 +43,17 @@ ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 """NumPy's names, accepted by keyword wherever PyTorch's are."""
 
 
-def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]:
+class Others(NamedTuple):
+    """The overloads beside the operator whose entry is compiled, where the arguments that are present tell them."""
+
+    overload_set: OverloadSet
+    choosing: Callable[..., Any]
+    """The entry that looks at every member."""
+    members: tuple[tuple[Any, tuple[Parameter, ...]], ...]
+    """Each with the parameters that its overload accepts: fewer than the operator's, or keywords beyond them."""
+
+
+def compile_entry(operator: Operator[..., Any], kind: str, others: Others | None = None) -> Callable[..., Any]:
     """Compile one form: ``"function"``, ``"inplace"``, or one for Python's operators: ``"binary"`` (``__add__``),
     ``"reflected"`` (``__radd__``), ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers."""
     from candelabra._tensor import Tensor
@@ -60,19 +71,57 @@ def compile_entry(operator: Operator[..., Any], kind: str) -> Callable[..., Any]
     if infix:
         signature = names[::-1] if kind == "reflected" else names
     else:
-        extra, body = keyword_lines(parameters, scope, bool(operator.out and not inplace), operator.name)
-        if operator.out and not inplace:
+        out = bool(operator.out and not inplace)
+        extra, body = keyword_lines(parameters, scope, out, operator.name)
+        added: list[Parameter] = []
+        optional: set[str] = set()
+        if others is not None:
+            added, lines, optional = other_lines(others, parameters, kind, out, scope)
+            body += lines
+        if out:
             exact = ", exact=True" if operator.out == "exact" else ""
             body.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},){exact})")
-        signature = signature_of(parameters, scope, extra)
+        shown = sorted([*parameters, *added], key=lambda p: p.keyword_only)
+        signature = signature_of(shown, scope, extra, optional)
     itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
     body += key_lines(parameters, operator, infix, itself)
     body += canonical_lines(parameters)
     body.append(f"return table[key]({', '.join(names)})")
-    title = operator.name + ("_" if inplace else "")
+    entry = operator if others is None else others.overload_set
+    title = entry.name + ("_" if inplace else "")
     function = build(title, ", ".join(signature), body, scope, title)
-    doc = operator.doc if not inplace else f"In-place form of :func:`candelabra.{operator.name}`."
+    doc = entry.doc if not inplace else f"In-place form of :func:`candelabra.{entry.name}`."
     return named(function, title, doc)
+
+
+def other_lines(
+    others: Others, parameters: Sequence[Parameter], kind: str, out: bool, scope: dict[str, Any]
+) -> tuple[list[Parameter], list[str], set[str]]:
+    """What the other overloads add to an entry: parameters, lines at its head, and the parameters that may be left out.
+
+    A parameter of an overload's own that is None counts as left out.
+    """
+    shared = [p.name for p in parameters if not p.keyword_only]
+    added: dict[str, Parameter] = {}
+    lines: list[str] = []
+    shortest = len(shared)
+    for number, (member, accepted) in enumerate(others.members):
+        own = accepted[len(shared) :]
+        if own:
+            scope[f"other_{number}"] = member.form(kind)
+            added |= {p.name: p._replace(default=None) for p in own}
+            passed = [*shared, *(f"{p.name}={p.name}" for p in own), *(["out=out"] if out else [])]
+            present = " or ".join(f"{p.name} is not None" for p in own)
+            lines.append(f"if {present}: return other_{number}({', '.join(passed)})")
+        else:
+            shortest = min(shortest, len(accepted))
+    optional = shared[shortest:]
+    if optional:
+        scope |= {"choosing": others.choosing, "given": arguments.given, "REQUIRED": REQUIRED}
+        absent = " or ".join(f"{name} is REQUIRED" for name in optional)
+        passed = [f"{name}={name}" for name in [*shared, *(["out"] if out else [])]]
+        lines.append(f"if {absent}: return choosing(**given({', '.join(passed)}))")
+    return list(added.values()), lines, set(optional)
 
 
 def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
@@ -159,8 +208,10 @@ def keyword_lines(
     return extra, lines
 
 
-def signature_of(parameters: Sequence[Parameter], scope: dict[str, Any], extra: list[str]) -> list[str]:
-    """The parameter list as text. Defaults are bound in ``scope``."""
+def signature_of(
+    parameters: Sequence[Parameter], scope: dict[str, Any], extra: list[str], optional: Collection[str] = ()
+) -> list[str]:
+    """The parameter list as text. Defaults are bound in ``scope``; what is ``optional`` may be left out besides."""
     signature: list[str] = []
     starred = False
     for p in parameters:
@@ -171,7 +222,7 @@ def signature_of(parameters: Sequence[Parameter], scope: dict[str, Any], extra: 
         if p.keyword_only and not starred:
             signature.append("*")
             starred = True
-        if p.default is REQUIRED and p.name not in aliased(parameters):
+        if p.default is REQUIRED and p.name not in aliased(parameters) and p.name not in optional:
             signature.append(p.name)
         else:
             scope[f"default_{p.name}"] = p.default
@@ -198,7 +249,11 @@ def key_lines(
             lines += operand_lines(n, n == first_operand, infix)
             terms.append(f"_k_{n}")
         elif p.kind == BOUND:
-            late.append(f"key |= as_bound(op, {n!r}, {n})")
+            late += [
+                f"_t = type({n})",
+                f"if _t is Tensor: key |= {n}._keys",
+                f"elif {n} is not None and _t not in SCALAR_BITS: {n}, _k = as_bound(op, {n!r}, {n}); key |= _k",
+            ]
         elif p.kind == OPTIONAL:
             late += [f"if {n} is not None: key |= {n}._keys"]
         elif p.kind == LIST:

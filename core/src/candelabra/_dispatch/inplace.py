@@ -52,7 +52,7 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         or instance.immutable
         or compute not in instance.backend.capabilities.arithmetic
     ):
-        return _writing(op)
+        return writing(op)
     return _compile_direct(op, key, kernel)
 
 
@@ -102,7 +102,8 @@ def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, 
     fail(op, error, args)
 
 
-def _writing(op: Operator[..., Any]) -> Callable[..., Any]:
+def writing(op: Operator[..., Any]) -> Callable[..., Any]:
+    """The in-place form that computes its result in new memory and writes it into the tensor."""
     from candelabra._autograd.saved import with_node
     from candelabra._autograd.views import check_writable, refresh_all, write, write_recorded
 
@@ -139,7 +140,13 @@ def _requires_grad(value: Any) -> bool:
 
 
 def _cast(value: Any, target: Any) -> Any:
-    return value if value.dtype is target.dtype else value.to(target.dtype)
+    if value.dtype is target.dtype:
+        return value
+    if not can_cast(value.dtype, target.dtype):  # of a composite whose body decides on the dtype
+        raise RuntimeError(
+            f"result type {title(value.dtype)} can't be cast to the desired output type {title(target.dtype)}"
+        )
+    return value.to(target.dtype)
 
 
 def _clone(target: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, state
-from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
+from candelabra._records.schema import BOUND, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
 from candelabra.dtypes import DTYPE_MASK
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
             first = False
         elif p.kind == TENSOR or (p.kind == OPTIONAL and value is not None):
             key |= value._keys
+        elif p.kind == BOUND:
+            key |= getattr(value, "_keys", 0)
         elif p.kind in (INDEX, MASK):
             key |= value._keys & ~DTYPE_MASK
         elif p.kind == LIST:

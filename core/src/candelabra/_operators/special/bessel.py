@@ -7,7 +7,7 @@ derives i0, i0e, i1 and i1e only; the other derivatives are ours.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.special.sine_quotient import sine_quotient_slope
+from candelabra._operators.elementwise.trigonometric import sine_quotient_slope
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.pointwise import erf, exp
+from candelabra._operators.elementwise.exponential import exp
+from candelabra._operators.elementwise.selection import where
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -21,6 +21,15 @@ SLOPE = 2 / math.sqrt(math.pi)
 """The derivative of erf at 0."""
 DENSITY = 1 / math.sqrt(2 * math.pi)
 """The normal density at 0."""
+
+
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.erf",))
+def erf(input: Tensor) -> Tensor:
+    """The error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
+    ...
+
+
+erf.vjp(input=lambda g, input: g * exp(-input * input) * SLOPE)
 
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.erfc",))

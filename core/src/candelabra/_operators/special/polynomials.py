@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.creation import full
+from candelabra._operators.elementwise.selection import where
+from candelabra._operators.primitives.creation import new_full
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -29,7 +29,7 @@ def evaluated(x: Any, n: Any, first: Any, step: Step) -> Any:
     """
     degrees: Any = n.trunc() if hasattr(n, "_payload") else None
     top = int(n) if degrees is None else int(degrees.max().item()) if degrees.numel() else 0
-    one = full((), 1, dtype=first.dtype, device=first.device).expand(first.shape)
+    one = new_full(first, (), 1).expand(first.shape)
     previous, current = one, first
     kept = None if degrees is None else where(degrees == 0, one, 0.0)
     for k in range(1, top + 1):
@@ -44,9 +44,7 @@ def evaluated(x: Any, n: Any, first: Any, step: Step) -> Any:
 
 def _as_tensor(input: Any, n: Any) -> Any:
     """``input`` as a tensor where it is a number beside a tensor of degrees."""
-    if hasattr(input, "_payload"):
-        return input
-    return full((), input, dtype=n.dtype, device=n.device)
+    return input if hasattr(input, "_payload") else new_full(n, (), input)
 
 
 # -- Chebyshev: of four kinds, which differ in their first polynomial --------------------------------------------------
@@ -54,56 +52,72 @@ def _chebyshev(x: Any, n: Any, first: Any) -> Any:
     return evaluated(2 * x, n, first, lambda twice, k, last, before: twice * last - before)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the first kind, ``cos(n * acos(input))``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, x)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the second kind, ``sin((n + 1) * t) / sin(t)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, 2 * x)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the third kind, ``cos((n + 1/2) * t) / cos(t / 2)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, 2 * x - 1)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Chebyshev polynomial of the fourth kind, ``sin((n + 1/2) * t) / sin(t / 2)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, 2 * x + 1)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_shifted_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_t` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
     return _chebyshev(x, n, x)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_shifted_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_u` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
     return _chebyshev(x, n, 2 * x)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_v` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
     return _chebyshev(x, n, 2 * x - 1)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """:func:`chebyshev_polynomial_w` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
@@ -111,28 +125,36 @@ def special_shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | N
 
 
 # -- Hermite, Laguerre, Legendre --------------------------------------------------------------------------------------
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_hermite_polynomial_h(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The physicist's Hermite polynomial, orthogonal with the weight ``exp(-input**2)``."""
     x = _as_tensor(input, n)
     return evaluated(x, n, 2 * x, lambda x, k, last, before: 2 * (x * last - (k - 1) * before))
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_hermite_polynomial_he(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The probabilist's Hermite polynomial, orthogonal with the weight ``exp(-input**2 / 2)``."""
     x = _as_tensor(input, n)
     return evaluated(x, n, x, lambda x, k, last, before: x * last - (k - 1) * before)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_laguerre_polynomial_l(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Laguerre polynomial, orthogonal with the weight ``exp(-input)`` on the positive numbers."""
     x = _as_tensor(input, n)
     return evaluated(x, n, 1 - x, lambda x, k, last, before: ((2 * k - 1 - x) * last - (k - 1) * before) / k)
 
 
-@operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False)
+@operator(
+    pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True
+)  # fmt: skip
 def special_legendre_polynomial_p(input: Tensor | Number, n: Tensor | Number) -> Tensor:
     """The Legendre polynomial, orthogonal on [-1, 1]."""
     x = _as_tensor(input, n)

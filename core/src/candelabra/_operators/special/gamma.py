@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
-from candelabra._operators.primitives.creation import arange
-from candelabra._operators.primitives.pointwise import exp
+from candelabra._operators.elementwise.exponential import exp
+from candelabra._operators.primitives.creation import new_arange
 from candelabra._records.callables import public
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
-from candelabra._records.rules import pointwise
+from candelabra._records.rules import checked_pointwise, pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def missing(what: str) -> Callable[..., NoReturn]:
-    """The rule of an input by which nobody derives: it raises when it is asked, in PyTorch's words."""
+    """The rule of an input that the operator cannot be differentiated in: raises ``NotImplementedError`` as PyTorch."""
 
     def rule(g: Tensor) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -60,41 +60,49 @@ digamma.vjp(input=lambda g, input: g * polygamma_of(input, 1))
 polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
 
 
-@public(method=False, aliases=("special.polygamma",), out=True)
+def _check_order(n: Any, input: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise TypeError(f"polygamma(): argument 'n' must be int, not {type(n).__name__}")
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+
+
+@operator(
+    checked_pointwise(_check_order), promote=to_float, accepts="real", method=False, inplace=False,
+    aliases=("special.polygamma",),
+)  # fmt: skip
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The ``n``-th derivative of :func:`digamma` at ``input``; ``RuntimeError`` for a negative ``n``."""
-    return polygamma_of(input, _checked_order(n))
+    _check_order(n, input)
+    return polygamma_of(input, n)
 
 
 @public(is_function=False, method="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Tensor:
-    """As the function :func:`polygamma`."""
-    return polygamma_of(input, _checked_order(n))
+    """The ``n``-th derivative of :func:`digamma` at this tensor; ``RuntimeError`` for a negative ``n``."""
+    return polygamma(n, input)
 
 
 @public(is_function=False)
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place form of :func:`polygamma`."""
-    return polygamma_of.form("inplace")(input, _checked_order(n))
+    _check_order(n, input)
+    return polygamma_of.form("inplace")(input, n)
 
 
-def _checked_order(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int):
-        raise TypeError(f"polygamma(): argument 'n' must be int, not {type(n).__name__}")
-    if n < 0:
-        raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return n
+def _check_dimension(input: Any, p: int) -> None:
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
 
 
-@operator(pointwise, promote=to_float, accepts="real", aliases=("special.multigammaln",))
+@operator(checked_pointwise(_check_dimension), promote=to_float, accepts="real", aliases=("special.multigammaln",))
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension ``p``.
 
     Source: ``p (p - 1) / 4 log(pi) + sum of lgamma(input - j / 2) over j = 0 … p - 1``.
     """
-    if p < 1:
-        raise RuntimeError("p has to be greater than or equal to 1")
-    steps = arange(0.0, -0.5, p, dtype=input.dtype, device=input.device)
+    _check_dimension(input, p)
+    steps = new_arange(input, 0.0, -0.5, p)
     return lgamma(input.unsqueeze(-1) + steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 

@@ -1,0 +1,79 @@
+"""Logical and bitwise operators, and shifts."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._records.promotion import boolean
+from candelabra._records.record import operator
+from candelabra._records.rules import pointwise
+
+if TYPE_CHECKING:
+    from candelabra.typing import Number, Tensor
+
+
+@operator(pointwise, result=boolean)
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
+    """Where both are nonzero."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
+    """Where at least one is nonzero."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def logical_xor(input: Tensor, other: Tensor) -> Tensor:
+    """Where exactly one is nonzero."""
+    ...
+
+
+@operator(pointwise, result=boolean)
+def logical_not(input: Tensor) -> Tensor:
+    """Where the input is zero (or False)."""
+    ...
+
+
+for _logical in (logical_and, logical_or, logical_xor, logical_not):
+    _logical.no_gradient("the result is bool")
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input & other``."""
+    ...
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input | other``."""
+    ...
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input ^ other``."""
+    ...
+
+
+@operator(pointwise, accepts="integer")
+def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input << other``; shifts by the width or more, or by less than 0, give 0."""
+    ...
+
+
+@operator(pointwise, accepts="integer")
+def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input >> other``, arithmetic for signed integers; too wide a shift gives 0 or -1."""
+    ...
+
+
+@operator(pointwise, accepts="integral")
+def bitwise_not(input: Tensor) -> Tensor:
+    """Every bit flipped; of bools, the negation."""
+    ...
+
+
+for _bitwise in (bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift, bitwise_not):
+    _bitwise.no_gradient("integers")
