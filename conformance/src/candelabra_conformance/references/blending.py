@@ -21,6 +21,7 @@ references(
     {
         "where": lambda condition, a, b: np.where(condition, a, b),
         "masked_fill": lambda x, mask, value: np.where(mask, _like(value, x), x),
+        "masked_fill_cast": lambda x, mask, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
         "leaky_relu": lambda x, slope=0.01: np.where(x > 0, x, x * slope),
         "hardtanh": lambda x, low=-1.0, high=1.0: np.minimum(np.maximum(x, low), high),
     },

@@ -52,6 +52,12 @@ def polygamma(input: Array, n: int) -> Array:
     return np.asarray(special.polygamma(n, _floating(input)))
 
 
+@reference("polygamma")
+def polygamma_of(n: int, input: Array) -> Array:
+    """SciPy's, whose order comes first too."""
+    return polygamma(input, n)
+
+
 @reference("frexp")
 def frexp(input: Array) -> tuple[Array, ...]:
     """NumPy's."""

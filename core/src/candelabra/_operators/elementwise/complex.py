@@ -87,4 +87,6 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """``abs * (cos(angle) + i * sin(angle))``, broadcast."""
     _check_parts(abs, angle)
+    if abs.dtype.itemsize == 2:
+        abs, angle = abs.float(), angle.float()
     return complex.function(abs * angle.cos(), abs * angle.sin())

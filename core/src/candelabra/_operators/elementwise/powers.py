@@ -7,6 +7,7 @@ from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.inquiry import result_type
 from candelabra._operators.primitives.creation import new_full, zeroed
+from candelabra._records.callables import public
 from candelabra._records.promotion import to_double, to_float, to_integer
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -42,12 +43,9 @@ def _pow_exponent(g: Tensor, input: Any, exponent: Tensor, out: Tensor) -> Tenso
 pow.vjp(input=_pow_base, exponent=_pow_exponent)
 
 
-@operator(pointwise, result=to_double)
+@operator(pointwise, result=to_double, inplace=False)
 def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
-    """``input ** exponent`` computed in float64, or complex128 where either is complex.
-
-    In place, the tensor must have that dtype already.
-    """
+    """``input ** exponent`` computed in float64, or complex128 where either is complex."""
     wide = to_double(result_type(input, exponent))
     return pow.function(_cast_tensor(input, wide), _cast_tensor(exponent, wide))
 
@@ -56,8 +54,9 @@ def _cast_tensor(value: Any, d: dtype) -> Any:
     return value.to(d) if hasattr(value, "_payload") else value
 
 
-@float_power.in_place
-def _float_power_in_place(input: Tensor, exponent: Any) -> Tensor:
+@public(is_function=False)
+def float_power_(input: Tensor, exponent: Tensor | Number) -> Tensor:
+    """In-place form of :func:`float_power`: ``RuntimeError`` unless the tensor has the dtype of the result."""
     needed = to_double(result_type(input, exponent))
     if needed is not input.dtype:
         raise RuntimeError(
