@@ -123,6 +123,12 @@ def trunc_divide(x: Array, y: Array) -> Any:
     return whole + ((whole < 0) & (rest != 0))
 
 
+@reference("Tensor.__rdiv__", extended=True)
+def rdiv(x: Array, y: Any) -> Any:
+    """The other way round."""
+    return np.true_divide(y, x)
+
+
 @reference("div_rounded", as_given=True)
 def div_rounded(x: Array, y: Array, rounding_mode: str) -> Any:
     """One or the other."""
@@ -166,7 +172,7 @@ def _wrapped(values: Array, d: np.dtype[Any]) -> Array:
     return np.asarray(lowest).astype(unsigned).view(d)
 
 
-@reference("float_power", "float_power_", extended=True)
+@reference("float_power", "Tensor.float_power_", extended=True)
 def float_power(x: Any, y: Any) -> Any:
     """C's ``pow`` of what is cast to double precision first."""
     return np.power(_double(x), _double(y))

@@ -35,6 +35,31 @@ def unfit_factors(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3), t(4), alpha=2, note="shapes")
 
 
+@inputs("Tensor.__rdiv__")
+def divided(t: Maker) -> Iterator[Sample]:
+    """Numbers and tensors, divided by tensors away from 0."""
+    if t.is_bool or t.is_integer:
+        return
+    divisor = t.array(t(3, 5, low=0.5, high=3.0))
+    yield sample(divisor, number(t))
+    yield sample(divisor, t(5))
+
+
+@inputs("Tensor.float_power_")
+def powers(t: Maker) -> Iterator[Sample]:
+    """Of tensors that are in double precision already."""
+    if t.dtype.name == "float64":
+        yield sample(t(3, 5, low=0.2, high=2.0), t(5), gradient=False)
+        yield sample(t(3, 5, low=0.2, high=2.0), 2, gradient=False)
+
+
+@mistakes("Tensor.float_power_")
+def not_in_double_precision(t: Maker) -> Iterator[Sample]:
+    """The result has no room in other dtypes."""
+    if t.dtype.name in ("float32", "int64", "complex64"):
+        yield sample(t(3), 2, note="dtype")
+
+
 def dividend(t: Maker, *shape: int) -> Array:
     """Dividends whose quotients by numbers near 1.5 are not close to a whole number."""
     if not t.is_floating:

@@ -63,6 +63,34 @@ def chosen(t: Maker) -> Iterator[Sample]:
     yield sample(t.mask(1023), t(1023), t(1023), kind="large")
 
 
+@inputs("Tensor.where")
+def chosen_or_else(t: Maker) -> Iterator[Sample]:
+    """The tensor comes first."""
+    yield sample(t(3, 5), t.mask(5), t(3, 1))
+    yield sample(t(3, 5), t.mask(3, 5), number(t))
+
+
+@inputs("where_indices")
+def nonzero_indices(t: Maker) -> Iterator[Sample]:
+    """Of masks and of numbers, some of them 0."""
+    yield sample(t.mask(3, 5))
+    yield sample(t.array(t.mask(2, 1, 4)))
+    yield sample(np.array(True), kind="0-d")
+    yield sample(t(0, 3), kind="zero-size")
+
+
+@inputs("Tensor.apply_", "Tensor.map_", "Tensor.map2_")
+def python_functions(t: Maker) -> Iterator[Sample]:
+    """A function of one element, of two, of three; the others broadcast."""
+    functions: dict[str, Any] = {
+        "Tensor.apply_": lambda a: a,
+        "Tensor.map_": lambda a, b: b,
+        "Tensor.map2_": lambda a, b, c: b if a == c else c,
+    }
+    others = {"Tensor.apply_": (), "Tensor.map_": (t(5),), "Tensor.map2_": (t(5), t(3, 1))}[t.operator]
+    yield sample(t(3, 5), *others, functions[t.operator], gradient=False)
+
+
 @inputs("masked_fill", "masked_fill_cast")
 def filled_where(t: Maker) -> Iterator[Sample]:
     """A number or a tensor without dims; masks that broadcast."""

@@ -50,11 +50,19 @@ def derivatives(t: Maker) -> Iterator[Sample]:
     yield sample(1, t(1, **whole), kind=LENGTH_ONE)
 
 
-@mistakes("polygamma")
+@inputs("Tensor.polygamma", "Tensor.polygamma_")
+def derivatives_of_a_tensor(t: Maker) -> Iterator[Sample]:
+    """The order comes second; in place the tensor is a floating one."""
+    if t.is_floating:
+        for n in ORDERS:
+            yield sample(t(2, 3, low=0.5, high=4.0), n, note=f"order {n}")
+
+
+@mistakes("polygamma", "Tensor.polygamma", "Tensor.polygamma_")
 def no_order(t: Maker) -> Iterator[Sample]:
     """The order is an integer that is not negative."""
-    yield sample(-1, t(3), note="negative")
-    yield sample(1.5, t(3), note="a float")
+    for order, note in ((-1, "negative"), (1.5, "a float")):
+        yield sample(*((order, t(3)) if t.operator == "polygamma" else (t(3), order)), note=note)
 
 
 @special("nan_to_num")
