@@ -40,8 +40,8 @@ def type_names(t: Maker) -> Iterator[Sample]:
 
 @inputs("detach_")
 def detached(t: Maker) -> Iterator[Sample]:
-    """The values stay."""
-    yield sample(t(2, 3), gradient=False)
+    """The values stay. Views are refused."""
+    yield sample(t(2, 3), gradient=False, layouts=("contiguous",))
 
 
 @inputs("is_same_size")

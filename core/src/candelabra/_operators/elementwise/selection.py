@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.adapters import FLOATING_BITS
+from candelabra._codegen.arguments import as_operand
 from candelabra._interchange.nested import fitted
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.primitives.creation import cast, filled
@@ -115,7 +116,7 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
     ``RuntimeError`` for a number that an integer dtype cannot hold, ``TypeError`` for a complex one in a real dtype.
     """
     if not (type(value) is float and input._keys & FLOATING_BITS):
-        value = _fitted(input, value)
+        value = _fitted(input, as_operand(fill, "value", value, False)[0])
     out: Tensor = filled.form("inplace")(input, value)
     return out
 
