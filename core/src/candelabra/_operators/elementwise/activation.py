@@ -1,4 +1,4 @@
-"""The activation functions that autograd and other operators use; the others are in ``candelabra.nn``."""
+"""``sigmoid``, its inverse ``logit``, and ``relu``. The other activation functions are in ``candelabra.nn``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="floating", public=False, inplace=False)
 def sigmoid_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """``grad * output * (1 - output)``, conjugated: one kernel where a backend has it."""
+    """The gradient of sigmoid's input: ``grad * conj(output * (1 - output))``."""
     return grad * conj(output * (1 - output))
 
 
@@ -44,7 +44,7 @@ def relu(input: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="real", public=False, method=False, out=False, inplace=False)
 def relu_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """``grad`` where ``output`` is above 0 (or NaN), else 0."""
+    """The gradient of relu's input: ``grad`` where ``output`` is above 0 or NaN, else 0."""
     return grad.masked_fill(output <= 0, 0)
 
 
@@ -53,15 +53,15 @@ relu.vjp(input=applied(relu_backward, "g", "out"))
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.logit",))
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """``log(input / (1 - input))``: NaN outside [0, 1], unless ``eps`` limits the input to [eps, 1 - eps] first."""
+    """``log(input / (1 - input))``: NaN outside [0, 1], unless ``eps`` clamps the input to [eps, 1 - eps] first."""
     if eps is not None:
         input = input.clamp_min(eps).clamp_max(1 - eps)
     return (input / (1 - input)).log()
 
 
-def _logit_back(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
+def _logit_vjp(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
     low, outside = (0.0, math.nan) if eps is None else (eps, 0.0)
     return where((input < low) | (input > 1 - low), outside, g / (input * (1 - input)))
 
 
-logit.vjp(input=_logit_back)
+logit.vjp(input=_logit_vjp)

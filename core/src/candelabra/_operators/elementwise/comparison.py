@@ -100,26 +100,19 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 
 # -- the larger and the smaller of two --------------------------------------------------------------------------------
-
-
 @operator(pointwise, accepts="real")
 def maximum(input: Tensor, other: Tensor) -> Tensor:
     """The larger of the two; NaN where either is NaN."""
     ...
 
 
-def _share(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
-    # Where both are equal, each gets half.
-    return (
-        (g / 2)
-        .masked_fill(wins.logical_not() & ties.logical_not(), 0)
-        .where(ties, g.masked_fill(wins.logical_not(), 0))
-    )
+def _halved_at_ties(g: Tensor, chosen: Tensor, ties: Tensor) -> Tensor:
+    return where(ties, g / 2, where(chosen, g, 0))
 
 
 maximum.vjp(
-    input=lambda g, input, other: _share(g, input > other, input == other),
-    other=lambda g, input, other: _share(g, other > input, input == other),
+    input=lambda g, input, other: _halved_at_ties(g, input > other, input == other),
+    other=lambda g, input, other: _halved_at_ties(g, other > input, input == other),
 )
 
 
@@ -130,8 +123,8 @@ def minimum(input: Tensor, other: Tensor) -> Tensor:
 
 
 minimum.vjp(
-    input=lambda g, input, other: _share(g, input < other, input == other),
-    other=lambda g, input, other: _share(g, other < input, input == other),
+    input=lambda g, input, other: _halved_at_ties(g, input < other, input == other),
+    other=lambda g, input, other: _halved_at_ties(g, other < input, input == other),
 )
 
 

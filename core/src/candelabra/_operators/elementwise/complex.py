@@ -1,4 +1,4 @@
-"""Complex numbers: the conjugate, the angle, and numbers made of their parts."""
+"""Complex numbers: conjugate and angle; ``complex`` and ``polar``, which make them from real numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPLEX_BITS = complex64.bit | complex128.bit
 
 
 def conj(x: Any) -> Any:
-    """The conjugate of a tensor or number; what is real comes back as it is, at the price of one bit test."""
+    """The conjugate of a tensor or a number. A real tensor is returned as it is, which costs one test of a bit."""
     try:
         return conj_physical(x) if x._keys & COMPLEX_BITS else x
     except AttributeError:
@@ -29,7 +29,7 @@ def conj(x: Any) -> Any:
 
 @operator(pointwise)
 def conj_physical(input: Tensor) -> Tensor:
-    """The complex conjugate, computed."""
+    """The complex conjugate, in new memory also of a real tensor."""
     ...
 
 
@@ -38,7 +38,7 @@ conj_physical.vjp(input=lambda g: g.conj())
 
 @operator(pointwise, result=real_part, promote=to_float)
 def angle(input: Tensor) -> Tensor:
-    """The argument of complex numbers in radians; of real ones 0, or pi below 0."""
+    """The angle of complex numbers in radians; of real ones 0, or pi below 0."""
     if input.is_complex():
         return input.imag.atan2(input.real)
     return ((input < 0).to(input.dtype) * math.pi).where(input == input, input)

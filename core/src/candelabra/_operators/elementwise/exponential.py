@@ -84,14 +84,14 @@ log1p.vjp(input=lambda g, input: g / (conj(input) + 1))
 
 
 # -- sums of exponentials ---------------------------------------------------------------------------------------------
-def _share(mine: Tensor, other: Tensor, scale: float) -> Tensor:
-    """The part of one term in the sum of both: the derivative of the logarithm of that sum."""
-    return conj(1 / (1 + ((other - mine) * scale).exp()))
+def _weight(x: Tensor, other: Tensor, scale: float) -> Tensor:
+    """``exp(x) / (exp(x) + exp(other))``, conjugated: the derivative of the logarithm of the sum with respect to x."""
+    return conj(1 / (1 + ((other - x) * scale).exp()))
 
 
 @operator(pointwise, accepts="floating", inplace=False)
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """``log(exp(input) + exp(other))`` without overflow; complex too."""
+    """``log(exp(input) + exp(other))`` without overflow; also of complex numbers."""
     return _log_of_sum(input, other, 1.0)
 
 
@@ -102,7 +102,7 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _log_of_sum(input: Tensor, other: Tensor, scale: float) -> Tensor:
-    # The larger term is taken out: m + log1p(exp(-|a - b|)). Equal infinities have no difference, and nothing to add.
+    # m + log1p(exp(-|a - b|)), where m is the larger of a and b. Equal infinities would give NaN as their difference.
     if input.is_complex():
         first = input.real >= other.real
         high, low = where(first, input, other), where(first, other, input)
@@ -114,10 +114,10 @@ def _log_of_sum(input: Tensor, other: Tensor, scale: float) -> Tensor:
 
 
 logaddexp.vjp(
-    input=lambda g, input, other: g * _share(input, other, 1.0),
-    other=lambda g, input, other: g * _share(other, input, 1.0),
+    input=lambda g, input, other: g * _weight(input, other, 1.0),
+    other=lambda g, input, other: g * _weight(other, input, 1.0),
 )
 logaddexp2.vjp(
-    input=lambda g, input, other: g * _share(input, other, LN2),
-    other=lambda g, input, other: g * _share(other, input, LN2),
+    input=lambda g, input, other: g * _weight(input, other, LN2),
+    other=lambda g, input, other: g * _weight(other, input, LN2),
 )

@@ -53,9 +53,8 @@ for _test in (isnan, isinf, isfinite, isposinf, isneginf):
 def nan_to_num(
     input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """NaN as ``nan`` (0), and the infinities as ``posinf`` and ``neginf`` (the largest and least finite numbers).
-
-    Of complex numbers each part by itself.
+    """NaN replaced by ``nan`` (default 0), infinities by ``posinf`` and ``neginf`` (default the largest and the least
+    finite number of the dtype). In complex tensors the real and the imaginary part are replaced separately.
     """
     if input.is_complex():
         return view_as_complex(nan_to_num(view_as_real(input), nan, posinf, neginf))
@@ -72,7 +71,7 @@ nan_to_num.vjp(input=lambda g, input: where(input.isfinite(), g, 0))
 
 # -- mantissa, exponent and neighbours ---------------------------------------------------------------------------------
 class Parts(NamedTuple):
-    """A floating-point number taken apart."""
+    """The mantissa and the exponent of floating-point numbers."""
 
     mantissa: Tensor
     exponent: Tensor
@@ -83,13 +82,13 @@ def _exponent(d: dtype) -> dtype:
 
 
 @by
-def _both_alike(input: Tensor) -> tuple[tuple[int, ...], ...]:
+def _two_like_input(input: Tensor) -> tuple[tuple[int, ...], ...]:
     return shape_of(input), shape_of(input)
 
 
-@operator(_both_alike, accepts="real floating", result=(same, _exponent), out=True)
+@operator(_two_like_input, accepts="real floating", result=(same, _exponent), out=True)
 def frexp(input: Tensor) -> Parts:
-    """The mantissa, in [0.5, 1) but for its sign, and the int32 ``exponent``: ``input = mantissa * 2**exponent``."""
+    """``input = mantissa * 2**exponent``: the mantissa has an absolute value in [0.5, 1), the exponent is int32."""
     ...
 
 
@@ -108,4 +107,4 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
     ...
 
 
-nextafter.vjp(input=lambda g: g, other=zeroed)  # a step on the grid of floating-point numbers is tiny
+nextafter.vjp(input=lambda g: g, other=zeroed)  # the distance to the next number counts as constant

@@ -48,7 +48,7 @@ for _step in (floor, ceil, trunc, round):
 
 @operator(pointwise, accepts="real floating")
 def frac(input: Tensor) -> Tensor:
-    """What :func:`trunc` leaves: ``input - trunc(input)``, with the sign of the input."""
+    """The fractional part: ``input - trunc(input)``, with the sign of the input."""
     return input - input.trunc()
 
 

@@ -42,7 +42,7 @@ def sgn(input: Tensor) -> Tensor:
 
 @operator(pointwise, promote=to_float, accepts="real")
 def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
-    """The magnitude of ``input`` with the sign of ``other``, of zeros and NaNs too. Integers become floating first."""
+    """The magnitude of ``input`` with the sign of ``other``, also of zeros and NaNs. Integers become floating first."""
     ...
 
 

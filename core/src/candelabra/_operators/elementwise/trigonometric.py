@@ -110,7 +110,7 @@ def tanh(input: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="floating", public=False, inplace=False)
 def tanh_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """``grad * (1 - output**2)``, conjugated: one kernel where a backend has it."""
+    """The gradient of tanh's input: ``grad * conj(1 - output**2)``."""
     return grad * conj(1 - output * output)
 
 
@@ -149,46 +149,47 @@ atanh.vjp(input=lambda g, input: g / (1 - input * input).conj())
 
 
 # -- sin(x) / x --------------------------------------------------------------------------------------------------------
-SLOPES = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 10))
-"""Of the odd powers of x in the series of the slope; within 1 the next one is below the eps of float64."""
+COEFFICIENTS = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 10))
+"""The coefficients of x, x**3, … in the Taylor series of the derivative of ``sin(x) / x``. For |x| < 1 the next term
+is below the eps of float64."""
 
 
-def sine_quotient_slope(x: Tensor) -> Tensor:
-    """``(x cos(x) - sin(x)) / x**2``, the negative spherical Bessel function of order 1; 0 at 0.
+def sine_quotient_derivative(x: Tensor) -> Tensor:
+    """The derivative of ``sin(x) / x``, ``(x cos(x) - sin(x)) / x**2``: minus the spherical Bessel function of order 1.
 
-    Within 1 the two terms cancel, and their own derivatives more so: there it is the Taylor series (from those of the
-    sine and the cosine, NIST Digital Library of Mathematical Functions, 4.19.1 and 4.19.2).
+    For |x| < 1 the two terms cancel, and so do their derivatives: the Taylor series is used there. Source: those of the
+    sine and the cosine, NIST Digital Library of Mathematical Functions, 4.19.1 and 4.19.2.
     """
     near = x.abs() < 1
     small, far = x.masked_fill(near.logical_not(), 0), x.masked_fill(near, 1)
     square = small * small
-    series = square * SLOPES[-1]
-    for slope in SLOPES[-2:0:-1]:
-        series = (series + slope) * square
-    return where(near, (series + SLOPES[0]) * small, (far.cos() - far.sin() / far) / far)
+    series = square * COEFFICIENTS[-1]
+    for coefficient in COEFFICIENTS[-2:0:-1]:
+        series = (series + coefficient) * square
+    return where(near, (series + COEFFICIENTS[0]) * small, (far.cos() - far.sin() / far) / far)
 
 
 @operator(pointwise, promote=to_float, aliases=("special.sinc",))
 def sinc(input: Tensor) -> Tensor:
-    """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other whole numbers."""
-    # With n the nearest whole number, input - n is exact and sin(pi * input) = (-1)**n * sin(pi * (input - n)).
+    """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other integers."""
+    # With n the nearest integer, input - n is exact and sin(pi * input) = (-1)**n * sin(pi * (input - n)).
     nearest = (input.real if input.is_complex() else input).round()
     sine = ((input - nearest) * math.pi).sin() * (1 - (nearest % 2) * 2)
     zero = input == 0
     return (sine / (input * math.pi).masked_fill(zero, 1)).masked_fill(zero, 1)
 
 
-sinc.vjp(input=lambda g, input: g * conj(sine_quotient_slope(input * math.pi) * math.pi))
+sinc.vjp(input=lambda g, input: g * conj(sine_quotient_derivative(input * math.pi) * math.pi))
 
 
 # -- degrees -----------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real")
 def deg2rad(input: Tensor) -> Tensor:
-    """Degrees as radians."""
+    """Converts degrees to radians."""
     return input * (math.pi / 180)
 
 
 @operator(pointwise, promote=to_float, accepts="real")
 def rad2deg(input: Tensor) -> Tensor:
-    """Radians as degrees."""
+    """Converts radians to degrees."""
     return input * (180 / math.pi)

@@ -1,4 +1,4 @@
-"""The error function's family, and the normal distribution's.
+"""The error function and its relatives, and the normal distribution.
 
 Source of the definitions: NIST Digital Library of Mathematical Functions, chapter 7.
 """
@@ -61,7 +61,7 @@ special_erfcx.vjp(input=lambda g, input, out: g * (2 * input * out - SLOPE))
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_ndtr(input: Tensor) -> Tensor:
-    """The area under the normal density from minus infinity to ``input``.
+    """The normal distribution function: the area under the density from minus infinity to ``input``.
 
     Source: ``(1 + erf(x / sqrt 2)) / 2`` near 0, ``erfc(-x / sqrt 2) / 2`` in the tails, where the sum would cancel.
     """

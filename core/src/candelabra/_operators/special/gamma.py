@@ -1,4 +1,4 @@
-"""The gamma function's family: its logarithm, that one's derivatives, the incomplete ones, and Hurwitz's zeta.
+"""The logarithm of the gamma function, its derivatives, the incomplete gamma functions, and the Hurwitz zeta function.
 
 Source of the definitions: NIST Digital Library of Mathematical Functions, chapters 5, 8 and 25.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
 
 
-def missing(what: str) -> Callable[..., NoReturn]:
-    """The rule of an input that the operator cannot be differentiated in: raises ``NotImplementedError`` as PyTorch."""
+def not_implemented(what: str) -> Callable[..., NoReturn]:
+    """The derivative rule of an input without a known derivative: raises ``NotImplementedError``, as PyTorch does."""
 
     def rule(g: Tensor) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -124,18 +124,18 @@ def _density(input: Tensor, other: Tensor) -> Tensor:
     return exp((input - 1) * other.log() - other - lgamma(input))
 
 
-igamma.vjp(input=missing("igamma: input"), other=lambda g, input, other: g * _density(input, other))
-igammac.vjp(input=missing("igammac: input"), other=lambda g, input, other: -g * _density(input, other))
+igamma.vjp(input=not_implemented("igamma: input"), other=lambda g, input, other: g * _density(input, other))
+igammac.vjp(input=not_implemented("igammac: input"), other=lambda g, input, other: -g * _density(input, other))
 
 
 # -- zeta -------------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Hurwitz's zeta function: the sum of ``(k + other)**-input`` over k = 0, 1, … Differentiable in ``other``."""
+    """The Hurwitz zeta function: the sum of ``(k + other)**-input`` over k = 0, 1, … Differentiable in ``other``."""
     ...
 
 
 special_zeta.vjp(
-    input=missing("special_zeta: self"),
+    input=not_implemented("special_zeta: self"),
     other=lambda g, input, other: g * -input * special_zeta(input + 1.0, other),
 )
