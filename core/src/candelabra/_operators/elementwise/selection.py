@@ -6,6 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._codegen.arguments import as_operand
 from candelabra._interchange.nested import fitted
+from candelabra._keys import SCALAR_BITS
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.primitives.creation import cast, filled
 from candelabra._records.callables import public
@@ -115,8 +116,11 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
 
     ``RuntimeError`` for a number that an integer dtype cannot hold, ``TypeError`` for a complex one in a real dtype.
     """
-    if not (type(value) is float and input._keys & FLOATING_BITS):
-        value = _fitted(input, as_operand(fill, "value", value, False)[0])
+    kind = type(value)
+    if kind is not float or not input._keys & FLOATING_BITS:
+        if kind not in SCALAR_BITS:
+            value, _ = as_operand(fill, "value", value, False)
+        value = _fitted(input, value)
     out: Tensor = filled.form("inplace")(input, value)
     return out
 
