@@ -28,7 +28,7 @@ from candelabra._records.schema import (
     OPTIONAL,
     TENSOR,
     Parameter,
-)
+)  # fmt: skip
 from candelabra.dtypes import complex64, complex128
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen import arguments
 from candelabra._codegen.source import build
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
@@ -43,19 +43,14 @@ ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 """NumPy's names, accepted by keyword wherever PyTorch's are."""
 
 
-class Others(NamedTuple):
-    """The overloads beside the operator whose entry is compiled, where the arguments that are present tell them."""
-
-    overload_set: OverloadSet
-    choosing: Callable[..., Any]
-    """The entry that looks at every member."""
-    members: tuple[tuple[Any, tuple[Parameter, ...]], ...]
-    """Each with the parameters that its overload accepts: fewer than the operator's, or keywords beyond them."""
-
-
-def compile_entry(operator: Operator[..., Any], kind: str, others: Others | None = None) -> Callable[..., Any]:
+def compile_entry(
+    operator: Operator[..., Any], kind: str, choosing: tuple[OverloadSet, Callable[..., Any]] | None = None
+) -> Callable[..., Any]:
     """Compile one form: ``"function"``, ``"inplace"``, or one for Python's operators: ``"binary"`` (``__add__``),
-    ``"reflected"`` (``__radd__``), ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers."""
+    ``"reflected"`` (``__radd__``), ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers.
+
+    ``choosing`` is an overload set whose first member the operator is, and the entry that chooses among all members.
+    """
     from candelabra._tensor import Tensor
 
     inplace = kind in ("inplace", "assigned")
@@ -75,8 +70,9 @@ def compile_entry(operator: Operator[..., Any], kind: str, others: Others | None
         extra, body = keyword_lines(parameters, scope, out, operator.name)
         added: list[Parameter] = []
         optional: set[str] = set()
-        if others is not None:
-            added, lines, optional = other_lines(others, parameters, kind, out, scope)
+        if choosing is not None:
+            scope["choosing"] = choosing[1]
+            added, lines, optional = other_lines(choosing[0], parameters, kind, out, scope)
             body += lines
         if out:
             exact = ", exact=True" if operator.out == "exact" else ""
@@ -87,7 +83,7 @@ def compile_entry(operator: Operator[..., Any], kind: str, others: Others | None
     body += key_lines(parameters, operator, infix, itself)
     body += canonical_lines(parameters)
     body.append(f"return table[key]({', '.join(names)})")
-    entry = operator if others is None else others.overload_set
+    entry = operator if choosing is None else choosing[0]
     title = entry.name + ("_" if inplace else "")
     function = build(title, ", ".join(signature), body, scope, title)
     doc = entry.doc if not inplace else f"In-place form of :func:`candelabra.{entry.name}`."
@@ -95,7 +91,7 @@ def compile_entry(operator: Operator[..., Any], kind: str, others: Others | None
 
 
 def other_lines(
-    others: Others, parameters: Sequence[Parameter], kind: str, out: bool, scope: dict[str, Any]
+    overload_set: OverloadSet, parameters: Sequence[Parameter], kind: str, out: bool, scope: dict[str, Any]
 ) -> tuple[list[Parameter], list[str], set[str]]:
     """What the other overloads add to an entry: parameters, lines at its head, and the parameters that may be left out.
 
@@ -105,7 +101,7 @@ def other_lines(
     added: dict[str, Parameter] = {}
     lines: list[str] = []
     shortest = len(shared)
-    for number, (member, accepted) in enumerate(others.members):
+    for number, (member, accepted) in enumerate(overload_set.members[1:]):
         own = accepted[len(shared) :]
         if own:
             scope[f"other_{number}"] = member.form(kind)
@@ -117,7 +113,7 @@ def other_lines(
             shortest = min(shortest, len(accepted))
     optional = shared[shortest:]
     if optional:
-        scope |= {"choosing": others.choosing, "given": arguments.given, "REQUIRED": REQUIRED}
+        scope |= {"given": arguments.given, "REQUIRED": REQUIRED}
         absent = " or ".join(f"{name} is REQUIRED" for name in optional)
         passed = [f"{name}={name}" for name in [*shared, *(["out"] if out else [])]]
         lines.append(f"if {absent}: return choosing(**given({', '.join(passed)}))")

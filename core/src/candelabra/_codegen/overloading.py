@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
-from candelabra._codegen.entry import ALIASES, Others, compile_entry, named
+from candelabra._codegen.entry import ALIASES, compile_entry, named
 from candelabra._records.record import Operator
 from candelabra._records.schema import (
     BOUND,
@@ -47,7 +47,7 @@ def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
         return entry
     if not all(is_told_by_presence(plain, member, parameters, kind) for member, parameters in others):
         return entry
-    return compile_entry(plain, kind, Others(overload_set, entry, tuple(others)))
+    return compile_entry(plain, kind, (overload_set, entry))
 
 
 def is_told_by_presence(plain: Operator[..., Any], member: Any, parameters: tuple[Parameter, ...], kind: str) -> bool:

@@ -17,7 +17,7 @@ from candelabra.dtypes import (
     float64,
     get_default_dtype,
     int64,
-)
+)  # fmt: skip
 
 Promotion = Callable[[dtype], dtype]
 """From the common dtype of the operands to the dtype that the operator computes in."""

@@ -1,15 +1,18 @@
-"""Comparison: which elements are equal, close, larger, and the larger of two."""
+"""Comparison: which elements are equal, close or larger; the larger and the smaller of two; limits (``clamp``)."""
 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._codegen.adapters import FLOATING_BITS
+from candelabra._dispatch.inplace import writing
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.inquiry import check_tensors
+from candelabra._operators.primitives.creation import new_full
 from candelabra._records.callables import public
 from candelabra._records.promotion import boolean, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, get_default_dtype
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, category_of_scalar, get_default_dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
@@ -55,7 +58,7 @@ for _comparison in (eq, ne, lt, le, gt, ge):
     _comparison.no_gradient("the result is bool")
 
 
-# -- equal and close --------------------------------------------------------------------------------------------------
+# -- equal and close ------------------------------------------------------------------------------------------------
 def _check_close(input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> None:
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{PYTHON_NAMES[input.dtype.name]} did not match {PYTHON_NAMES[other.dtype.name]}")
@@ -99,7 +102,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return input.shape == other.shape and bool((input == other).all().item())
 
 
-# -- the larger and the smaller of two --------------------------------------------------------------------------------
+# -- the larger and the smaller of two ------------------------------------------------------------------------------
 @operator(pointwise, accepts="real")
 def maximum(input: Tensor, other: Tensor) -> Tensor:
     """The larger of the two; NaN where either is NaN."""
@@ -148,3 +151,63 @@ fmin.vjp(
     input=lambda g, input, other: where((input <= other) | other.isnan(), g, 0),
     other=lambda g, input, other: where((input <= other) | other.isnan(), 0, g),
 )
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+def _as_tensor(bound: Any, like: Tensor) -> Tensor:
+    return bound if hasattr(bound, "_payload") else new_full(like, (), bound)
+
+
+@operator(pointwise, accepts="real")
+def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
+    """``max(input, min)``; NaN stays NaN."""
+    return maximum(input, _as_tensor(min, input))
+
+
+clamp_min.vjp(
+    input=lambda g, input, min: where(input >= min, g, 0),
+    min=lambda g, input, min: where(input < min, g, 0),
+)
+
+
+@operator(pointwise, accepts="real")
+def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
+    """``min(input, max)``; NaN stays NaN."""
+    return minimum(input, _as_tensor(max, input))
+
+
+clamp_max.vjp(
+    input=lambda g, input, max: where(input <= max, g, 0),
+    max=lambda g, input, max: where(input > max, g, 0),
+)
+
+
+def _check_bounds(input: Any, min: Any, max: Any) -> None:
+    if min is None and max is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+
+
+@operator(checked_pointwise(_check_bounds), accepts="real", aliases=("clip",))
+def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
+    """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN.
+
+    Where ``min`` is above ``max`` the result is ``max``. A floating bound makes integers floating.
+    """
+    if min is None:
+        _check_bounds(input, min, max)
+        return clamp_max.function(input, max)
+    limited = clamp_min.function(input, min)
+    return limited if max is None else clamp_max.function(limited, max)
+
+
+@clamp.in_place
+def _clamp_in_place(input: Tensor, min: Any, max: Any) -> Tensor:
+    if min is None:
+        _check_bounds(input, min, max)
+        return clamp_max.form("inplace")(input, max)
+    if max is None:
+        return clamp_min.form("inplace")(input, min)
+    floats = input._keys & FLOATING_BITS and type(max) in (float, int)
+    if not floats and (hasattr(max, "_payload") or category_of_scalar(max) > input.dtype.category):
+        return writing(clamp)(input, min, max)  # nothing is written unless both bounds fit
+    return clamp_max.form("inplace")(clamp_min.form("inplace")(input, min), max)
