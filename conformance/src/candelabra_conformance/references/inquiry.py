@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _floating(x: Array) -> bool:
-    return x.dtype.kind == "f" or x.dtype.name == "bfloat16"
+    return bool(x.dtype.kind == "f" or x.dtype.name == "bfloat16")
 
 
 def _no(x: Array) -> bool:
