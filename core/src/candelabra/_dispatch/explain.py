@@ -182,7 +182,9 @@ def _record(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
     for known, inplace in ((name, False), (name[:-1] if name.endswith("_") else "", True)):
-        entry: Any = entry_named(known) or OPERATORS.get(known)
+        entry: Any = entry_named(known)
+        if not isinstance(entry, OverloadSet):
+            entry = OPERATORS.get(known) or entry
         form = ("function", "inplace")[inplace]
         if entry is None or not (isinstance(operator, str) or operator is entry.form(form)):
             continue
