@@ -8,7 +8,8 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.library import _layers, plugins
+from candelabra._dispatch.layers import _layers
+from candelabra.library import plugins
 from candelabra_conformance.fake import installed
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.shadowing import Divergence, DivergenceError, DivergenceWarning, shadow

@@ -166,7 +166,8 @@ def declare_function(module: Module, function: ast.FunctionDef) -> None:
         default = function.name.rstrip("_") if named.id == "operator" else function.name
         declared = Declared(named.id, options.pop("name", default), module, options, [])
         declared.functions = [Overload(function, module, None, declared)]
-        declared.pointwise = isinstance(first, ast.Name) and first.id == "pointwise"
+        rule = first.func if isinstance(first, ast.Call) else first
+        declared.pointwise = isinstance(rule, ast.Name) and rule.id in ("pointwise", "checked_pointwise")
         module.declared[function.name] = declared
 
 

@@ -36,7 +36,7 @@ from candelabra._plugins.kernels import get_kernel, register_kernel
 from candelabra._plugins.names import registered_names as device_names
 from candelabra._records.accepts import refusal
 from candelabra._records.callables import PublicCallable, public
-from candelabra._records.derivative import applied
+from candelabra._records.derivative import applied, conjugate
 from candelabra._records.overloads import OverloadSet, overloads
 from candelabra._records.promotion import (
     accumulated,
@@ -51,7 +51,7 @@ from candelabra._records.promotion import (
 )
 from candelabra._records.record import OPERATORS, Operator, operator
 from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature
-from candelabra._records.rules import by, like_input, pointwise, reduction, shape_of, unchecked
+from candelabra._records.rules import by, checked_pointwise, like_input, pointwise, reduction, shape_of, unchecked
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -76,9 +76,10 @@ from candelabra._tensor import Tensor, wrap
 
 __all__ = [
     # declaring
-    "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable", "by", "like_input",
-    "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean", "common", "index", "real_part",
-    "same", "to_float", "to_integer", "unpromoted", "applied", "build", "indent", "fail", "store", "wrap_dim",
+    "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable", "by", "checked_pointwise",
+    "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean", "common", "index",
+    "real_part", "same", "to_float", "to_integer", "unpromoted", "applied", "build", "conjugate", "indent", "fail",
+    "store", "wrap_dim",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",

@@ -21,11 +21,27 @@ references(
     {
         "where": lambda condition, a, b: np.where(condition, a, b),
         "masked_fill": lambda x, mask, value: np.where(mask, _like(value, x), x),
+        "masked_fill_cast": lambda x, mask, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
+        "Tensor.where": lambda x, condition, y: np.where(condition, x, y),
         "leaky_relu": lambda x, slope=0.01: np.where(x > 0, x, x * slope),
         "hardtanh": lambda x, low=-1.0, high=1.0: np.minimum(np.maximum(x, low), high),
     },
     extended=True,
 )
+
+
+@reference("where_indices", as_given=True)
+def where_indices(condition: Array) -> tuple[Array, ...]:
+    """NumPy's, of a number those of a vector of one."""
+    return np.nonzero(np.atleast_1d(condition))
+
+
+@reference("Tensor.apply_", "Tensor.map_", "Tensor.map2_", as_given=True)
+def elementwise(x: Array, *arguments: Any) -> Array:
+    """The function at every element, one after the other."""
+    *others, function = arguments
+    each = zip(x.ravel(), *(np.broadcast_to(o, x.shape).ravel() for o in others), strict=True)
+    return np.array([function(*elements) for elements in each], x.dtype).reshape(x.shape)
 
 
 @reference("round", extended=True)

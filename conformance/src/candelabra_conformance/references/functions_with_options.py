@@ -46,10 +46,16 @@ def mvlgamma(input: Array, p: int) -> Array:
     return np.asarray(sum(lgamma(whole - j / 2) for j in range(p)) + total)
 
 
-@reference("polygamma_of")
+@reference("polygamma_of", "Tensor.polygamma", "Tensor.polygamma_")
 def polygamma(input: Array, n: int) -> Array:
     """SciPy's."""
     return np.asarray(special.polygamma(n, _floating(input)))
+
+
+@reference("polygamma")
+def polygamma_of(n: int, input: Array) -> Array:
+    """SciPy's, whose order comes first too."""
+    return polygamma(input, n)
 
 
 @reference("frexp")

@@ -39,6 +39,32 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 """NumPy's functions of floats."""
 references({name: of_floats(function) for name, function in FUNCTIONS.items()}, extended=True)
+
+
+def _factor(x: Any, alpha: Any) -> Any:
+    return x * (x.dtype.type(alpha) if isinstance(x, np.ndarray) else alpha)
+
+
+references(
+    {
+        "add_scaled": lambda x, y, alpha: np.add(x, _factor(y, alpha)),
+        "sub_scaled": lambda x, y, alpha: np.subtract(x, _factor(y, alpha)),
+        "rsub": lambda x, y, alpha=1: np.subtract(y, _factor(x, alpha)),
+        "clamp": lambda x, low=None, high=None: _limited(x, low, high),
+    },
+    extended=True,
+)
+
+
+def _limited(x: Array, low: Any, high: Any) -> Any:
+    above = x if low is None else np.maximum(x, _like(low, x))
+    return above if high is None else np.minimum(above, _like(high, x))
+
+
+def _like(bound: Any, x: Array) -> Any:
+    return bound if isinstance(bound, np.ndarray) else x.dtype.type(bound)
+
+
 references(
     {
         "bitwise_and": np.bitwise_and, "bitwise_not": np.invert, "bitwise_or": np.bitwise_or,
@@ -97,6 +123,18 @@ def trunc_divide(x: Array, y: Array) -> Any:
     return whole + ((whole < 0) & (rest != 0))
 
 
+@reference("Tensor.__rdiv__", extended=True)
+def rdiv(x: Array, y: Any) -> Any:
+    """The other way round."""
+    return np.true_divide(y, x)
+
+
+@reference("div_rounded", as_given=True)
+def div_rounded(x: Array, y: Array, rounding_mode: str) -> Any:
+    """One or the other."""
+    return floor_divide(x, y) if rounding_mode == "floor" else trunc_divide(x, y)
+
+
 @reference("reciprocal", extended=True)
 @of_floats
 def reciprocal(x: Array) -> Any:
@@ -132,6 +170,19 @@ def _wrapped(values: Array, d: np.dtype[Any]) -> Array:
     unsigned = np.dtype(f"u{d.itemsize}")
     lowest = np.bitwise_and(values, (1 << 8 * d.itemsize) - 1) if values.size else values
     return np.asarray(lowest).astype(unsigned).view(d)
+
+
+@reference("float_power", "Tensor.float_power_", extended=True)
+def float_power(x: Any, y: Any) -> Any:
+    """C's ``pow`` of what is cast to double precision first."""
+    return np.power(_double(x), _double(y))
+
+
+def _double(value: Any) -> Any:
+    array = np.asarray(value)
+    if array.dtype.type in (np.longdouble, np.clongdouble):
+        return array
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 @reference("square", extended=True)

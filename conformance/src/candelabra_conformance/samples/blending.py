@@ -54,6 +54,7 @@ def chosen(t: Maker) -> Iterator[Sample]:
     yield sample(t.mask(2, 3, 1), t(4), t(3, 4))
     yield sample(t.mask(3, 5), t(3, 5), number(t))
     yield sample(t.mask(3, 5), number(t), t(5))
+    yield sample(t.mask(3, 5), number(t), True)
     yield sample(t.mask(17), t(17), t())
     yield sample(np.array(True), t(), t(), kind="0-d")
     yield sample(np.array(False), t(), number(t), kind="0-d")
@@ -62,7 +63,35 @@ def chosen(t: Maker) -> Iterator[Sample]:
     yield sample(t.mask(1023), t(1023), t(1023), kind="large")
 
 
-@inputs("masked_fill")
+@inputs("Tensor.where")
+def chosen_or_else(t: Maker) -> Iterator[Sample]:
+    """The tensor comes first."""
+    yield sample(t(3, 5), t.mask(5), t(3, 1))
+    yield sample(t(3, 5), t.mask(3, 5), number(t))
+
+
+@inputs("where_indices")
+def nonzero_indices(t: Maker) -> Iterator[Sample]:
+    """Of masks and of numbers, some of them 0."""
+    yield sample(t.mask(3, 5))
+    yield sample(t.array(t.mask(2, 1, 4)))
+    yield sample(np.array(True), kind="0-d")
+    yield sample(t(0, 3), kind="zero-size")
+
+
+@inputs("Tensor.apply_", "Tensor.map_", "Tensor.map2_")
+def python_functions(t: Maker) -> Iterator[Sample]:
+    """A function of one element, of two, of three; the others broadcast."""
+    functions: dict[str, Any] = {
+        "Tensor.apply_": lambda a: a,
+        "Tensor.map_": lambda a, b: b,
+        "Tensor.map2_": lambda a, b, c: b if a == c else c,
+    }
+    others = {"Tensor.apply_": (), "Tensor.map_": (t(5),), "Tensor.map2_": (t(5), t(3, 1))}[t.operator]
+    yield sample(t(3, 5), *others, functions[t.operator], gradient=False)
+
+
+@inputs("masked_fill", "masked_fill_cast")
 def filled_where(t: Maker) -> Iterator[Sample]:
     """A number or a tensor without dims; masks that broadcast."""
     yield sample(t(3, 5), t.mask(3, 5), number(t))
@@ -76,7 +105,46 @@ def filled_where(t: Maker) -> Iterator[Sample]:
     yield sample(t(1023), t.mask(1023), number(t), kind="large")
 
 
-@mistakes("where", "masked_fill")
+@inputs("masked_fill_cast")
+def cast_into_the_dtype(t: Maker) -> Iterator[Sample]:
+    """Values of other dtypes."""
+    yield sample(t(3, 5), t.mask(5), True, note="a bool")
+    yield sample(t(3, 5), t.mask(5), t.of("int32")(), note="an int32 tensor")
+    if not t.is_bool:
+        yield sample(t(3, 5), t.mask(5), 2.0, note="a float")
+
+
+@mistakes("masked_fill_cast", "fill", "fill_")
+def one_value(t: Maker) -> Iterator[Sample]:
+    """One number, that the dtype can hold."""
+    mask = () if t.operator.startswith("fill") else (t.mask(3),)
+    yield sample(t(3), *mask, t(3), note="a vector")
+    yield sample(t(3), *mask, "1", note="a string")
+    if t.is_integer:
+        yield sample(t(3), *mask, 1 << 80, note="too large")
+
+
+@inputs("fill", "fill_")
+def filled_with(t: Maker) -> Iterator[Sample]:
+    """Numbers and tensors without dims, of the dtype and of others."""
+    yield sample(t(3, 5), number(t))
+    yield sample(t(2, 3, 4), t(), note="a tensor")
+    yield sample(t(17), True, note="a bool")
+    yield sample(t(17), t.of("int32")(), note="an int32 tensor")
+    yield sample(t(), 1, kind="0-d")
+    yield sample(t(0, 3), 1, kind="zero-size")
+    yield sample(t(1), t(), kind="length-1")
+
+
+@inputs("zero_")
+def zeroed(t: Maker) -> Iterator[Sample]:
+    """Any shape."""
+    yield sample(t(3, 5))
+    yield sample(t(), kind="0-d")
+    yield sample(t(0, 3), kind="zero-size")
+
+
+@mistakes("where", "masked_fill", "masked_fill_cast")
 def masks(t: Maker) -> Iterator[Sample]:
     """A mask is a bool tensor that broadcasts."""
     for mask, note in ((t.mask(4), "shapes"), (t.index(0, 1, 0), "integers"), (True, "a bool"), (None, "nothing")):
@@ -86,7 +154,7 @@ def masks(t: Maker) -> Iterator[Sample]:
             yield sample(t(2, 3), mask, number(t), note=note)
 
 
-@special("where", "masked_fill")
+@special("where", "masked_fill", "masked_fill_cast")
 def not_finite(t: Maker) -> Iterator[Sample]:
     """What is not chosen leaves no trace: no 0 * NaN."""
     if not t.is_floating:

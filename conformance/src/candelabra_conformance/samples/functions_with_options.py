@@ -18,9 +18,10 @@ OPTIONS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "polygamma_of": ({"n": 0}, {"n": 1}, {"n": 2}, {"n": 5}),
     "frexp": ({},),
 }
+ORDERS: Final = (0, 1, 2, 5)
 domain(0.06, 0.94, "logit")
 domain(1.6, 6.0, "mvlgamma")
-domain(0.5, 4.0, "polygamma_of")
+domain(0.5, 4.0, "polygamma_of", "polygamma")
 
 
 @inputs(*OPTIONS)
@@ -36,6 +37,32 @@ def elements(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, **whole), **first, kind=LENGTH_ONE)
     yield sample(t(2, 0), **first, kind=ZERO_SIZE)
     yield sample(t(20_001, **whole), **first, kind=LARGE)
+
+
+@inputs("polygamma")
+def derivatives(t: Maker) -> Iterator[Sample]:
+    """The order comes first."""
+    whole = {"low": 1, "high": 9} if t.is_integer else {}
+    for n in ORDERS:
+        yield sample(n, t(2, 3, **whole), note=f"order {n}")
+    yield sample(1, t(**whole), kind=ZERO_DIM)
+    yield sample(1, t(2, 0), kind=ZERO_SIZE)
+    yield sample(1, t(1, **whole), kind=LENGTH_ONE)
+
+
+@inputs("Tensor.polygamma", "Tensor.polygamma_")
+def derivatives_of_a_tensor(t: Maker) -> Iterator[Sample]:
+    """The order comes second; in place the tensor is a floating one."""
+    if t.is_floating:
+        for n in ORDERS:
+            yield sample(t(2, 3, low=0.5, high=4.0), n, note=f"order {n}")
+
+
+@mistakes("polygamma", "Tensor.polygamma", "Tensor.polygamma_")
+def no_order(t: Maker) -> Iterator[Sample]:
+    """The order is an integer that is not negative."""
+    for order, note in ((-1, "negative"), (1.5, "a float")):
+        yield sample(*((order, t(3)) if t.operator == "polygamma" else (t(3), order)), note=note)
 
 
 @special("nan_to_num")

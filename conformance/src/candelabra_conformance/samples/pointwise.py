@@ -104,7 +104,7 @@ RANGES: Final[dict[str, dict[str, Range]]] = {
     **{name: {"input": _FEW} for name in ("logical_not", "heaviside")},
     "reciprocal": {"input": Range(0.3, 3.0, signed=True)},
     "div": {"other": Range(0.5, 3.0, ints=(1, 9), signed=True)},
-    "pow": {"input": Range(0.2, 2.0), "exponent": Range(-2.0, 2.0, ints=(0, 3))},
+    **{name: {"input": Range(0.2, 2.0), "exponent": Range(-2.0, 2.0, ints=(0, 3))} for name in ("pow", "float_power")},
     "bitwise_left_shift": {"other": _SHIFT},
     "bitwise_right_shift": {"other": _SHIFT},
     "igamma": {"input": _SHAPE, "other": Range(0.2, 6.0, ints=(0, 9))},
@@ -128,8 +128,7 @@ CONSTANT: Final[dict[str, tuple[str, ...]]] = {
 
 def follows_from_record(op: Operator[..., Any]) -> bool:
     """Whether the samples of an operator follow from its record: element by element, and nothing but tensors is due."""
-    parameters = op.schema.parameters
-    due = {p.kind for p in parameters if p.default is REQUIRED and not p.keyword_only}
+    due = {p.kind for p in op.schema.parameters if p.default is REQUIRED}
     tensors = {p.kind for p in op.schema.tensors}
     return bool(getattr(op.rule, "pointwise", False)) and not op.random and due == tensors <= {TENSOR, OPERAND, MASK}
 

@@ -20,7 +20,19 @@ from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
 from candelabra._codegen.source import build, indent
 from candelabra._dispatch.failure import fail
 from candelabra._keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state, switch
-from candelabra._records.schema import DEVICE, DTYPE, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR, Parameter
+from candelabra._records.schema import (
+    BOUND,
+    DEVICE,
+    DTYPE,
+    INDEX,
+    INDICES,
+    LIST,
+    MASK,
+    OPERAND,
+    OPTIONAL,
+    TENSOR,
+    Parameter,
+)  # fmt: skip
 from candelabra._tensor import Tensor
 from candelabra.dtypes import ALL, FLOATING, complex64, complex128
 
@@ -60,6 +72,8 @@ def payload_argument(p: Parameter, call: Call) -> str:
         return p.name
     if p.kind in (TENSOR, OPTIONAL, OPERAND, INDEX, MASK):
         return f"(None if {p.name} is None else {p.name}._payload)" if p.optional else f"{p.name}._payload"
+    if p.kind == BOUND:
+        return f"getattr({p.name}, '_payload', {p.name})"
     if p.kind == LIST:
         return f"[_t._payload for _t in {p.name}]"
     if p.kind == INDICES:
@@ -209,7 +223,7 @@ def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scal
         if p.kind in (LIST, INDICES):
             tests.append(f"any([_t is not None and _t._keys & VIEW and _t._seen != _t._version[0] for _t in {n}])")
         else:
-            some = f"{n} is not None and " if p.optional else ""
+            some = f"hasattr({n}, '_keys') and " if p.kind == BOUND else f"{n} is not None and " if p.optional else ""
             tests.append(f"({some}{n}._keys & VIEW and {n}._seen != {n}._version[0])")
     if not tests:
         return []

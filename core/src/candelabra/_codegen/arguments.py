@@ -13,6 +13,7 @@ from candelabra._dispatch.out import write_out as write
 from candelabra._geometry import extent
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST
 from candelabra._layout import infer_shape, wrap_dim
+from candelabra._records.schema import REQUIRED
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BY_NAME, INTEGER, bool_, dtype, int64, promote_types
 
@@ -30,6 +31,11 @@ def missing(name: str, parameter: str) -> TypeError:
     return TypeError(f"{name}() missing 1 required positional argument: {parameter!r}")
 
 
+def given(**arguments: Any) -> dict[str, Any]:
+    """The arguments that a call was given: neither left out nor None."""
+    return {name: value for name, value in arguments.items() if value is not REQUIRED and value is not None}
+
+
 def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
     """The error for an argument that should have been a tensor."""
     names = [p.name for p in op.schema.parameters]
@@ -38,9 +44,9 @@ def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
         if isinstance(value, Tensor) or (value is None and optional is not None and optional.kind == "optional"):
             continue
         return TypeError(
-            f"{op.name}(): argument '{name}' (position {names.index(name) + 1}) must be Tensor, not {kind_of(value)}"
+            f"{op.title}(): argument '{name}' (position {names.index(name) + 1}) must be Tensor, not {kind_of(value)}"
         )
-    return TypeError(f"{op.name}(): a tensor argument was never initialised")
+    return TypeError(f"{op.title}(): a tensor argument was never initialised")
 
 
 def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int]:
@@ -57,12 +63,10 @@ def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tu
     raise not_operand(op, name, value)
 
 
-def as_bound(op: Operator[..., Any], name: str, value: Any) -> int:
-    """The part of the key of a tensor, a number or None: a tensor's keys, 0 for the others."""
-    keys: int | None = getattr(value, "_keys", None)
-    if keys is None and value is not None:
-        as_operand(op, name, value, False)
-    return keys or 0
+def as_bound(op: Operator[..., Any], name: str, value: Any) -> tuple[Any, int]:
+    """As :func:`as_operand`, but a number has no part of the key."""
+    value, keys = as_operand(op, name, value, False)
+    return value, keys if hasattr(value, "_keys") else 0
 
 
 def maybe_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int | None]:
@@ -76,7 +80,7 @@ def maybe_operand(op: Operator[..., Any], name: str, value: Any, first: bool) ->
 def not_operand(op: Operator[..., Any], name: str, value: Any) -> TypeError:
     names = [p.name for p in op.schema.parameters]
     return TypeError(
-        f"{op.name}(): argument '{name}' (position {names.index(name) + 1}) must be Tensor or Number, not "
+        f"{op.title}(): argument '{name}' (position {names.index(name) + 1}) must be Tensor or Number, not "
         f"{kind_of(value)}"
     )
 
@@ -86,16 +90,16 @@ def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor
     if type(value) not in (tuple, list) and (isinstance(value, Tensor) or not isinstance(value, Iterable)):
         place = [p.name for p in op.schema.parameters].index(name) + 1
         raise TypeError(
-            f"{op.name}(): argument '{name}' (position {place}) must be tuple of Tensors, not {kind_of(value)}"
+            f"{op.title}(): argument '{name}' (position {place}) must be tuple of Tensors, not {kind_of(value)}"
         )
     tensors = tuple(value)
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"{op.name}(): expected Tensor as element {position} in argument '{name}', but got {kind_of(tensor)}"
+                f"{op.title}(): expected Tensor as element {position} in argument '{name}', but got {kind_of(tensor)}"
             )
     if not tensors:
-        raise RuntimeError(f"{op.name} expects a non-empty TensorList")
+        raise RuntimeError(f"{op.title} expects a non-empty TensorList")
     return tensors
 
 
@@ -104,7 +108,7 @@ def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence
     PyTorch before tensors of other shapes could be empty. ``ValueError`` for no tensors.
     """
     if isinstance(value, (tuple, list)) and not value:
-        raise ValueError(f"{op.name}(): expected a non-empty list of Tensors")
+        raise ValueError(f"{op.title}(): expected a non-empty list of Tensors")
     tensors = as_tensors(op, name, value)
     for tensor in tensors:
         shape = tensor._payload.shape
@@ -124,23 +128,23 @@ def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence
 def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """An integer tensor as int64."""
     if not isinstance(value, Tensor):
-        raise TypeError(f"{op.name}(): argument '{name}' must be Tensor, not {kind_of(value)}")
+        raise TypeError(f"{op.title}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & int64.bit:
         return value
     if value.dtype.category != 1:
-        raise RuntimeError(f"{op.name}(): Expected dtype int64 for {name}, got {value.dtype}")
+        raise RuntimeError(f"{op.title}(): Expected dtype int64 for {name}, got {value.dtype}")
     return value.to(int64)
 
 
 def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """A bool tensor; uint8 is taken as bool, as PyTorch does."""
     if not isinstance(value, Tensor):
-        raise TypeError(f"{op.name}(): argument '{name}' must be Tensor, not {kind_of(value)}")
+        raise TypeError(f"{op.title}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & bool_.bit:
         return value
     if value.dtype.name != "uint8":
         raise RuntimeError(
-            f"{op.name}(): {name} expected to be a boolean tensor, but got a tensor with dtype {value.dtype}"
+            f"{op.title}(): {name} expected to be a boolean tensor, but got a tensor with dtype {value.dtype}"
         )
     return value.to(bool_)
 

@@ -6,7 +6,7 @@ bits, if any thread has one, and calls what the table holds. No ``*args`` on thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen import arguments
@@ -40,6 +40,7 @@ from candelabra.dtypes import DTYPE_MASK, bool_, int64
 
 if TYPE_CHECKING:
     from candelabra._records.callables import PublicCallable
+    from candelabra._records.overloads import OverloadSet
     from candelabra._records.record import Operator
 
 KEY_MASK = ~DTYPE_MASK
@@ -48,14 +49,13 @@ ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 
 
 def compile_entry(
-    operator: Operator[..., Any], kind: str, choosing: Callable[..., Any] | None = None
+    operator: Operator[..., Any], kind: str, choosing: tuple[OverloadSet, Callable[..., Any]] | None = None
 ) -> Callable[..., Any]:
     """Compile one form: ``"function"``, ``"inplace"``; ``"canonical"``, the function for arguments by position that
     are canonical already; or one for Python's operators: ``"binary"`` (``__add__``), ``"reflected"`` (``__radd__``),
     ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers.
 
-    ``choosing`` is the entry of an overload set whose plain member this operator is, with sizes as its variadic last
-    parameter: it serves calls with keywords and with what is no size (``x.view(dtype)``).
+    ``choosing`` is an overload set whose first member the operator is, and the entry that chooses among all members.
     """
     inplace = kind in ("inplace", "assigned")
     infix = kind in ("binary", "reflected", "assigned")
@@ -70,25 +70,85 @@ def compile_entry(
     body: list[str] = []
     if infix or canonical:
         signature = names[::-1] if kind == "reflected" else names
-    elif choosing is not None:
-        *first, last = names
-        scope |= {"choosing": choosing, "SIZES": (int, tuple, list, Size)}
-        signature = [*first, f"*{last}", "**_named"]
-        other = f"_named or ({last} and type({last}[0]) not in SIZES)"
-        body.append(f"if {other}: return choosing({', '.join(first)}, *{last}, **_named)")
     else:
-        extra, body = keyword_lines(parameters, scope, bool(operator.out and not inplace), operator.name)
-        if operator.out and not inplace:
-            body.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},))")
-        signature = signature_of(parameters, scope, extra)
+        signature, body = head_lines(operator, parameters, kind, choosing, scope)
     itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
     body += key_lines(parameters, operator, infix, itself, canonical)
     body += [] if canonical else canonical_lines(parameters)
     body.append(f"return table[key]({', '.join(names)})")
-    title = operator.name + ("_" if inplace else "")
+    entry = operator if choosing is None else choosing[0]
+    title = entry.name + ("_" if inplace else "")
     function = build(title, ", ".join(signature), body, scope, title)
-    doc = operator.doc if not inplace else f"In-place form of :func:`candelabra.{operator.name}`."
+    doc = entry.doc if not inplace else f"In-place form of :func:`candelabra.{entry.name}`."
     return named(function, title, doc)
+
+
+def head_lines(
+    operator: Operator[..., Any],
+    parameters: Sequence[Parameter],
+    kind: str,
+    choosing: tuple[OverloadSet, Callable[..., Any]] | None,
+    scope: dict[str, Any],
+) -> tuple[list[str], list[str]]:
+    """The parameter list of a function or of its in-place form, and the lines that serve what is not the schema's."""
+    names = [p.name for p in parameters]
+    added: list[Parameter] = []
+    optional: set[str] = set()
+    if choosing is not None:
+        scope["choosing"] = choosing[1]
+        if flattened(parameters[-1]):
+            return sizes_lines(names, scope)
+    out = bool(operator.out and kind != "inplace")
+    extra, lines = keyword_lines(parameters, scope, out, operator.name)
+    if choosing is not None:
+        added, others, optional = other_lines(choosing[0], parameters, kind, out, scope)
+        lines += others
+    if out:
+        lines.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},))")
+    shown = sorted([*parameters, *added], key=lambda p: p.keyword_only)
+    return signature_of(shown, scope, extra, optional), lines
+
+
+def sizes_lines(names: list[str], scope: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The same for sizes as the variadic last parameter of an overload set's first member.
+
+    The set's own entry serves calls with keywords and with what is no size (``x.view(dtype)``).
+    """
+    *first, last = names
+    scope["SIZES"] = (int, tuple, list, Size)
+    other = f"_named or ({last} and type({last}[0]) not in SIZES)"
+    lines = [f"if {other}: return choosing({', '.join(first)}, *{last}, **_named)"]
+    return [*first, f"*{last}", "**_named"], lines
+
+
+def other_lines(
+    overload_set: OverloadSet, parameters: Sequence[Parameter], kind: str, out: bool, scope: dict[str, Any]
+) -> tuple[list[Parameter], list[str], set[str]]:
+    """What the other overloads add to an entry: parameters, lines at its head, and the parameters that may be left out.
+
+    A parameter of an overload's own that is None counts as left out.
+    """
+    shared = [p.name for p in parameters if not p.keyword_only]
+    added: dict[str, Parameter] = {}
+    lines: list[str] = []
+    shortest = len(shared)
+    for number, (member, accepted) in enumerate(overload_set.members[1:]):
+        own = accepted[len(shared) :]
+        if own:
+            scope[f"other_{number}"] = member.form(kind)
+            added |= {p.name: p._replace(default=None) for p in own}
+            passed = [*shared, *(f"{p.name}={p.name}" for p in own), *(["out=out"] if out else [])]
+            present = " or ".join(f"{p.name} is not None" for p in own)
+            lines.append(f"if {present}: return other_{number}({', '.join(passed)})")
+        else:
+            shortest = min(shortest, len(accepted))
+    optional = shared[shortest:]
+    if optional:
+        scope |= {"given": arguments.given, "REQUIRED": REQUIRED}
+        absent = " or ".join(f"{name} is REQUIRED" for name in optional)
+        passed = [f"{name}={name}" for name in [*shared, *(["out"] if out else [])]]
+        lines.append(f"if {absent}: return choosing(**given({', '.join(passed)}))")
+    return list(added.values()), lines, set(optional)
 
 
 def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
@@ -178,8 +238,10 @@ def keyword_lines(
     return extra, lines
 
 
-def signature_of(parameters: Sequence[Parameter], scope: dict[str, Any], extra: list[str]) -> list[str]:
-    """The parameter list as text. Defaults are bound in ``scope``."""
+def signature_of(
+    parameters: Sequence[Parameter], scope: dict[str, Any], extra: list[str], optional: Collection[str] = ()
+) -> list[str]:
+    """The parameter list as text. Defaults are bound in ``scope``; what is ``optional`` may be left out besides."""
     signature: list[str] = []
     starred = False
     for p in parameters:
@@ -190,7 +252,7 @@ def signature_of(parameters: Sequence[Parameter], scope: dict[str, Any], extra: 
         if p.keyword_only and not starred:
             signature.append("*")
             starred = True
-        if p.default is REQUIRED and p.name not in aliased(parameters):
+        if p.default is REQUIRED and p.name not in aliased(parameters) and p.name not in optional:
             signature.append(p.name)
         else:
             scope[f"default_{p.name}"] = p.default
@@ -221,7 +283,11 @@ def key_lines(
             lines += operand_lines(n, n == first_operand, infix)
             terms.append(f"_k_{n}")
         elif p.kind == BOUND:
-            late.append(f"key |= as_bound(op, {n!r}, {n})")
+            late += [
+                f"_t = type({n})",
+                f"if _t is Tensor: key |= {n}._keys",
+                f"elif {n} is not None and _t not in SCALAR_BITS: {n}, _k = as_bound(op, {n!r}, {n}); key |= _k",
+            ]
         elif p.kind == OPTIONAL:
             late += [f"if {n} is not None: key |= {n}._keys"]
         elif p.kind == LIST:

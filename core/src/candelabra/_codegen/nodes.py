@@ -48,8 +48,7 @@ class Plan:
         for position, name in enumerate(singles):
             self.edges[name] = f"_e{position}"
         self.singles = singles
-        real = operator.real_rules if variant.real else {}
-        self.rules = [real.get(targets, rule) for targets, rule in operator.rules.items()]
+        self.rules = list(operator.rules.values())
         self.kinds = {p.name: p.kind for p in schema.parameters}
         self.optional = {p.name for p in schema.parameters if p.optional}
         self.multiple = schema.result is not None
@@ -195,11 +194,13 @@ class Plan:
     def _call(self, number: int, rule: Rule) -> list[str]:
         lines: list[str] = []
         arguments = []
-        applied = isinstance(rule.function, Applied)
+        applied = rule.function if isinstance(rule.function, Applied) else None
         count = len(rule.names) if applied else rule.function.__code__.co_argcount
         for position, name in enumerate(rule.names):
             value, load = self._load(name, rule)
             lines += load
+            if applied and applied.conjugated[position] and not self.variant.real:
+                value = f"{value}.conjugate()" if name == self.variant.scalar else f"{value}.conj()"
             arguments.append(value if position < count else f"{name}={value}")
         into = ", ".join(f"_r{self.edges[t][2:]}" if t in self.edges else f"_r_{t}" for t in rule.targets)
         if rule.joint and len(rule.targets) == 1:

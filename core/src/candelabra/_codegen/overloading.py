@@ -1,7 +1,9 @@
-"""The entry of an overload set: picks a member by the kinds of the arguments, once per combination of types.
+"""The entry of an overload set: picks a member by the arguments of a call.
 
-The types of a call's arguments decide which overload serves it, so the decision is kept by them: a call costs one tuple
-and one dict lookup. The first call with new types tries the overloads in order, as PyTorch's argument parser does.
+Where the arguments that are present decide (``add`` with and without ``alpha``), the entry is the first member's own,
+with a comparison for each of the others' keywords. Elsewhere the types of the arguments decide. That decision is kept
+by the types: a call costs one tuple and one dict lookup. The first call with new types tries the overloads in order, as
+PyTorch's argument parser does.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
-from candelabra._codegen.entry import ALIASES, compile_entry, flattened
+from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
 from candelabra._records.record import Operator
 from candelabra._records.schema import (
     BOUND,
@@ -41,9 +43,44 @@ Choice = Callable[..., Any]
 
 def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
     """One form of an overload set as a function."""
+    entry = choosing_entry(overload_set, kind)
+    (plain, accepted), *others = overload_set.members
+    if not isinstance(plain, Operator) or accepted != plain.schema.parameters:
+        return entry
+    if flattened(accepted[-1]):
+        return compile_entry(plain, kind, (overload_set, entry)) if kind == "function" else entry
+    if not all(is_told_by_presence(plain, member, parameters, kind) for member, parameters in others):
+        return entry
+    return compile_entry(plain, kind, (overload_set, entry))
+
+
+def is_told_by_presence(plain: Operator[..., Any], member: Any, parameters: tuple[Parameter, ...], kind: str) -> bool:
+    """Whether the arguments that are present tell a member from the first one.
+
+    It accepts fewer of the first one's positional parameters, all of them required; or all of them and some of its own,
+    for which None stands where one is left out.
+    """
+    shared = plain.schema.parameters
+    if any(p.keyword_only or p.variadic for p in shared):
+        return False
+    same = [p for p, q in zip(parameters, shared, strict=False) if p.name == q.name and not p.keyword_only]
+    if [p.name for p in same] != [p.name for p in shared[: len(same)]]:
+        return False
+    own = parameters[len(same) :]
+    if len(same) < len(shared):
+        return not own and kind == "function" and all(p.default is REQUIRED for p in shared[len(same) :])
+    return all(
+        p.name not in ALIASES
+        and not p.variadic
+        and p.default in (None, REQUIRED)
+        and plain.schema.named(p.name) is None
+        for p in own
+    ) and (kind == "inplace" or has_out(member) == has_out(plain))
+
+
+def choosing_entry(overload_set: OverloadSet, kind: str) -> Choice:
+    """The entry that decides by the types of the arguments."""
     choices: dict[tuple[Any, ...], Choice] = {}
-    inplace = kind == "inplace"
-    plain, accepted = overload_set.members[0]
 
     def entry(*args: Any, **kwargs: Any) -> Any:
         types = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else tuple(map(type, args))
@@ -52,12 +89,8 @@ def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
             choice = choices[types] = choose(overload_set, kind, args, kwargs)
         return choice(*args, **kwargs)
 
-    if flattened(accepted[-1]) and isinstance(plain, Operator) and not inplace:
-        entry = compile_entry(plain, kind, entry)
-    entry.__name__ = entry.__qualname__ = overload_set.name + "_" * inplace
-    entry.__doc__ = overload_set.doc if not inplace else f"In-place form of :func:`candelabra.{overload_set.name}`."
-    entry.__module__ = "candelabra"
-    return entry
+    doc = overload_set.doc if kind != "inplace" else f"In-place form of :func:`candelabra.{overload_set.name}`."
+    return named(entry, overload_set.name + "_" * (kind == "inplace"), doc)
 
 
 def choose(overload_set: OverloadSet, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Choice:

@@ -66,7 +66,7 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         or instance.immutable
         or compute not in instance.capabilities.arithmetic
     ):
-        return _writing(op)
+        return writing(op)
     return _compile_direct(op, key, kernel)
 
 
@@ -79,7 +79,7 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
     passed = ", ".join(names)
     first = names[0]
     scope: dict[str, Any] = {
-        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW, "declined": _writing(op),
+        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW, "declined": writing(op),
     }  # fmt: skip
     lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
     lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]
@@ -113,7 +113,8 @@ def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, 
     fail(op, error, args)
 
 
-def _writing(op: Operator[..., Any]) -> Callable[..., Any]:
+def writing(op: Operator[..., Any]) -> Callable[..., Any]:
+    """The in-place form that computes its result in new memory and writes it into the tensor."""
     first = op.schema.parameters[0].name
     # A composite without a derivative of its own: its operators are recorded, and they may save what is overwritten.
     composite = op.body is not None and not op.differentiable and op.not_differentiable is None
@@ -147,7 +148,13 @@ def _requires_grad(value: Any) -> bool:
 
 
 def _cast(value: Any, target: Any) -> Any:
-    return value if value.dtype is target.dtype else value.to(target.dtype)
+    if value.dtype is target.dtype:
+        return value
+    if not can_cast(value.dtype, target.dtype):  # of a composite whose body decides on the dtype
+        raise RuntimeError(
+            f"result type {title(value.dtype)} can't be cast to the desired output type {title(target.dtype)}"
+        )
+    return value.to(target.dtype)
 
 
 def _clone(target: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, state
-from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
+from candelabra._records.schema import BOUND, INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
 from candelabra._tensor import Tensor
 from candelabra.dtypes import DTYPE_MASK
 
@@ -30,6 +30,8 @@ def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
             continue
         elif p.kind in (TENSOR, OPTIONAL):
             key |= value._keys
+        elif p.kind == BOUND:
+            key |= getattr(value, "_keys", 0)
         elif p.kind in (INDEX, MASK):
             key |= value._keys & ~DTYPE_MASK
         elif p.kind == LIST:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.key import redispatch
 from candelabra._records.accepts import refusal
-from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND
+from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, Parameter
 from candelabra._tensor import Tensor
 from candelabra.dtypes import (
     PYTHON_NAMES,
@@ -68,8 +68,12 @@ def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
 
 
 def cast_operands(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> tuple[Any, ...]:
-    """Every operand as ``compute``; scalars of a lower kind stay as they are (every kernel takes those)."""
-    cast = []
+    """Every operand as ``compute``; scalars of a lower kind stay as they are (every kernel takes those).
+
+    Where all operands are numbers, beside a mask, the first becomes a tensor.
+    """
+    cast: list[Any] = []
+    beside = None if any(map(_is_operand, op.schema.parameters, args)) else next(filter(_is_tensor, args))
     for p, value in zip(op.schema.parameters, args, strict=True):
         if p.kind in (INDEX, MASK, INDICES):
             cast.append(value)
@@ -77,9 +81,21 @@ def cast_operands(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype)
             cast.append(value if value.dtype is compute else value.to(compute))
         elif p.kind == LIST:
             cast.append(tuple(t if t.dtype is compute else t.to(compute) for t in value))
+        elif p.kind == OPERAND and beside is not None:
+            cast.append(beside.new_full((), value, dtype=compute))
+            beside = None
         else:
             cast.append(value)
     return tuple(cast)
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "_payload")
+
+
+def _is_operand(p: Parameter, value: Any) -> bool:
+    """Whether an argument decides on the dtype and the device of a call."""
+    return p.kind == LIST or (_is_tensor(value) and p.kind not in (INDEX, MASK, INDICES))
 
 
 def _inplace(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> Any:

@@ -31,6 +31,7 @@ from candelabra._keys import (
     SCALAR_SHIFT,
 )
 from candelabra._records.accepts import refusal, refused_operand
+from candelabra._records.promotion import unpromoted
 from candelabra._records.schema import OPERAND
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 
@@ -69,8 +70,12 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
     # 3. Mixed dtypes, or a scalar of a higher kind: promote, so that kernels see one dtype.
     compute = _compute_dtype(op, key)
     words = refused_operand(op, key)
+    if inplace and op.inplace_body is not None and compute is not None:
+        words = words or refusal(op, op.promote(compute))
     if words is not None:
         raise NotImplementedError(words)
+    if inplace and op.inplace_body is not None:
+        return Resolution(by_position(op, op.inplace_body), "composite", "its in-place operators are dispatched")
     if compute is None or op.promote(compute) is not compute:
         return Resolution(promoting(op, inplace), "promotion", "operands are cast to one dtype first")
     instance = instance_of_key(key)
@@ -125,7 +130,7 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
                 if kernel is not None
                 else "its operators are dispatched"
             )
-            return Resolution(_composite(op, key), "composite", why)
+            return Resolution(by_position(op, op.body), "composite", why)
         call.kernel, call.on_tensors = op.body, True
         return Resolution(
             compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
@@ -169,10 +174,12 @@ class _CheckedKeys(dict[Any, int]):
 def _compute_dtype(op: Operator[..., Any], key: int) -> dtype | None:
     """The one dtype of the tensors, if there is one and no scalar is of a higher kind."""
     bits = key & DTYPE_MASK
+    if op.promote is unpromoted:
+        return BY_BIT[bits & -bits] if bits else ALL[0]
+    if not bits:  # numbers beside a mask; or a factory, or a call with index tensors only
+        return None if key & SCALAR_MASK else ALL[0]
     if bits not in BY_BIT:
-        if not bits:  # a factory, or a call with index tensors only
-            return ALL[0] if op.promote is not None else None
-        return None if op.promote.__name__ != "unpromoted" else BY_BIT[bits & -bits]
+        return None
     found = BY_BIT[bits]
     scalars = (key & SCALAR_MASK) >> SCALAR_SHIFT
     if scalars and scalars.bit_length() - 1 > found.category:
@@ -189,10 +196,10 @@ def _computes(instance: Instance, d: dtype) -> bool:
     return d in capabilities.arithmetic or (d in capabilities.storage and d.category <= INTEGER)
 
 
-def _composite(op: Operator[..., Any], key: int) -> Callable[..., Any]:
-    """The body itself; keyword-only and variadic parameters are passed on as it declares them."""
+def by_position(op: Operator[..., Any], body: Callable[..., Any]) -> Callable[..., Any]:
+    """A body that takes all arguments by position: keyword-only and variadic ones are passed on as it declares them."""
     parameters = op.schema.parameters
     if not any(p.keyword_only or p.variadic for p in parameters):
-        return op.body  # type: ignore[return-value]
+        return body
     names, call = ", ".join(p.name for p in parameters), f"body({', '.join(passed_on(p) for p in parameters)})"
-    return build(op.name, names, [f"return {call}"], {"body": op.body}, f"{op.name} composite")
+    return build(op.name, names, [f"return {call}"], {"body": body}, f"{op.name} composite")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.arithmetic import maximum, minimum, where
+from candelabra._operators.elementwise.comparison import maximum, minimum
+from candelabra._operators.elementwise.selection import where
 from candelabra._operators.primitives.creation import new_arange, new_full, uncast
 from candelabra._operators.reductions.extrema import ValuesAndIndices
 from candelabra._operators.shapes.joining import cat

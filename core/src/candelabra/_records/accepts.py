@@ -24,6 +24,7 @@ CLASSES: Final[dict[str, Callable[[dtype], bool]]] = {
     "numeric operands": lambda d: d.category != BOOL,
 }
 """The words that a record's ``accepts=`` may say. "numeric operands" looks at each operand, before promotion."""
+SUBTRACTIONS: Final = ("sub", "sub_scaled", "rsub")
 INSTEAD: Final = {
     "neg": (
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
@@ -31,16 +32,17 @@ INSTEAD: Final = {
     ),
     "imag": "imag is not implemented for tensors with non-complex dtypes.",
     "positive": "The `+` operator, on a bool tensor is not supported.",
-    "sub": (
+    **dict.fromkeys(
+        SUBTRACTIONS,
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
-        "operator instead."
-    ),
-    "sub of others": (
-        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
-        "the `~` or `logical_not()` operator instead."
+        "operator instead.",
     ),
 }
-"""What is told about operators for which there is another one."""
+"""The errors of operators for which there is another one."""
+ONE_BOOL: Final = (
+    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+    "`~` or `logical_not()` operator instead."
+)
 
 
 def refusal(op: Operator[..., Any], d: dtype) -> str | None:
@@ -58,4 +60,4 @@ def refused_operand(op: Operator[..., Any], key: int) -> str | None:
     bools = bool_.bit | SCALAR_BITS[bool]
     if op.accepts != "numeric operands" or not operands & bools or not operands & ~bools:
         return None
-    return INSTEAD[f"{op.name} of others"]
+    return ONE_BOOL

@@ -47,6 +47,9 @@ class OverloadSet:
         self.aliases: Final = aliases
         self.declared_in: Final = declared_in
         self._forms: dict[str, Callable[..., Any]] = {}
+        for entry, _ in self.members:
+            if not entry.public:
+                entry.title = name
 
     def methods(self) -> dict[str, str]:
         """``{method of Tensor: form}``."""

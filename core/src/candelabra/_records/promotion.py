@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra.dtypes import BOOL, INTEGER, bool_, default_for_category, dtype, get_default_dtype, int64
+from candelabra.dtypes import (
+    BOOL,
+    INTEGER,
+    bool_,
+    complex128,
+    default_for_category,
+    dtype,
+    float64,
+    get_default_dtype,
+    int64,
+)  # fmt: skip
 
 Promotion = Callable[[dtype], dtype]
 """From the common dtype of the operands to the dtype that the operator computes in."""
@@ -21,6 +31,11 @@ def common(d: dtype) -> dtype:
 def to_float(d: dtype) -> dtype:
     """Integers and bools become the default floating dtype first (``exp``, ``sqrt``, true division)."""
     return get_default_dtype() if d.category <= INTEGER else d
+
+
+def to_double(d: dtype) -> dtype:
+    """Everything becomes float64, or complex128 where it is complex (``float_power``)."""
+    return complex128 if d.is_complex else float64
 
 
 def to_integer(d: dtype) -> dtype:

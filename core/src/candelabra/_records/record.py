@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from candelabra import _journal as journal
-from candelabra._annotations import Any, Final, Generic, ParamSpec, TypeVar
+from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._invalidation import KEEPERS
 from candelabra._namespace.index import OPERATORS_IN, Declared
 from candelabra._records.derivative import Rule, checked_rules
@@ -19,6 +19,9 @@ from candelabra._records.promotion import Promotion, common, same
 from candelabra._records.registry import Signature, add, dotted, method_names
 from candelabra._records.schema import Schema, read_schema
 from candelabra.dtypes import dtype
+
+if TYPE_CHECKING:
+    from candelabra._tensor import Tensor
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,6 +80,8 @@ class Operator(Generic[P, R]):
         aliases: tuple[str, ...] = (),
     ) -> None:
         self.name: Final = function.__name__.rstrip("_") if name is None else name
+        self.title = self.name
+        """What errors call the operator: its name, or the public name of the overload set that it is a member of."""
         self.doc: Final = function.__doc__ or ""
         self.schema: Final[Schema] = read_schema(function)
         self.declared: Final = function
@@ -110,10 +115,10 @@ class Operator(Generic[P, R]):
         self.aliases: Final = aliases
         """Further public names, ``"arccos"`` or ``"special.expit"``; one without a dot is a method's name too."""
         self.rules: dict[tuple[str, ...], Rule] = {}
-        self.real_rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None
         self.gather: Callable[..., Any] | None = None
+        self.inplace_body: Callable[..., Any] | None = None
         self.generation = 0
         self.table: Final = DispatchTable(self, False)
         self.inplace_table: Final = DispatchTable(self, True)
@@ -136,11 +141,6 @@ class Operator(Generic[P, R]):
         self.not_differentiable = None
         return self
 
-    def vjp_of_reals(self, **rules: Callable[..., Any]) -> Operator[P, R]:
-        """The same rules without their conjugations, for calls in a real dtype: on the hot path a call less each."""
-        self.real_rules.update(checked_rules(self, (), rules))
-        return self
-
     def no_gradient(self, reason: str) -> Operator[P, R]:
         """Say aloud that the result does not carry a gradient, and why."""
         self.not_differentiable = reason
@@ -156,6 +156,15 @@ class Operator(Generic[P, R]):
         lie in memory as the tensor that was viewed did.
         """
         self.gather = gather
+        return self
+
+    def in_place(self, body: Callable[..., Tensor]) -> Operator[P, R]:
+        """Give a composite an in-place form that is made of in-place operators.
+
+        The form that the core makes of the functional one computes its result in new memory and copies it. ``body``
+        takes the operator's parameters and returns the first; it writes nothing when it raises.
+        """
+        self.inplace_body = body
         return self
 
     def methods(self) -> dict[str, str]:

@@ -36,6 +36,17 @@ def pointwise(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
 pointwise.pointwise = True  # type: ignore[attr-defined]
 
 
+def checked_pointwise(check: Callable[..., object]) -> Callable[..., Any]:
+    """:func:`pointwise` of an operator that refuses some arguments: ``check(*arguments)`` raises what is wrong."""
+
+    def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
+        check(*args)
+        return pointwise(op, args)
+
+    rule.pointwise = True  # type: ignore[attr-defined]
+    return rule
+
+
 def reduction(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
     """``dim`` goes, or stays as 1 with ``keepdim``."""
     named = {p.name: value for p, value in zip(op.schema.parameters, args, strict=True)}

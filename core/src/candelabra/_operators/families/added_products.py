@@ -10,8 +10,8 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_writable, rebind
 from candelabra._keys import AUTOGRAD
+from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.families.products import alike, batches, matrices, matrix_vector
-from candelabra._operators.primitives.pointwise import conj
 from candelabra._operators.primitives.reductions import matmul
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted

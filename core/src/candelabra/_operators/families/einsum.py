@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._operators.elementwise import arithmetic
 from candelabra._operators.families.einsum_notation import Equation, read_equation, read_sublists
 from candelabra._operators.families.einsum_plan import plan
 from candelabra._operators.families.products import alike
-from candelabra._operators.primitives import arithmetic, reductions
+from candelabra._operators.primitives import reductions
 from candelabra._operators.reductions import sums
 from candelabra._operators.shapes.permuting import permute
 from candelabra._operators.shapes.squeezing import squeeze

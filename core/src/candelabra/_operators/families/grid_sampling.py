@@ -10,7 +10,8 @@ from itertools import product
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.elementwise import selection
+from candelabra._operators.primitives import creation, indexing
 from candelabra._records.callables import public
 from candelabra.dtypes import int64
 
@@ -36,7 +37,7 @@ def grid_sampler(
     """
     rank = input.ndim - 2
     _check(input, grid, rank, interpolation_mode)
-    places = arithmetic.where.function(grid.isnan(), -1, grid)
+    places = selection.where.function(grid.isnan(), -1, grid)
     sizes = tuple(input.shape[2:])
     along = [_centred(c, s, align_corners) for c, s in zip(reversed(places.unbind(-1)), sizes, strict=True)]
     if interpolation_mode == CUBIC:
@@ -105,8 +106,8 @@ def _padded(x: Tensor, size: int, padding: int, align_corners: bool) -> Tensor:
             x = x * 0
         else:
             folded = (x - low).abs().fmod(2 * (high - low))
-            x = arithmetic.where.function(folded > high - low, 2 * (high - low) - folded, folded) + low
-        x = arithmetic.where.function(x.isfinite(), x, 0)
+            x = selection.where.function(folded > high - low, 2 * (high - low) - folded, folded) + low
+        x = selection.where.function(x.isfinite(), x, 0)
     return x.clamp(0, size - 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.pointwise import conj
+from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.primitives.reductions import matmul
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator

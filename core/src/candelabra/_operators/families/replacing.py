@@ -7,10 +7,11 @@ from candelabra._annotations import Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.elementwise import selection
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.fronts.scattering import as_dtype, raveled
 from candelabra._operators.indexing.basic import basic_index, basic_index_scatter
-from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.primitives import creation, indexing
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow, select
 from candelabra._records.callables import public
@@ -47,14 +48,14 @@ def _slice_mask(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[Ten
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """``input`` with ``value`` (a number or a 0-d tensor) in the slices along ``dim`` that ``index`` names."""
     mask, filler = _slice_mask(input, wrap_dim(dim, input.ndim), index, value)
-    return arithmetic.masked_fill.function(input, mask, filler)
+    return selection.masked_fill.function(input, mask, filler)
 
 
 @public
 def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place form of :func:`index_fill`."""
     mask, filler = _slice_mask(input, wrap_dim(dim, input.ndim), index, value)
-    return arithmetic.masked_fill.form("inplace")(input, mask, filler)
+    return selection.masked_fill.form("inplace")(input, mask, filler)
 
 
 def _copied_slices(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[tuple[Any, ...], Tensor]:

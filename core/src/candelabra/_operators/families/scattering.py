@@ -5,8 +5,9 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of, wrap_dim
 from candelabra._dispatch.promote import title
+from candelabra._operators.elementwise import selection
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.primitives import creation, indexing
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._records.callables import public
@@ -75,7 +76,7 @@ def _product_back(
         others = scatter_extreme(input, dim, index, src.masked_fill(only, 1), "prod", include_self)
         at_zero = indexing.gather(g * others.conj(), dim, index)
         elsewhere = indexing.gather(g * out.conj(), dim, index) / src.masked_fill(zero, 1).conj()
-        to_src = arithmetic.where(only, at_zero, elsewhere)
+        to_src = selection.where(only, at_zero, elsewhere)
     return to_input, to_src
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_shape
 from candelabra._dispatch.out import store
-from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.elementwise import selection
+from candelabra._operators.primitives import creation, indexing
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import index
@@ -43,7 +44,7 @@ def sorted_place(sequence: Tensor, values: Tensor, right: bool) -> Tensor:
             found = sequence.gather(-1, there)
         stops = (found > values) if right else (found >= values)
         stops = stops | (low == high)
-        low, high = arithmetic.where.function(stops, low, middle + 1), arithmetic.where.function(stops, middle, high)
+        low, high = selection.where.function(stops, low, middle + 1), selection.where.function(stops, middle, high)
     return low
 
 

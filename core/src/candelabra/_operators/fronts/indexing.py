@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._keys import active, state
+from candelabra._operators.elementwise import selection
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.primitives import creation, indexing
 from candelabra._operators.shapes.views import view_shape
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
@@ -283,7 +284,7 @@ def __setitem__(input: Tensor, index: Any, value: Any) -> None:
         return
     place, first = tensors[0]
     if number and len(tensors) == 1 and first._keys & bool_.bit:
-        arithmetic.masked_fill.form("inplace")(target, _spread_mask(first, target, place), value)
+        selection.masked_fill.form("inplace")(target, _spread_mask(first, target, place), value)
         return
     if number:
         value = creation.full.function((), value, dtype=input.dtype, device=input._instance)

@@ -1,4 +1,4 @@
-"""Indexing under names of its own: scatter, index_add, take, masked_fill and their kin."""
+"""Indexing under names of its own: scatter, index_add, take and their kin."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.elementwise import arithmetic, selection
 from candelabra._operators.fronts.indexing import per_dim
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives import arithmetic, creation, indexing
+from candelabra._operators.primitives import creation, indexing
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow
 from candelabra._records.callables import public
@@ -115,7 +116,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         [1 if i == d else s for i, s in enumerate(indices.shape)],
     ))  # fmt: skip
     if indices.numel() and indices.amin().item() < 0:
-        indices = arithmetic.where.function(indices < 0, indices + input.shape[d], indices)
+        indices = selection.where.function(indices < 0, indices + input.shape[d], indices)
     wide = [*common[:d], input.shape[d], *common[d + 1 :]]
     picked = [*common[:d], indices.shape[d], *common[d + 1 :]]
     return indexing.gather.function(input.expand(wide), d, indices.expand(picked))
@@ -243,29 +244,3 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 def as_dtype(src: Tensor, d: dtype) -> Tensor:
     """``src`` in the dtype."""
     return src if src.dtype is d else creation.cast.function(src, dtype=d)
-
-
-def _filling(input: Tensor, mask: Tensor, value: Any) -> Any:
-    if not mask._keys & bool_.bit:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
-    if not isinstance(value, Tensor):
-        return number_for(value, input.dtype)
-    if value.ndim:
-        raise RuntimeError(
-            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
-        )
-    if value.is_complex() and not input.is_complex():
-        number_for(value.item(), input.dtype)  # raises for a number that has an imaginary part
-    return as_dtype(value, input.dtype)
-
-
-@public
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds; the two broadcast."""
-    return arithmetic.masked_fill.function(input, mask, _filling(input, mask, value))
-
-
-@public
-def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """In-place form of :func:`masked_fill`."""
-    return arithmetic.masked_fill.form("inplace")(input, mask, _filling(input, mask, value))

@@ -7,14 +7,14 @@ adjugate takes the place of det(A) A⁻¹: the diagonal of the products of all *
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import linalg_inv_ex
 from candelabra._operators.linalg.requirements import batch, check_square, factored, square
 from candelabra._operators.linalg.singular import linalg_svd
 from candelabra._operators.linalg.triangular import identity
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.pointwise import conj
 from candelabra._records.callables import public
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator

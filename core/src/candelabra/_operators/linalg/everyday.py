@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._dispatch.promote import title
+from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg import (
     determinants,
     inversion,
@@ -20,7 +21,6 @@ from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.determinants import SignAndLogarithm
 from candelabra._operators.linalg.orthogonal import QR
 from candelabra._operators.linalg.requirements import check_info, factored, not_positive
-from candelabra._operators.primitives.arithmetic import where
 from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 

@@ -11,11 +11,11 @@ A wide matrix is A = (X | Y) = Q (R₁ | R₂), where R₂ = Qᴴ Y: X gets the 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.requirements import check_matrix, factored, least, matrices, whole
 from candelabra._operators.linalg.triangular import identity, triangular_solution
-from candelabra._operators.primitives.pointwise import conj
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import same

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import inv
 from candelabra._operators.linalg.requirements import check_square, factored, square, whole
 from candelabra._operators.linalg.triangular import identity
-from candelabra._operators.primitives.arithmetic import where
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public

@@ -9,10 +9,10 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra._codegen.arguments import kind_of, wrap_dim
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.families.chains import chained
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
-from candelabra._operators.primitives.pointwise import conj
 from candelabra._operators.primitives.reductions import matmul as product
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public

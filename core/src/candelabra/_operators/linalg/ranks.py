@@ -6,6 +6,7 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.promote import title
+from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.arguments import takes_tensors
 from candelabra._operators.linalg.delivery import delivered
 from candelabra._operators.linalg.inversion import linalg_inv_ex
@@ -13,7 +14,6 @@ from candelabra._operators.linalg.norms import norm as matrix_or_vector_norm
 from candelabra._operators.linalg.requirements import check_matrix, check_square, factored
 from candelabra._operators.linalg.singular import linalg_svd, linalg_svdvals
 from candelabra._operators.linalg.spectra import linalg_eigh, linalg_eigvalsh
-from candelabra._operators.primitives.arithmetic import where
 from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dims
-from candelabra._operators.primitives.arithmetic import where
+from candelabra._operators.elementwise.selection import where
 from candelabra._records.callables import public
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_
 

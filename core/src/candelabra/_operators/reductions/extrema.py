@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
-from candelabra._operators.primitives.arithmetic import maximum, minimum
+from candelabra._operators.elementwise.comparison import maximum, minimum
 from candelabra._operators.reductions.sums import expand_reduced
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import index, same

@@ -207,6 +207,6 @@ def conj(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor as it is."""
     if not input.is_complex():
         return input
-    from candelabra._operators.primitives.pointwise import conj_physical
+    from candelabra._operators.elementwise.complex import conj_physical
 
     return conj_physical(input)

@@ -1,13 +1,13 @@
-"""Bessel functions, their modified and spherical kin, and Airy's function.
+"""Bessel functions, modified and spherical ones among them, and the Airy function.
 
 Source of the definitions and derivatives: NIST Digital Library of Mathematical Functions, chapters 9 and 10. PyTorch
-derives i0, i0e, i1 and i1e only; the other derivatives are ours.
+differentiates i0, i0e, i1 and i1e only.
 """
 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.special.sine_quotient import sine_quotient_slope
+from candelabra._operators.elementwise.trigonometric import sine_quotient_derivative
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-def ratio_at(x: Tensor, numerator: Tensor, at_zero: float) -> Tensor:
-    """``numerator / x``, and its limit ``at_zero`` where x is 0."""
+def divided(numerator: Tensor, x: Tensor, at_zero: float) -> Tensor:
+    """``numerator / x``, with the limit ``at_zero`` where x is 0."""
     zero = x == 0
     return (numerator / x.masked_fill(zero, 1)).masked_fill(zero, at_zero)
 
@@ -48,7 +48,7 @@ def special_bessel_y1(input: Tensor) -> Tensor:
 
 
 special_bessel_j0.vjp(input=lambda g, input: g * -special_bessel_j1(input))
-special_bessel_j1.vjp(input=lambda g, input, out: g * (special_bessel_j0(input) - ratio_at(input, out, 0.5)))
+special_bessel_j1.vjp(input=lambda g, input, out: g * (special_bessel_j0(input) - divided(out, input, 0.5)))
 special_bessel_y0.vjp(input=lambda g, input: g * -special_bessel_y1(input))
 special_bessel_y1.vjp(input=lambda g, input, out: g * (special_bessel_y0(input) - out / input))
 
@@ -56,11 +56,11 @@ special_bessel_y1.vjp(input=lambda g, input, out: g * (special_bessel_y0(input) 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_spherical_bessel_j0(input: Tensor) -> Tensor:
     """The spherical Bessel function of order 0: ``sin(input) / input``, 1 at 0, 0 at the infinities."""
-    return ratio_at(input, input.sin(), 1.0).masked_fill(input.isinf(), 0.0)
+    return divided(input.sin(), input, 1.0).masked_fill(input.isinf(), 0.0)
 
 
 special_spherical_bessel_j0.vjp(
-    input=lambda g, input: g * sine_quotient_slope(input).masked_fill(input.isinf(), 0.0),
+    input=lambda g, input: g * sine_quotient_derivative(input).masked_fill(input.isinf(), 0.0),
 )
 
 
@@ -95,9 +95,9 @@ def special_i1e(input: Tensor) -> Tensor:
 
 i0.vjp(input=lambda g, input: g * special_i1(input))
 special_i0e.vjp(input=lambda g, input, out: g * (special_i1e(input) - input.sign() * out))
-special_i1.vjp(input=lambda g, input, out: g * (i0(input) - ratio_at(input, out, 0.5)))
+special_i1.vjp(input=lambda g, input, out: g * (i0(input) - divided(out, input, 0.5)))
 special_i1e.vjp(
-    input=lambda g, input, out: g * (special_i0e(input) - input.sign() * out - ratio_at(input, out, 0.5)),
+    input=lambda g, input, out: g * (special_i0e(input) - input.sign() * out - divided(out, input, 0.5)),
 )
 
 
@@ -140,13 +140,13 @@ special_scaled_modified_bessel_k1.vjp(
 # -- Airy -------------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_airy_ai(input: Tensor) -> Tensor:
-    """Airy's function Ai: the solution of ``y'' = input * y`` that falls to 0 for large inputs."""
+    """The Airy function Ai: the solution of ``y'' = input * y`` that tends to 0 for large inputs."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", public=False, method=False, out=False, inplace=False)
 def special_airy_ai_slope(input: Tensor) -> Tensor:
-    """The derivative of Airy's function Ai."""
+    """The derivative of the Airy function Ai."""
     ...
 
 

@@ -1,4 +1,4 @@
-"""The error function's family, and the normal distribution's.
+"""The error function and its relatives, and the normal distribution.
 
 Source of the definitions: NIST Digital Library of Mathematical Functions, chapter 7.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.pointwise import erf, exp
+from candelabra._operators.elementwise.exponential import exp
+from candelabra._operators.elementwise.selection import where
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -21,6 +21,15 @@ SLOPE = 2 / math.sqrt(math.pi)
 """The derivative of erf at 0."""
 DENSITY = 1 / math.sqrt(2 * math.pi)
 """The normal density at 0."""
+
+
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.erf",))
+def erf(input: Tensor) -> Tensor:
+    """The error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
+    ...
+
+
+erf.vjp(input=lambda g, input: g * exp(-input * input) * SLOPE)
 
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.erfc",))
@@ -52,7 +61,7 @@ special_erfcx.vjp(input=lambda g, input, out: g * (2 * input * out - SLOPE))
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_ndtr(input: Tensor) -> Tensor:
-    """The area under the normal density from minus infinity to ``input``.
+    """The normal distribution function: the area under the density from minus infinity to ``input``.
 
     Source: ``(1 + erf(x / sqrt 2)) / 2`` near 0, ``erfc(-x / sqrt 2) / 2`` in the tails, where the sum would cancel.
     """

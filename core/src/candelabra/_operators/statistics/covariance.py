@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.arithmetic import where
+from candelabra._operators.elementwise.selection import where
 from candelabra._operators.primitives.reductions import matmul
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import to_float, unpromoted

@@ -1,4 +1,4 @@
-"""Element by element, two tensors or a tensor and a number: comparison, logic, bits. None has a derivative."""
+"""Logical and bitwise operators, and shifts."""
 
 from __future__ import annotations
 
@@ -9,42 +9,6 @@ from candelabra._records.rules import pointwise
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
-
-
-@operator(pointwise, result=boolean)
-def eq(input: Tensor, other: Tensor | Number) -> Tensor:
-    """``input == other``, element by element."""
-    ...
-
-
-@operator(pointwise, result=boolean, aliases=("not_equal",))
-def ne(input: Tensor, other: Tensor | Number) -> Tensor:
-    """``input != other``, element by element."""
-    ...
-
-
-@operator(pointwise, result=boolean, accepts="real", aliases=("less",))
-def lt(input: Tensor, other: Tensor | Number) -> Tensor:
-    """``input < other``, element by element."""
-    ...
-
-
-@operator(pointwise, result=boolean, accepts="real", aliases=("less_equal",))
-def le(input: Tensor, other: Tensor | Number) -> Tensor:
-    """``input <= other``, element by element."""
-    ...
-
-
-@operator(pointwise, result=boolean, accepts="real", aliases=("greater",))
-def gt(input: Tensor, other: Tensor | Number) -> Tensor:
-    """``input > other``, element by element."""
-    ...
-
-
-@operator(pointwise, result=boolean, accepts="real", aliases=("greater_equal",))
-def ge(input: Tensor, other: Tensor | Number) -> Tensor:
-    """``input >= other``, element by element."""
-    ...
 
 
 @operator(pointwise, result=boolean)
@@ -65,8 +29,14 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     ...
 
 
-for _test in (eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor):
-    _test.no_gradient("the result is bool")
+@operator(pointwise, result=boolean)
+def logical_not(input: Tensor) -> Tensor:
+    """Where the input is zero (or False)."""
+    ...
+
+
+for _logical in (logical_and, logical_or, logical_xor, logical_not):
+    _logical.no_gradient("the result is bool")
 
 
 @operator(pointwise, accepts="integral")
@@ -99,5 +69,11 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
     ...
 
 
-for _bits in (bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift):
-    _bits.no_gradient("integers")
+@operator(pointwise, accepts="integral")
+def bitwise_not(input: Tensor) -> Tensor:
+    """Every bit flipped; of bools, the negation."""
+    ...
+
+
+for _bitwise in (bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift, bitwise_not):
+    _bitwise.no_gradient("integers")

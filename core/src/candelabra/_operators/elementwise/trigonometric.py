@@ -1,9 +1,13 @@
-"""Trigonometric and hyperbolic functions and their inverses, element by element; see :mod:`pointwise`."""
+"""Trigonometric and hyperbolic functions and their inverses, ``sinc``, and angles in degrees."""
 
 from __future__ import annotations
 
+import math
+
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.primitives.pointwise import conj, rsqrt
+from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.powers import rsqrt
+from candelabra._operators.elementwise.selection import where
 from candelabra._records.derivative import applied
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
@@ -67,6 +71,19 @@ def atan(input: Tensor) -> Tensor:
 atan.vjp(input=lambda g, input: g / (input * input + 1).conj())
 
 
+@operator(pointwise, accepts="real", promote=to_float, aliases=("arctan2",))
+def atan2(input: Tensor, other: Tensor) -> Tensor:
+    """The angle of the point (other, input) in (-pi, pi]."""
+    ...
+
+
+atan2.vjp(
+    input=lambda g, input, other: g * other / (input * input + other * other),
+    other=lambda g, input, other: g * -input / (input * input + other * other),
+)
+
+
+# -- hyperbolic --------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float)
 def sinh(input: Tensor) -> Tensor:
     """The hyperbolic sine."""
@@ -93,7 +110,7 @@ def tanh(input: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="floating", public=False, inplace=False)
 def tanh_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """``grad * (1 - output**2)``, conjugated: one kernel where a backend has it."""
+    """The gradient of tanh's input: ``grad * conj(1 - output**2)``."""
     return grad * conj(1 - output * output)
 
 
@@ -129,3 +146,50 @@ def atanh(input: Tensor) -> Tensor:
 
 
 atanh.vjp(input=lambda g, input: g / (1 - input * input).conj())
+
+
+# -- sin(x) / x --------------------------------------------------------------------------------------------------------
+COEFFICIENTS = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 10))
+"""The coefficients of x, x**3, … in the Taylor series of the derivative of ``sin(x) / x``. For |x| < 1 the next term
+is below the eps of float64."""
+
+
+def sine_quotient_derivative(x: Tensor) -> Tensor:
+    """The derivative of ``sin(x) / x``, ``(x cos(x) - sin(x)) / x**2``: minus the spherical Bessel function of order 1.
+
+    For |x| < 1 the two terms cancel, and so do their derivatives: the Taylor series is used there. Source: those of the
+    sine and the cosine, NIST Digital Library of Mathematical Functions, 4.19.1 and 4.19.2.
+    """
+    near = x.abs() < 1
+    small, far = x.masked_fill(near.logical_not(), 0), x.masked_fill(near, 1)
+    square = small * small
+    series = square * COEFFICIENTS[-1]
+    for coefficient in COEFFICIENTS[-2:0:-1]:
+        series = (series + coefficient) * square
+    return where(near, (series + COEFFICIENTS[0]) * small, (far.cos() - far.sin() / far) / far)
+
+
+@operator(pointwise, promote=to_float, aliases=("special.sinc",))
+def sinc(input: Tensor) -> Tensor:
+    """``sin(pi * input) / (pi * input)``: 1 at 0, exactly 0 at the other integers."""
+    # With n the nearest integer, input - n is exact and sin(pi * input) = (-1)**n * sin(pi * (input - n)).
+    nearest = (input.real if input.is_complex() else input).round()
+    sine = ((input - nearest) * math.pi).sin() * (1 - (nearest % 2) * 2)
+    zero = input == 0
+    return (sine / (input * math.pi).masked_fill(zero, 1)).masked_fill(zero, 1)
+
+
+sinc.vjp(input=lambda g, input: g * conj(sine_quotient_derivative(input * math.pi) * math.pi))
+
+
+# -- degrees -----------------------------------------------------------------------------------------------------------
+@operator(pointwise, promote=to_float, accepts="real")
+def deg2rad(input: Tensor) -> Tensor:
+    """Converts degrees to radians."""
+    return input * (math.pi / 180)
+
+
+@operator(pointwise, promote=to_float, accepts="real")
+def rad2deg(input: Tensor) -> Tensor:
+    """Converts radians to degrees."""
+    return input * (180 / math.pi)

@@ -1,4 +1,4 @@
-"""The gamma function's family: its logarithm, that one's derivatives, the incomplete ones, and Hurwitz's zeta.
+"""The logarithm of the gamma function, its derivatives, the incomplete gamma functions, and the Hurwitz zeta function.
 
 Source of the definitions: NIST Digital Library of Mathematical Functions, chapters 5, 8 and 25.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
-from candelabra._operators.primitives.creation import arange
-from candelabra._operators.primitives.pointwise import exp
+from candelabra._operators.elementwise.exponential import exp
+from candelabra._operators.primitives.creation import new_arange
 from candelabra._records.callables import public
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
-from candelabra._records.rules import pointwise
+from candelabra._records.rules import checked_pointwise, pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
 
 
-def missing(what: str) -> Callable[..., NoReturn]:
-    """The rule of an input by which nobody derives: it raises when it is asked, in PyTorch's words."""
+def not_implemented(what: str) -> Callable[..., NoReturn]:
+    """The derivative rule of an input without a known derivative: raises ``NotImplementedError``, as PyTorch does."""
 
     def rule(g: Tensor) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -60,41 +60,49 @@ digamma.vjp(input=lambda g, input: g * polygamma_of(input, 1))
 polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
 
 
-@public(method=False, aliases=("special.polygamma",), out=True)
+def _check_order(n: Any, input: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise TypeError(f"polygamma(): argument 'n' must be int, not {type(n).__name__}")
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+
+
+@operator(
+    checked_pointwise(_check_order), promote=to_float, accepts="real", method=False, inplace=False,
+    aliases=("special.polygamma",),
+)  # fmt: skip
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The ``n``-th derivative of :func:`digamma` at ``input``; ``RuntimeError`` for a negative ``n``."""
-    return polygamma_of(input, _checked_order(n))
+    _check_order(n, input)
+    return polygamma_of(input, n)
 
 
 @public(is_function=False, method="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Tensor:
-    """As the function :func:`polygamma`."""
-    return polygamma_of(input, _checked_order(n))
+    """The ``n``-th derivative of :func:`digamma` at this tensor; ``RuntimeError`` for a negative ``n``."""
+    return polygamma(n, input)
 
 
 @public(is_function=False)
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place form of :func:`polygamma`."""
-    return polygamma_of.form("inplace")(input, _checked_order(n))
+    _check_order(n, input)
+    return polygamma_of.form("inplace")(input, n)
 
 
-def _checked_order(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int):
-        raise TypeError(f"polygamma(): argument 'n' must be int, not {type(n).__name__}")
-    if n < 0:
-        raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return n
+def _check_dimension(input: Any, p: int) -> None:
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
 
 
-@operator(pointwise, promote=to_float, accepts="real", aliases=("special.multigammaln",))
+@operator(checked_pointwise(_check_dimension), promote=to_float, accepts="real", aliases=("special.multigammaln",))
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension ``p``.
 
     Source: ``p (p - 1) / 4 log(pi) + sum of lgamma(input - j / 2) over j = 0 … p - 1``.
     """
-    if p < 1:
-        raise RuntimeError("p has to be greater than or equal to 1")
-    steps = arange(0.0, -0.5, p, dtype=input.dtype, device=input.device)
+    _check_dimension(input, p)
+    steps = new_arange(input, 0.0, -0.5, p)
     return lgamma(input.unsqueeze(-1) + steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
@@ -116,18 +124,18 @@ def _density(input: Tensor, other: Tensor) -> Tensor:
     return exp((input - 1) * other.log() - other - lgamma(input))
 
 
-igamma.vjp(input=missing("igamma: input"), other=lambda g, input, other: g * _density(input, other))
-igammac.vjp(input=missing("igammac: input"), other=lambda g, input, other: -g * _density(input, other))
+igamma.vjp(input=not_implemented("igamma: input"), other=lambda g, input, other: g * _density(input, other))
+igammac.vjp(input=not_implemented("igammac: input"), other=lambda g, input, other: -g * _density(input, other))
 
 
 # -- zeta -------------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Hurwitz's zeta function: the sum of ``(k + other)**-input`` over k = 0, 1, … Differentiable in ``other``."""
+    """The Hurwitz zeta function: the sum of ``(k + other)**-input`` over k = 0, 1, … Differentiable in ``other``."""
     ...
 
 
 special_zeta.vjp(
-    input=missing("special_zeta: self"),
+    input=not_implemented("special_zeta: self"),
     other=lambda g, input, other: g * -input * special_zeta(input + 1.0, other),
 )

@@ -1,0 +1,132 @@
+"""Quotients and remainders, and the greatest common divisor."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.selection import where
+from candelabra._operators.primitives.creation import zeroed
+from candelabra._records.callables import public
+from candelabra._records.derivative import applied, conjugate
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import to_float
+from candelabra._records.record import Operator, operator
+from candelabra._records.rules import checked_pointwise, pointwise
+
+if TYPE_CHECKING:
+    from candelabra.typing import Number, Tensor
+
+
+# -- quotients --------------------------------------------------------------------------------------------------------
+@operator(pointwise, promote=to_float, public=False)
+def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``input / other``, true division: of integers too, in the default floating dtype."""
+    ...
+
+
+div.vjp(
+    input=applied(div, "g", conjugate("other")),
+    other=lambda g, other, out: -g * conj(out) / conj(other),
+)
+
+
+@operator(pointwise, accepts="real numeric")
+def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``floor(input / other)`` as Python's ``//``; integer division by 0 raises."""
+    ...
+
+
+@operator(pointwise, accepts="real numeric")
+def trunc_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """``trunc(input / other)`` as C's ``/`` on integers; integer division by 0 raises."""
+    ...
+
+
+floor_divide.vjp(input=zeroed, other=zeroed)
+trunc_divide.vjp(input=zeroed, other=zeroed)
+
+
+def _rounded(rounding_mode: str) -> Operator[..., Tensor]:
+    if rounding_mode == "floor":
+        return floor_divide
+    if rounding_mode == "trunc":
+        return trunc_divide
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+
+
+@operator(
+    checked_pointwise(lambda input, other, rounding_mode: _rounded(rounding_mode)), accepts="real numeric", public=False
+)
+def div_rounded(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str) -> Tensor:
+    """The quotient rounded down (``rounding_mode="floor"``) or towards 0 (``"trunc"``); integers stay integers."""
+    return _rounded(rounding_mode).function(input, other)
+
+
+@div_rounded.in_place
+def _div_rounded_in_place(input: Tensor, other: Any, *, rounding_mode: str) -> Tensor:
+    return _rounded(rounding_mode).form("inplace")(input, other)
+
+
+div_overloads = overloads("div", div, div_rounded, inplace=True, aliases=("divide", "true_divide"))
+
+
+@operator(pointwise, promote=to_float)
+def reciprocal(input: Tensor) -> Tensor:
+    """``1 / input``."""
+    return 1 / input
+
+
+reciprocal.vjp(input=lambda g, out: -g * (out * out).conj())
+
+
+@public(is_function=False, method="__rdiv__")
+def rdiv(input: Tensor, other: Tensor | Number) -> Tensor:
+    """``other / input``, under the name that the method had in Python 2."""
+    return input.reciprocal() * other
+
+
+# -- remainders -------------------------------------------------------------------------------------------------------
+@operator(pointwise, accepts="real numeric")
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Python's ``%``: the result has the sign of the divisor; integer remainder by 0 raises."""
+    ...
+
+
+@operator(pointwise, accepts="real numeric")
+def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
+    """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
+    ...
+
+
+remainder.vjp(input=lambda g: g, other=lambda g, input, other: -g * floor_divide(input, other))
+fmod.vjp(input=lambda g: g, other=lambda g, input, other: -g * trunc_divide(input, other))
+
+
+# -- divisors and multiples -------------------------------------------------------------------------------------------
+STEPS = {1: 12, 2: 23, 4: 46, 8: 93}
+"""The most steps that Euclid's algorithm takes, by the size of a dtype in bytes. Source: Lamé's theorem; the worst
+operands are consecutive Fibonacci numbers."""
+
+
+@operator(pointwise, accepts="integer")
+def gcd(input: Tensor, other: Tensor) -> Tensor:
+    """The greatest common divisor, not negative; ``gcd(0, x)`` is ``abs(x)``. Bools are refused.
+
+    Source: Euclid's algorithm on all elements at once.
+    """
+    a, b = input.abs(), other.abs()
+    for _ in range(STEPS[input.dtype.itemsize]):
+        done = b == 0
+        a, b = where(done, a, b), where(done, 0, a % b.masked_fill(done, 1))
+    return a
+
+
+@operator(pointwise, accepts="integer")
+def lcm(input: Tensor, other: Tensor) -> Tensor:
+    """The least common multiple, not negative; 0 where either is 0. Bools are refused."""
+    divisor = gcd(input, other)
+    return (input // divisor.masked_fill(divisor == 0, 1) * other).abs()
+
+
+for _of_integers in (gcd, lcm):
+    _of_integers.no_gradient("integers")

@@ -1,0 +1,55 @@
+"""Rounding: to integers, and to decimals."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.primitives.creation import zeroed
+from candelabra._records.record import operator
+from candelabra._records.rules import checked_pointwise, pointwise
+from candelabra.dtypes import FLOATING, PYTHON_NAMES
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+
+@operator(pointwise, accepts="real numeric")
+def floor(input: Tensor) -> Tensor:
+    """The largest integer not above the input."""
+    ...
+
+
+@operator(pointwise, accepts="real numeric")
+def ceil(input: Tensor) -> Tensor:
+    """The smallest integer not below the input."""
+    ...
+
+
+@operator(pointwise, accepts="real numeric", aliases=("fix",))
+def trunc(input: Tensor) -> Tensor:
+    """The integer part, towards 0."""
+    ...
+
+
+def _check_decimals(input: Any, decimals: int) -> None:
+    if decimals and input.dtype.category != FLOATING:
+        kind = PYTHON_NAMES[input.dtype.name]
+        raise NotImplementedError(f"\"round\" not implemented for '{kind}' with decimals: it takes floating dtypes")
+
+
+@operator(checked_pointwise(_check_decimals), accepts="real numeric", aliases=("special.round",))
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest multiple of ``10**-decimals``, ties to even."""
+    ...
+
+
+for _step in (floor, ceil, trunc, round):
+    _step.vjp(input=zeroed)
+
+
+@operator(pointwise, accepts="real floating")
+def frac(input: Tensor) -> Tensor:
+    """The fractional part: ``input - trunc(input)``, with the sign of the input."""
+    return input - input.trunc()
+
+
+frac.vjp(input=lambda g: g)

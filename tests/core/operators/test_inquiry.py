@@ -1,0 +1,41 @@
+"""Questions about tensors whose answer is no tensor."""
+
+from __future__ import annotations
+
+import candelabra as cd
+import numpy as np
+import pytest
+
+
+def test_what_does_not_exist_is_answered_with_no() -> None:
+    """Nothing here is lazy, sparse, quantised or nested."""
+    x = cd.ones(2)
+    assert not any((cd.is_conj(x), x.is_neg(), x.is_sparse, x.is_quantized, x.is_nested, x.is_meta, x.is_mkldnn))
+    assert cd.resolve_conj(x) is x
+    assert cd.resolve_neg(x) is x
+
+
+def test_questions_are_functions_too() -> None:
+    """About sign, inference and device; of anything but a tensor they raise."""
+    x = cd.tensor([1, 2], dtype=cd.uint8)
+    assert not cd.is_signed(x)
+    assert cd.is_signed(x.float())
+    assert not cd.is_inference(x)
+    assert cd.get_device(x) == x.get_device()
+    for name in ("is_signed", "is_inference", "is_conj", "is_neg", "get_device"):
+        with pytest.raises(TypeError, match=rf"{name}\(\): argument 'input' \(position 1\) must be Tensor, not int"):
+            getattr(cd, name)(3)
+
+
+def test_everything_has_a_type_name() -> None:
+    """A tensor's says its dtype."""
+    assert cd.typename(cd.ones(1)) == "candelabra.FloatTensor"
+    assert cd.typename(3) == "int"
+    assert cd.typename(np.zeros(1)) == "numpy.ndarray"
+
+
+def test_detach_in_place_is_a_function() -> None:
+    """As the method."""
+    x = cd.ones(1, requires_grad=True) * 2
+    assert cd.detach_(x) is x
+    assert not x.requires_grad
