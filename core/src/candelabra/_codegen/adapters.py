@@ -95,7 +95,8 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
         lines += single_output_lines(call, dynamic)
         if call.recording:
             known = not dynamic and not call.on_tensors  # then the output's keys have the mark already
-            node = [*making, "_node.shape = _p.shape", f"_node.keys = {'_k | AUTOGRAD' if dynamic else 'KN'}"]
+            keys = "_k | AUTOGRAD" if dynamic else "_o0._keys & ~VIEW | AUTOGRAD" if call.on_tensors else "KN"
+            node = [*making, "_node.shape = _p.shape", f"_node.keys = {keys}"]
             node += [*extra_lines(call, scope), "_o0._node = _node", *([] if known else ["_o0._keys |= AUTOGRAD"])]
             lines += [f"if _k & {FLOATING_BITS}:", *indent(node)] if dynamic else node
         lines.append("return _o0")
@@ -115,8 +116,10 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
     )
     if not call.on_tensors:
         return ["try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))"]
+    checked = call.operator.check is not None  # the operators of the body do not know what the values mean
+    failed = [f"except Exception as _error: fail(op, _error, ({passed},))"] if checked else []
     return [
-        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
+        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})", *failed,
         "finally: switch(_mode)",
     ]  # fmt: skip
 
