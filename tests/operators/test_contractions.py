@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._operators.families.chains import chain_order
+from candelabra._operators.linalg.products.chains import chain_order
 from candelabra.autograd import gradcheck, gradgradcheck
 
 rng = np.random.default_rng(5)

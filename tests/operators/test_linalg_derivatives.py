@@ -58,6 +58,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "sign and logarithm": (lambda a: L.slogdet(a), ((2, 3, 3),)),
     "log-determinant": (lambda a: cd.logdet(positive(a)), ((3, 3),)),
     "wide pseudo-inverse": (lambda a: L.pinv(a), ((2, 2, 3),)),
+    "pseudo-inverse with a tolerance": (lambda a: L.pinv(a, 1e-4), ((3, 2),)),
     "Hermitian pseudo-inverse": (lambda a: L.pinv(hermitian(a), hermitian=True), ((3, 3),)),
     "wide least squares": (lambda a, b: L.lstsq(a, b).solution, ((2, 4), (2, 2))),
     "residuals": (lambda a, b: L.lstsq(a, b, driver="gels").residuals, ((4, 2), (4, 2))),

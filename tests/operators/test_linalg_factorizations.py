@@ -281,7 +281,7 @@ def test_what_is_no_tensor_is_refused(namespace: Any, name: str) -> None:
 def test_chains_are_of_tensors() -> None:
     """The element that is none is named."""
     with pytest.raises(
-        TypeError, match=r"linalg_multi_dot\(\): expected Tensor as element 1 in argument 0, but got int"
+        TypeError, match=r"linalg_multi_dot\(\): expected Tensor as element 1 in argument 'tensors', but got int"
     ):
         cd.linalg.multi_dot([cd.eye(2), 3])
 
@@ -294,7 +294,9 @@ def test_other_arguments_are_checked() -> None:
     with pytest.raises(RuntimeError, match=r"Expected UPLO argument to be 'L' or 'U', but got X"):
         cd.linalg.eigh(a, "X")
     for function in (cd.linalg.svd, cd.linalg.svdvals):
-        with pytest.raises(RuntimeError, match=r"keyword argument `driver=` is only supported on CUDA inputs"):
+        with pytest.raises(
+            RuntimeError, match=r"linalg.svd: no device offers drivers to choose from, `driver=` has to be None"
+        ):
             function(a, driver="gesvd")
     product: Callable[..., Any] = cd.linalg.householder_product
     name = "torch.linalg.householder_product"
@@ -315,8 +317,10 @@ def test_other_arguments_are_checked() -> None:
     ):
         with pytest.raises(RuntimeError, match=f"torch.ormqr: {words}"):
             cd.ormqr(*arguments)
-    with pytest.raises(RuntimeError, match=r"torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of"):
-        cd.lu_unpack(a, cd.tensor([1, 2]))
+    with pytest.raises(
+        RuntimeError, match=r"lu_unpack\(\): Expected dtype int64 for LU_pivots, got candelabra.float32"
+    ):
+        cd.lu_unpack(a, cd.ones(2))
     with pytest.raises(RuntimeError, match=r"pivots passed to lu_unpack must be between 1 and LU.size\(-2\) inclusive"):
         cd.lu_unpack(a, cd.tensor([3, 2], dtype=cd.int32))
 
@@ -347,7 +351,7 @@ def test_results_go_into_tensors_that_are_given() -> None:
     out = cd.empty(3, 3)
     assert cd.linalg.inv(a, out=out) is out
     close(out @ a, np.eye(3, dtype="float32"))
-    with pytest.raises(TypeError, match=r"linalg.qr\(\): argument 'out' must be tuple of 2 Tensors, not Tensor"):
+    with pytest.raises(TypeError, match=r"linalg_qr\(\): argument 'out' must be a tuple of 2 Tensors"):
         cd.linalg.qr(a, out=Q)
     with pytest.raises(RuntimeError, match=r"functions with out=... arguments don't support automatic differentiation"):
         cd.linalg.inv(a.requires_grad_(), out=out)

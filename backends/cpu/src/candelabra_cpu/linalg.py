@@ -131,6 +131,21 @@ def _slogdet(x: Any) -> tuple[Any, Any]:
     return asarray(sign, x.dtype), asarray(log, real)
 
 
+def _det_backward(g: Any, a: Any, out: Any) -> Any:
+    """The gradient of determinants: by the inverse, but of singular matrices by singular values, which is slower."""
+    weight = (g * np.conj(out))[..., None, None]
+    singular = out == 0
+    if not singular.any():
+        return np.conj(np.linalg.inv(a).swapaxes(-1, -2)) * weight
+    n = a.shape[-1]
+    regular = np.linalg.inv(np.where(singular[..., None, None], np.eye(n, dtype=a.dtype), a))
+    u, s, vh = np.linalg.svd(a)
+    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
+    phase = np.conj(np.linalg.det(u) * np.linalg.det(vh)) * g
+    adjugate = (u * (phase[..., None] * others)[..., None, :]) @ vh
+    return np.where(singular[..., None, None], adjugate, np.conj(regular.swapaxes(-1, -2)) * weight)
+
+
 def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """Norms of order 2 over the last dims without an array of squares; others as they are defined."""
     if is_half(x):
@@ -168,7 +183,8 @@ KERNELS: dict[str, Any] = {
     "linalg_cholesky_ex": quiet(_cholesky), "linalg_inv_ex": quiet(_inverse), "linalg_solve_ex": quiet(_solve),
     "linalg_svd": quiet(_svd), "linalg_svdvals": quiet(_svdvals), "linalg_eigh": quiet(_eigh),
     "linalg_eigvalsh": quiet(_eigvalsh), "linalg_eig": quiet(_eig), "linalg_eigvals": quiet(_eigvals),
-    "linalg_qr": quiet(_qr), "linalg_det": quiet(np.linalg.det), "linalg_slogdet": quiet(_slogdet),
+    "linalg_qr": quiet(_qr), "linalg_det": quiet(np.linalg.det),
+    "linalg_det_backward": quiet(_det_backward), "linalg_slogdet": quiet(_slogdet),
     "linalg_vector_norm": quiet(_vector_norm), "linalg_vecdot": quiet(_vecdot),
     "pivots_to_permutation": quiet(_permutation),
 }  # fmt: skip

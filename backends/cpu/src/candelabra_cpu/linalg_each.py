@@ -149,6 +149,8 @@ def _orgqr(a: Any, tau: Any) -> Any:
 
 def _ormqr(a: Any, tau: Any, x: Any, left: bool, transpose: bool) -> Any:
     batch = _matrix(a)
+    if x.shape[:-2] != batch or tau.shape[:-1] != batch or x.shape[-2 if left else -1] != a.shape[-2]:
+        raise ValueError("shapes do not fit")
     if tau.shape[-1] == 0 or not x.size:
         return x.copy()
     kind = a.dtype.kind == "c"

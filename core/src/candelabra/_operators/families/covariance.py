@@ -6,9 +6,9 @@ import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.linalg.arguments import takes_tensors
+from candelabra._operators.linalg.products.matmul import matmul
 from candelabra._operators.primitives.creation import full
 from candelabra._operators.primitives.joining import cat
-from candelabra._operators.primitives.reductions import matmul
 from candelabra._records.callables import public
 from candelabra._records.rules import shape_of
 from candelabra.dtypes import BOOL, FLOATING, INTEGER, PYTHON_NAMES, int64, promote_types

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._operators.families.einsum_notation import Equation, read_equation, read_sublists
-from candelabra._operators.families.einsum_plan import plan
-from candelabra._operators.families.products import alike
-from candelabra._operators.primitives import arithmetic, reductions, views
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.linalg.products.einsum_notation import Equation, read_equation, read_sublists
+from candelabra._operators.linalg.products.einsum_plan import plan
+from candelabra._operators.linalg.products.matmul import check_same_dtype
 from candelabra._records.callables import public
+from candelabra._records.record import OPERATORS
 from candelabra.dtypes import int64
 
 if TYPE_CHECKING:
-    from candelabra._records.record import Operator
     from candelabra._tensor import Tensor
 
-RECORDS: Final[dict[str, Operator[..., Any]]] = {
-    "matmul": reductions.matmul, "mul": arithmetic.mul, "sum": reductions.sum, "squeeze": views.squeeze,
-    "permute": views.permute,
-}  # fmt: skip
-"""What a step of a plan calls."""
+NOTHING = "einsum(): must specify the equation string and at least one operand"
+NO_SUBLIST = f"{NOTHING}, or at least one operand and its subscripts list"
 
 
 @public(method=False)
-def einsum(*args: Any) -> Tensor:
+def einsum(*args: str | Tensor | Sequence[Tensor] | Sequence[Any]) -> Tensor:
     """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
     Letters a-z and A-Z name dims; one that occurs in several operands is multiplied along, one that is not in the
@@ -38,23 +34,20 @@ def einsum(*args: Any) -> Tensor:
     below 52. Of three operands and more, the pair whose product is smallest is contracted first. ``RuntimeError`` for
     an equation that cannot be read or does not fit the operands.
     """
-    if not args:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
-                         "and its subscripts list")  # fmt: skip
-    if isinstance(args[0], str):
-        operands = tuple(args[1:])
+    operands: Any
+    if args and isinstance(args[0], str):
+        operands = args[1:]
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
         if not operands:
-            raise ValueError("einsum(): must specify the equation string and at least one operand")
+            raise ValueError(NOTHING)
         equation = read_equation(args[0], tuple([_rank(t) for t in operands]))
     else:
-        if hasattr(args[0], "_payload") and len(args) == 1:
-            raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one "
-                             "operand and its subscripts list")  # fmt: skip
-        operands = tuple(args[0 : len(args) - len(args) % 2 : 2])
+        if not args or (hasattr(args[0], "_payload") and len(args) == 1):
+            raise ValueError(NO_SUBLIST)
+        operands = args[0 : len(args) - len(args) % 2 : 2]
         equation = read_sublists(args, [_rank(t) for t in operands])
-    return evaluated(operands, equation)
+    return contracted(operands, equation)
 
 
 def _rank(operand: Any) -> int:
@@ -63,23 +56,23 @@ def _rank(operand: Any) -> int:
     return len(operand._payload.shape)
 
 
-def evaluated(operands: Sequence[Tensor], equation: Equation) -> Tensor:
+def contracted(operands: Sequence[Tensor], equation: Equation) -> Tensor:
     """The contraction of tensors of one dtype, carried out as planned; never an operand itself."""
     steps = plan(equation, tuple([tuple(t._payload.shape) for t in operands]))
     for other in operands[1:]:
-        alike(operands[0], other)
+        check_same_dtype(operands[0], other)
     terms = list(operands)
     for how, number, argument in steps:
         if how in ("matmul", "mul"):
             pair = terms[number], terms[argument]
             if pair[0].dtype is not pair[1].dtype:  # one is a sum, in int64, with which uint64 does not mix
                 pair = pair[0].to(int64), pair[1].to(int64)
-            terms.append(RECORDS[how].function(*pair))
+            terms.append(OPERATORS[how].function(*pair))
         elif how == "reshape":
             terms[number] = terms[number].reshape(argument)
         elif how == "diagonal":
             terms[number] = terms[number].diagonal(0, *argument)
         else:
-            terms[number] = RECORDS[how].function(terms[number], argument)
+            terms[number] = OPERATORS[how].function(terms[number], argument)
     found = terms[-1]
     return found if found is not operands[0] else found.view_as(found)

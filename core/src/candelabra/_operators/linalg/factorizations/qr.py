@@ -1,4 +1,4 @@
-"""QR factorization and Householder reflections.
+"""The QR factorization, and Householder reflections.
 
 For m >= n, with syminvadj(X) = X + Xᴴ with half the real diagonal (Walter and Lehmann, Algorithmic differentiation of
 linear algebra functions, 2018):
@@ -10,20 +10,19 @@ A wide matrix is A = (X | Y) = Q (R₁ | R₂), where R₂ = Qᴴ Y: X gets the 
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.linalg.arguments import takes_tensors
-from candelabra._operators.linalg.delivery import delivered
-from candelabra._operators.linalg.requirements import check_matrix, factored, least, matrices, whole
-from candelabra._operators.linalg.triangular import identity, triangular_solution
+from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.linalg.rules import check_matrix, diagonal, floating, matrices, matrix
+from candelabra._operators.linalg.solvers import triangular_solution
+from candelabra._operators.primitives.creation import new_eye
 from candelabra._operators.primitives.joining import cat
-from candelabra._operators.primitives.pointwise import conj
-from candelabra._records.callables import public
-from candelabra._records.promotion import same
+from candelabra._records.overloads import overloads
 from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of, unchecked
+from candelabra._records.rules import by, shape_of
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
+
+Ints = tuple[int, ...]
 
 
 class QR(NamedTuple):
@@ -34,7 +33,11 @@ class QR(NamedTuple):
 
 
 @by
-def _qr_shapes(A: Tensor, mode: str) -> Any:
+def _qr_shapes(A: Tensor, mode: str) -> tuple[Ints, Ints]:
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
     shape = shape_of(A)
     check_matrix("linalg.qr", shape)
     lead, (m, n), k = shape[:-2], shape[-2:], min(shape[-2:])
@@ -42,9 +45,12 @@ def _qr_shapes(A: Tensor, mode: str) -> Any:
     return (0,) if mode == "r" else (*lead, m, columns), (*lead, columns, n)
 
 
-@operator(_qr_shapes, promote=factored("linalg.qr"), result=(same, same), public=False, method=False)
-def linalg_qr(A: Tensor, mode: str) -> QR:
-    """``A = Q R``; mode ``"reduced"``, ``"complete"`` (Q is square) or ``"r"`` (Q is empty)."""
+@operator(_qr_shapes, promote=floating("linalg.qr"), public=False, out=True)
+def linalg_qr(A: Tensor, mode: str = "reduced") -> QR:
+    """``(Q, R)`` with ``A = Q R`` for matrices (…, m, n), Q with orthonormal columns, R upper triangular.
+
+    ``"reduced"``: Q is (…, m, k) with k = min(m, n); ``"complete"``: (…, m, m); ``"r"``: Q is empty.
+    """
     ...
 
 
@@ -90,18 +96,24 @@ def _real_diagonal(x: Tensor) -> Tensor:
 linalg_qr.vjp(A=_qr_back)
 
 
-@public(namespace="linalg")
-@takes_tensors("linalg_qr")
-def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> QR:
-    """``(Q, R)`` with ``A = Q R`` for matrices (…, m, n), Q with orthonormal columns, R upper triangular.
+@operator(_qr_shapes, promote=floating("linalg.qr"), public=False, out=True)
+def linalg_qr_mode(A: Tensor, mode: str) -> QR:
+    """``RuntimeError`` for another mode."""
+    _qr_shapes(linalg_qr_mode, (A, mode))
+    return linalg_qr(A, mode)
 
-    ``"reduced"``: Q is (…, m, k) with k = min(m, n); ``"complete"``: (…, m, m); ``"r"``: Q is empty.
-    """
-    if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(
-            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
-        )
-    return delivered("linalg.qr", linalg_qr(A, mode), out)
+
+linalg_qr_overloads = overloads("linalg_qr", (linalg_qr, "A"), linalg_qr_mode, namespace="linalg")
+
+
+@operator(
+    by(lambda input, some=True: _qr_shapes(None, (input, "reduced" if some else "complete"))),
+    promote=floating("linalg.qr"),
+    out=True,
+)
+def qr(input: Tensor, some: bool = True) -> QR:
+    """``(Q, R)`` with ``input = Q R``, Q square unless ``some``; see ``linalg.qr``."""
+    return linalg_qr(input, "reduced" if some else "complete")
 
 
 # -- Householder reflections ------------------------------------------------------------------------------------------
@@ -112,30 +124,21 @@ class Reflections(NamedTuple):
     tau: Tensor
 
 
-@operator(
-    matrices("torch.geqrf", whole, least), promote=factored("torch.geqrf"), result=(same, same), public=False,
-    method=False,
-)  # fmt: skip
+@operator(matrices("torch.geqrf", matrix, diagonal), promote=floating("torch.geqrf"), public=False, out=True)
 def linalg_geqrf(input: Tensor) -> Reflections:
-    """The QR factorization as LAPACK leaves it."""
-    ...
-
-
-linalg_geqrf.no_gradient("the derivative for 'geqrf' is not implemented")
-
-
-@public
-@takes_tensors("geqrf")
-def geqrf(input: Tensor, *, out: Any = None) -> Reflections:
     """``(a, tau)`` of matrices (…, m, n): R on and above the diagonal of a, reflections below; their factors (…, k).
 
     ``linalg.householder_product(a, tau)`` is Q. There is no derivative: use ``linalg.qr``.
     """
-    return delivered("geqrf", linalg_geqrf(input), out)
+    ...
+
+
+linalg_geqrf.no_gradient("the derivative for 'geqrf' is not implemented")
+geqrf = overloads("geqrf", linalg_geqrf)
 
 
 @by
-def _product_shape(input: Tensor, tau: Tensor) -> tuple[int, ...]:
+def _product_shape(input: Tensor, tau: Tensor) -> Ints:
     shape, factors = shape_of(input), shape_of(tau)
     name = "torch.linalg.householder_product"
     if len(shape) < 2:
@@ -145,14 +148,15 @@ def _product_shape(input: Tensor, tau: Tensor) -> tuple[int, ...]:
     if not factors or shape[-1] < factors[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     if shape[:-2] != factors[:-1]:
-        raise RuntimeError(f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
-                           f"{list(factors)}")  # fmt: skip
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(factors)}"
+        )
     return shape
 
 
 def _vectors(input: Tensor) -> Tensor:
     """The reflections' vectors as columns: ones on the diagonal, zeros above."""
-    return input.tril(-1) + identity(input.shape[-2], input, input.shape[-1])
+    return input.tril(-1) + new_eye(input, input.shape[-2], input.shape[-1])
 
 
 def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, order: range) -> Tensor:
@@ -164,9 +168,12 @@ def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, order: range) -> Tensor:
 
 
 @operator(
-    _product_shape, promote=factored("torch.linalg.householder_product"), namespace="linalg", method="orgqr",
+    _product_shape,
+    promote=floating("torch.linalg.householder_product"),
+    namespace="linalg",
+    method="orgqr",
     aliases=("orgqr",),
-)  # fmt: skip
+)
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of reflections: Q of ``geqrf``'s ``(a, tau)``, for ``input`` (…, m, n).
 
@@ -174,37 +181,38 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """
     _product_shape(linalg_householder_product, (input, tau))
     m, n = input.shape[-2:]
-    start = identity(m, input, n).expand(input.shape)
+    start = new_eye(input, m, n).expand(input.shape)
     found = _reflected(_vectors(input), tau, start, range(tau.shape[-1] - 1, -1, -1))
     return found if found is not start else start.clone()
 
 
-@public
-@takes_tensors("ormqr")
-def ormqr(
-    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None
-) -> Tensor:
+@by
+def _applied_shape(input: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool) -> Ints:
+    side = -2 if left else -1
+    for name, value in (("input", input), ("other", other)):
+        if len(shape_of(value)) < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    size = shape_of(other)[side]
+    if size < shape_of(tau)[-1]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
+    if size != shape_of(input)[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    return shape_of(other)
+
+
+@operator(_applied_shape, promote=floating("torch.ormqr"), public=False)
+def linalg_ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """``Q @ other`` with the square Q of all reflections in ``(input, tau)``; ``other @ Q`` with ``left=False``.
 
     ``transpose`` takes Qᴴ instead of Q.
     """
-    side = -2 if left else -1
-    for name, value in (("input", input), ("other", other)):
-        if value.ndim < 2:
-            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
-    if other.shape[side] < tau.shape[-1]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
-    if other.shape[side] != input.shape[-2]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
-    return delivered("ormqr", linalg_ormqr(input, tau, other, left, transpose), out)
-
-
-@operator(unchecked, promote=factored("torch.ormqr"), public=False, method=False)
-def linalg_ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool) -> Tensor:
-    """All reflections applied to ``other``, from the left or the right, in their order or the other."""
+    _applied_shape(linalg_ormqr, (input, tau, other, left, transpose))
     x = other if left else other.mH
     # Q is the product of the reflections from first to last, so to x the last comes first; (x Q)ᴴ = Qᴴ xᴴ.
     backwards = left is transpose
     steps = range(tau.shape[-1]) if backwards else range(tau.shape[-1] - 1, -1, -1)
-    found = _reflected(_vectors(input), conj(tau) if backwards else tau, x, steps)
+    found = _reflected(_vectors(input), tau.conj() if backwards else tau, x, steps)
     return found.clone() if found is other else found if left else found.mH
+
+
+ormqr = overloads("ormqr", linalg_ormqr)

@@ -6,21 +6,20 @@ from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._layout import broadcast_shapes
-from candelabra._operators.linalg.arguments import takes_tensors
-from candelabra._operators.linalg.norms import linalg_vector_norm
-from candelabra._operators.primitives.creation import full
+from candelabra._layout import broadcast_shapes, reduced_shape
+from candelabra._operators.linalg.norms import linalg_vector_norm, norm_of_order
+from candelabra._operators.linalg.products.matmul import matmul
+from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._operators.primitives.joining import cat
-from candelabra._operators.primitives.reductions import matmul
-from candelabra._records.callables import public
-from candelabra._records.promotion import to_float
+from candelabra._records.promotion import to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, dtype, finfo
+from candelabra.dtypes import FLOATING, PYTHON_NAMES, dtype, finfo, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
+Ints = tuple[int, ...]
 MANY = 25
 """From so many points on, Euclidean distances come from one matrix product, unless that is declined."""
 MODES = {
@@ -32,7 +31,7 @@ MODES = {
 
 # -- all pairs --------------------------------------------------------------------------------------------------------
 @by
-def _pairs(x1: Tensor, x2: Tensor, *_: Any) -> tuple[int, ...]:
+def _pair_shape(x1: Tensor, x2: Tensor, *_: Any) -> Ints:
     a, b = shape_of(x1), shape_of(x2)
     return (*broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2])
 
@@ -51,7 +50,7 @@ def _lengths(d: Tensor, p: float) -> Tensor:
     return d.amax(-1) if p == inf else (d**p).sum(-1) ** (1 / p)
 
 
-@operator(_pairs, accepts="real floating", public=False)
+@operator(_pair_shape, accepts="real floating", public=False)
 def distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     """The p-norms of all differences of a row of ``x1`` and a row of ``x2``: (…, n, m) from (…, n, k) and (…, m, k)."""
     return _lengths(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
@@ -84,12 +83,11 @@ distances.vjp(
 )
 
 
-@operator(_pairs, accepts="real floating", public=False)
+@operator(_pair_shape, accepts="real floating", public=False)
 def euclidean_distances(x1: Tensor, x2: Tensor) -> Tensor:
     """Euclidean distances of all pairs of rows, by one matrix product: ``|a - b|^2 = |a|^2 - 2ab + |b|^2``."""
     first, second = (x1 * x1).sum(-1, True), (x2 * x2).sum(-1, True)
-    one = full(tuple(first.shape), 1, dtype=x1.dtype, device=x1.device)
-    other = full(tuple(second.shape), 1, dtype=x1.dtype, device=x1.device)
+    one, other = new_full(x1, tuple(first.shape), 1), new_full(x1, tuple(second.shape), 1)
     left, right = cat((x1 * -2, first, one), -1), cat((x2, other, second), -1)
     return matmul(left, right.mT).clamp_min(0).sqrt()
 
@@ -105,16 +103,8 @@ euclidean_distances.vjp(
 )
 
 
-@public(method=False)
-@takes_tensors("cdist")
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The distances in the p-norm of every row of ``x1`` to every row of ``x2``.
-
-    Shapes (…, n, k) and (…, m, k) give (…, n, m); batch dims broadcast. ``compute_mode`` says whether Euclidean
-    distances may come from a matrix product, which is faster and loses digits where points are close: by default with
-    more than 25 points on a side. ``RuntimeError`` for other than floating dtypes, negative ``p`` and sizes that
-    differ.
-    """
+@by
+def _cdist_shape(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Ints:
     if compute_mode not in MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     a, b = shape_of(x1), shape_of(x2)
@@ -127,20 +117,33 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    return (*broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2])
+
+
+@operator(_cdist_shape, promote=unpromoted, method=False, out=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The distances in the p-norm of every row of ``x1`` to every row of ``x2``.
+
+    Shapes (…, n, k) and (…, m, k) give (…, n, m); batch dims broadcast. ``compute_mode`` says whether Euclidean
+    distances may come from a matrix product, which is faster and loses digits where points are close: by default with
+    more than 25 points on a side. ``RuntimeError`` for other than floating dtypes, negative ``p`` and sizes that
+    differ.
+    """
+    _cdist_shape(cdist, (x1, x2, p, compute_mode))
     mode = MODES[compute_mode]
-    if p == 2 and (mode or (mode is None and (a[-2] > MANY or b[-2] > MANY))):
+    if p == 2 and (mode or (mode is None and max(x1.shape[-2], x2.shape[-2]) > MANY)):
         return euclidean_distances(x1, x2)
     return distances(x1, x2, p)
 
 
-def _measured(d: dtype) -> dtype:
+def _floating_points(d: dtype) -> dtype:
     if d.category != FLOATING:
         raise RuntimeError("pdist only supports floating-point dtypes")
     return d
 
 
 @by
-def _points(input: Tensor, p: float) -> tuple[int]:
+def _pdist_shape(input: Tensor, p: float) -> tuple[int]:
     shape = shape_of(input)
     if len(shape) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape)}D")
@@ -149,25 +152,32 @@ def _points(input: Tensor, p: float) -> tuple[int]:
     return (shape[0] * (shape[0] - 1) // 2,)
 
 
-@operator(_points, promote=_measured, method=False)
+@operator(_pdist_shape, promote=_floating_points, method=False)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 of them, row by row.
 
     ``RuntimeError`` for other than 2-d tensors of floating dtypes, and negative ``p``.
     """
-    (count,) = _points(pdist, (input, p))
-    n = shape_of(input)[0]
-    mask = full((n, n), 1, dtype=input.dtype, device=input.device).triu(1) != 0
-    places = mask.reshape((n * n,)).nonzero().reshape((count,))
-    return distances(input, input, p).reshape((n * n,)).index_select(0, places)
+    (count,) = _pdist_shape(pdist, (input, p))
+    n = input.shape[0]
+    # The places of the upper triangle in the flattened matrix: sorted, they come before the others.
+    places = new_arange(input, 0, 1, n * n, dtype=int64)
+    upper = places % max(n, 1) > places // max(n, 1)
+    order = (places + upper.logical_not() * (n * n)).sort()[0].narrow(0, 0, count)
+    return distances(input, input, p).reshape((n * n,)).index_select(0, order)
 
 
 # -- row by row -------------------------------------------------------------------------------------------------------
-@public(method=False)
-@takes_tensors("pairwise_distance")
+@by
+def _pairwise_shape(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Ints:
+    shape = broadcast_shapes(shape_of(x1), shape_of(x2))
+    return reduced_shape(shape, (len(shape) - 1,) if shape else None, keepdim)
+
+
+@operator(_pairwise_shape, method=False, out=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norms of ``x1 - x2 + eps`` along the last dim; the two broadcast. ``eps`` keeps points that meet apart."""
-    return linalg_vector_norm(x1 - x2 + eps, p, (-1,), keepdim)
+    return norm_of_order(x1 - x2 + eps, p, -1, keepdim)
 
 
 def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
@@ -178,13 +188,12 @@ def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
 
 
 @by
-def _angles(x1: Tensor, x2: Tensor, dim: int, _: float) -> tuple[int, ...]:
+def _cosine_shape(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Ints:
     shape = broadcast_shapes(shape_of(x1), shape_of(x2))
-    d = wrap_dim(dim, len(shape))
-    return tuple(s for i, s in enumerate(shape) if i != d)
+    return reduced_shape(shape, (wrap_dim(dim, len(shape)),), False)
 
 
-@operator(_angles, promote=to_float, accepts="real", method=False)
+@operator(_cosine_shape, promote=to_float, accepts="real", method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both lengths.
 
@@ -195,44 +204,3 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     shape = broadcast_shapes(shape_of(x1), shape_of(x2))
     x1, x2 = x1.expand(shape), x2.expand(shape)
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
-
-
-# -- the cross product ------------------------------------------------------------------------------------------------
-@by
-def _crossed(input: Tensor, other: Tensor, dim: int) -> tuple[int, ...]:
-    a, b = shape_of(input), shape_of(other)
-    if len(a) != len(b):
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    if a[dim] != 3 or b[dim] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {a[dim]} and {b[dim]}")
-    return broadcast_shapes(a, b)
-
-
-@operator(_crossed, accepts="numeric", public=False)
-def cross_product(input: Tensor, other: Tensor, dim: int) -> Tensor:
-    """The cross product of vectors of three elements along ``dim``; the other dims broadcast."""
-    _crossed(cross_product, (input, other, dim))
-    a, b = input.unbind(dim), other.unbind(dim)
-    turns = ((1, 2), (2, 0), (0, 1))
-    return cat(tuple((a[i] * b[j] - a[j] * b[i]).unsqueeze(dim) for i, j in turns), dim)
-
-
-cross_product.vjp(
-    input=lambda g, other, dim: cross_product(other.conj().expand(g.shape), g, dim),
-    other=lambda g, input, dim: cross_product(g, input.conj().expand(g.shape), dim),
-)
-
-
-@public(out=True)
-@takes_tensors("cross")
-def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The cross product of vectors of three elements along ``dim``; the other dims broadcast.
-
-    ``dim`` defaults to the first dim of size 3. ``RuntimeError`` where the size there is not 3.
-    """
-    shape = shape_of(input)
-    if dim is None:
-        if 3 not in shape:
-            raise RuntimeError("no dimension of size 3 in input")
-        dim = shape.index(3)
-    return cross_product(input, other, wrap_dim(dim, len(shape)))

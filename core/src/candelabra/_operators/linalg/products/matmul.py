@@ -1,12 +1,11 @@
-"""Products of vectors and matrices with their dims spelled out: :func:`candelabra.matmul` with stricter arguments."""
+"""Products of matrices and vectors: :func:`candelabra.matmul`, and those with their dims spelled out."""
 
 from __future__ import annotations
 
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.pointwise import conj
-from candelabra._operators.primitives.reductions import matmul
+from candelabra._layout import broadcast_shapes
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -15,6 +14,63 @@ from candelabra.dtypes import PYTHON_NAMES
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
+
+# -- the matrix product -----------------------------------------------------------------------------------------------
+@by
+def _matmul_shape(input: Tensor, other: Tensor) -> tuple[int, ...]:
+    a, b = shape_of(input), shape_of(other)
+    if not a or not b:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D")
+    left, right = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
+    if left[-1] != right[-2]:
+        if len(a) == 1 and len(b) == 1:
+            raise RuntimeError(
+                f"inconsistent tensor size, expected tensor {list(a)} and src {list(b)} to have the same number of "
+                f"elements, but got {a[0]} and {b[0]} elements respectively"
+            )
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({left[-2]}x{left[-1]} and {right[-2]}x{right[-1]})"
+        )
+    batch = broadcast_shapes(left[:-2], right[:-2])
+    return (*batch, *(left[-2:-1] if len(a) > 1 else ()), *(right[-1:] if len(b) > 1 else ()))
+
+
+@operator(_matmul_shape, aliases=("linalg.matmul",))
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column vectors."""
+    ...
+
+
+def _matmul_input(g: Tensor, input_spec: Any, other: Tensor) -> Tensor:
+    rank, other_rank = len(input_spec.shape), len(other.shape)
+    if other_rank == 1:  # (…, n, k) @ (k)
+        return g * other.conj() if rank == 1 else g.unsqueeze(-1) * other.conj()
+    right = other.mH
+    if rank == 1:
+        return _sum_to_rank(matmul(g.unsqueeze(-2), right).squeeze(-2), 1)
+    return matmul(g, right)
+
+
+def _matmul_other(g: Tensor, input: Tensor, other_spec: Any) -> Tensor:
+    rank, other_rank = len(input.shape), len(other_spec.shape)
+    if rank == 1:  # (k) @ (…, k, m)
+        if other_rank == 1:
+            return g * input.conj()
+        return input.conj().unsqueeze(-1) * g.unsqueeze(-2)
+    if other_rank == 1:
+        return _sum_to_rank((input.conj() * g.unsqueeze(-1)), 1)
+    return matmul(input.mH, g)
+
+
+def _sum_to_rank(x: Tensor, rank: int) -> Tensor:
+    lead = len(x.shape) - rank
+    return x.sum(tuple(range(lead))) if lead else x
+
+
+matmul.vjp(input=_matmul_input, other=_matmul_other)
+
+
+# -- what the stricter ones check -------------------------------------------------------------------------------------
 C_NAMES = {
     "Float": "float", "Double": "double", "Int": "int", "Long": "long", "Short": "short", "Byte": "unsigned char",
     "Char": "signed char", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Bool": "bool",
@@ -22,7 +78,7 @@ C_NAMES = {
 }  # fmt: skip
 
 
-def alike(first: Tensor, second: Tensor) -> None:
+def check_same_dtype(first: Tensor, second: Tensor) -> None:
     """Refuse two dtypes: PyTorch's products of matrices don't promote."""
     if first.dtype is not second.dtype:
         a, b = (PYTHON_NAMES[t.dtype.name] for t in (first, second))
@@ -31,7 +87,7 @@ def alike(first: Tensor, second: Tensor) -> None:
         )
 
 
-def matrices(mat1: Tensor, mat2: Tensor, first: str = "mat1") -> tuple[int, int]:
+def matrix_product_shape(mat1: Tensor, mat2: Tensor, first: str = "mat1") -> tuple[int, int]:
     """The shape of ``mat1 @ mat2``; both must be matrices that fit."""
     a, b = shape_of(mat1), shape_of(mat2)
     for name, shape in ((first, a), ("mat2", b)):
@@ -39,11 +95,11 @@ def matrices(mat1: Tensor, mat2: Tensor, first: str = "mat1") -> tuple[int, int]
             raise RuntimeError(f"{name} must be a matrix, got {len(shape)}-D tensor")
     if a[1] != b[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})")
-    alike(mat1, mat2)
+    check_same_dtype(mat1, mat2)
     return a[0], b[1]
 
 
-def batches(batch1: Tensor, batch2: Tensor) -> tuple[int, int, int]:
+def batch_product_shape(batch1: Tensor, batch2: Tensor) -> tuple[int, int, int]:
     """The shape of ``batch1 @ batch2``; both must be batches of matrices that fit."""
     a, b = shape_of(batch1), shape_of(batch2)
     for name, shape in (("batch1", a), ("batch2", b)):
@@ -54,11 +110,11 @@ def batches(batch1: Tensor, batch2: Tensor) -> tuple[int, int, int]:
             f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but got: "
             f"[{b[0]}, {b[1]}]."
         )
-    alike(batch1, batch2)
+    check_same_dtype(batch1, batch2)
     return a[0], a[1], b[2]
 
 
-def matrix_vector(input: Any, mat: Tensor, vec: Tensor) -> tuple[int]:
+def matrix_vector_shape(input: Any, mat: Tensor, vec: Tensor) -> tuple[int]:
     """The shape of ``mat @ vec``; what is wrong is said with the shape of ``input`` (``mv``: the result's)."""
     a, b = shape_of(mat), shape_of(vec)
     rank = 1 if input is None else len(shape_of(input))
@@ -67,29 +123,29 @@ def matrix_vector(input: Any, mat: Tensor, vec: Tensor) -> tuple[int]:
     size = a[0] if input is None or not rank else shape_of(input)[0]
     if a[1] != b[0] or size not in (a[0], 1):
         raise RuntimeError(f"size mismatch, got input ({size}), mat ({a[0]}x{a[1]}), vec ({b[0]})")
-    alike(mat, vec)
+    check_same_dtype(mat, vec)
     return (a[0],)
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
-@operator(by(lambda input, mat2: matrices(input, mat2, "self")), promote=unpromoted, accepts="numeric")
+@operator(by(lambda input, mat2: matrix_product_shape(input, mat2, "self")), promote=unpromoted, accepts="numeric")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of an (n, k) and a (k, m) matrix, of one dtype. ``RuntimeError`` where they do not fit."""
-    matrices(input, mat2, "self")
+    matrix_product_shape(input, mat2, "self")
     return matmul(input, mat2)
 
 
-@operator(by(batches), promote=unpromoted, accepts="numeric")
+@operator(by(batch_product_shape), promote=unpromoted, accepts="numeric")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m), of one dtype; nothing broadcasts."""
-    batches(input, mat2)
+    batch_product_shape(input, mat2)
     return matmul(input, mat2)
 
 
-@operator(by(lambda input, vec: matrix_vector(None, input, vec)), promote=unpromoted, accepts="numeric")
+@operator(by(lambda input, vec: matrix_vector_shape(None, input, vec)), promote=unpromoted, accepts="numeric")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of an (n, k) matrix and a vector of k elements, of one dtype."""
-    matrix_vector(None, input, vec)
+    matrix_vector_shape(None, input, vec)
     return matmul(input, vec)
 
 
@@ -119,7 +175,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The dot product of two vectors, the first one conjugated."""
     _vectors("dot", input, other)
-    return matmul(conj(input), other)
+    return matmul(input.conj(), other)
 
 
 @by

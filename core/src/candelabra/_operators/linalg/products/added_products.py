@@ -10,9 +10,14 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_writable, rebind
 from candelabra._keys import AUTOGRAD
-from candelabra._operators.families.products import alike, batches, matrices, matrix_vector
-from candelabra._operators.primitives.pointwise import conj
-from candelabra._operators.primitives.reductions import matmul
+from candelabra._operators.linalg.products.matmul import (
+    batch_product_shape,
+    check_same_dtype,
+    matmul,
+    matrix_product_shape,
+    matrix_vector_shape,
+)
+from candelabra._operators.primitives.views import expanded_shape
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
@@ -31,7 +36,7 @@ def scaled(x: Tensor, factor: Number) -> Tensor:
 
 def unscaled(g: Tensor, factor: Number) -> Tensor:
     """The adjoint of :func:`scaled`."""
-    return g if factor == 1 else g * conj(factor)
+    return g if factor == 1 else g * factor.conjugate()
 
 
 def _factors(input: Tensor, *factors: Number) -> tuple[Number, ...]:
@@ -49,32 +54,30 @@ def _added(shape: Callable[..., tuple[int, ...]]) -> Callable[..., Any]:
     def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
         input, a, b, beta, alpha = args
         found = shape(input, a, b)
-        alike(input, a)
+        check_same_dtype(input, a)
         _factors(input, beta, alpha)
-        return _fits(input, found)
+        return _broadcast_to(input, found)
 
     return rule
 
 
-def _fits(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    from candelabra._operators.primitives.views import expanded_shape
-
-    found: tuple[int, ...] = expanded_shape(shape_of(input), shape)
-    return found
+def _broadcast_to(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """``shape``, to which ``input`` broadcasts; RuntimeError otherwise."""
+    return expanded_shape(shape_of(input), shape)
 
 
 def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
     """``beta * input + alpha * product``; at beta 0, ``input`` is not looked at, so that its NaN stays out."""
-    alike(input, product)
-    _fits(input, shape_of(product))
+    check_same_dtype(input, product)
+    _broadcast_to(input, shape_of(product))
     product = scaled(product, alpha)
     return product if beta == 0 else scaled(input, beta) + product
 
 
-@operator(_added(lambda _, a, b: matrices(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
+@operator(_added(lambda _, a, b: matrix_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored when beta is 0."""
-    matrices(mat1, mat2)
+    matrix_product_shape(mat1, mat2)
     return combined(input, matmul(mat1, mat2), *_factors(input, beta, alpha))
 
 
@@ -85,35 +88,35 @@ addmm.vjp(
 )
 
 
-@operator(_added(matrix_vector), promote=unpromoted, accepts="numeric", inplace=True)
+@operator(_added(matrix_vector_shape), promote=unpromoted, accepts="numeric", inplace=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored when beta is 0."""
-    matrix_vector(input, mat, vec)
+    matrix_vector_shape(input, mat, vec)
     return combined(input, matmul(mat, vec), *_factors(input, beta, alpha))
 
 
 addmv.vjp(
     input=lambda g, beta: unscaled(g, beta),
-    mat=lambda g, vec, alpha: unscaled(g.unsqueeze(1) * conj(vec), alpha),
+    mat=lambda g, vec, alpha: unscaled(g.unsqueeze(1) * vec.conj(), alpha),
     vec=lambda g, mat, alpha: unscaled(matmul(mat.mH, g), alpha),
 )
 
 
 @by
-def _ranked(input: Tensor, vec1: Tensor, vec2: Tensor, *_: Any) -> tuple[int, ...]:
+def _addr_shape(input: Tensor, vec1: Tensor, vec2: Tensor, *_: Any) -> tuple[int, ...]:
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
         if len(shape_of(vector)) != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(shape_of(vector))}-D")
-    return _fits(input, (*shape_of(vec1), *shape_of(vec2)))
+    return _broadcast_to(input, (*shape_of(vec1), *shape_of(vec2)))
 
 
-@operator(_ranked, inplace=True)
+@operator(_addr_shape, inplace=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; of bools the disjunction of conjunctions.
 
     ``input`` broadcasts to (n, m), and is ignored when beta is 0. Dtypes promote.
     """
-    _ranked(addr, (input, vec1, vec2))
+    _addr_shape(addr, (input, vec1, vec2))
     kind = input.dtype.category
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if kind < FLOATING and category_of_scalar(factor) >= FLOATING:
@@ -129,15 +132,15 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
 
 addr.vjp(
     input=lambda g, beta: unscaled(g, beta),
-    vec1=lambda g, vec2, alpha: unscaled(matmul(g, conj(vec2)), alpha),
-    vec2=lambda g, vec1, alpha: unscaled(matmul(g.t(), conj(vec1)), alpha),
+    vec1=lambda g, vec2, alpha: unscaled(matmul(g, vec2.conj()), alpha),
+    vec2=lambda g, vec1, alpha: unscaled(matmul(g.t(), vec1.conj()), alpha),
 )
 
 
-@operator(_added(lambda _, a, b: batches(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
+@operator(_added(lambda _, a, b: batch_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored at beta 0."""
-    batches(batch1, batch2)
+    batch_product_shape(batch1, batch2)
     return combined(input, matmul(batch1, batch2), *_factors(input, beta, alpha))
 
 
@@ -148,10 +151,10 @@ baddbmm.vjp(
 )
 
 
-@operator(_added(lambda _, a, b: batches(a, b)[1:]), promote=unpromoted, accepts="numeric")
+@operator(_added(lambda _, a, b: batch_product_shape(a, b)[1:]), promote=unpromoted, accepts="numeric")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
-    count, n, m = batches(batch1, batch2)
+    count, n, m = batch_product_shape(batch1, batch2)
     # The sum over batches is one product of matrices laid side by side.
     inside = count * shape_of(batch1)[2]
     wide = batch1.transpose(0, 1).reshape((n, inside))
@@ -171,7 +174,7 @@ def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, 
 
     ``RuntimeError`` where the shape would change and the tensor is a view, or a leaf that requires grad.
     """
-    _, *shape = batches(batch1, batch2)
+    _, *shape = batch_product_shape(batch1, batch2)
     if shape_of(input) != tuple(shape):
         check_writable(input)
         made: Tensor = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)

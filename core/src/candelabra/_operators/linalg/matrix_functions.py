@@ -5,47 +5,53 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.linalg.arguments import takes_tensors
-from candelabra._operators.linalg.delivery import delivered
-from candelabra._operators.linalg.inversion import inv
-from candelabra._operators.linalg.requirements import check_square, factored, square, whole
-from candelabra._operators.linalg.triangular import identity
+from candelabra._operators.linalg.inverses import linalg_inv
+from candelabra._operators.linalg.rules import check_square, floating, matrix, square
 from candelabra._operators.primitives.arithmetic import where
-from candelabra._operators.primitives.creation import zeroed
+from candelabra._operators.primitives.creation import new_eye, zeroed
 from candelabra._operators.primitives.joining import cat
-from candelabra._records.callables import public
 from candelabra._records.record import operator
-from candelabra._records.rules import shape_of
+from candelabra._records.rules import by, shape_of
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-@public(namespace="linalg")
-@takes_tensors("linalg_matrix_power")
-def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+# -- powers -----------------------------------------------------------------------------------------------------------
+@by
+def _power_shape(A: Tensor, n: int) -> tuple[int, ...]:
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+    check_square("linalg.matrix_power", shape_of(A))
+    return shape_of(A)
+
+
+@operator(_power_shape, namespace="linalg")
+def linalg_matrix_power(A: Tensor, n: int) -> Tensor:
     """Square matrices to an integer power by repeated squaring; negative powers are those of the inverse.
 
     ``LinAlgError`` for a negative power of a singular matrix.
     """
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
-    check_square("linalg.matrix_power", shape_of(A))
-    exponent = n.__index__()
+    _power_shape(linalg_matrix_power, (A, n))
+    exponent = abs(n.__index__())
     if exponent == 0:
-        found = identity(A.shape[-1], A).expand(A.shape).clone()
-        return delivered("linalg.matrix_power", found, out)
-    square_ = A if exponent > 0 else inv(A)
-    exponent = abs(exponent)
+        return new_eye(A, A.shape[-1], A.shape[-1]).expand(A.shape).clone()
+    base = A if n > 0 else linalg_inv(A)
     result: Tensor | None = None
     while exponent:
         if exponent & 1:
-            result = square_ if result is None else result @ square_
+            result = base if result is None else result @ base
         exponent >>= 1
         if exponent:
-            square_ = square_ @ square_
+            base = base @ base
     assert result is not None  # the exponent was not 0
-    return delivered("linalg.matrix_power", result.clone() if result is A else result, out)
+    return result.clone() if result is A else result
+
+
+@operator(_power_shape)
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """Square matrices to an integer power; see ``linalg.matrix_power``."""
+    return linalg_matrix_power(input, n)
 
 
 # -- the exponential --------------------------------------------------------------------------------------------------
@@ -55,8 +61,14 @@ NEAR = 1.09
 """Bader, Blanes and Casas, Computing the matrix exponential with an optimized Taylor polynomial, 2019, table 2."""
 
 
-@operator(square("linalg.matrix_exp", whole), promote=factored("linalg.matrix_exp", low=True), namespace="linalg",
-          method="matrix_exp", aliases=("matrix_exp",))  # fmt: skip
+@operator(
+    square("linalg.matrix_exp", matrix),
+    promote=floating("linalg.matrix_exp", half=True),
+    namespace="linalg",
+    method="matrix_exp",
+    aliases=("matrix_exp",),
+    data_dependent=True,
+)
 def linalg_matrix_exp(input: Tensor) -> Tensor:
     """``1 + A + A²/2! + …`` for square matrices: A halved until it is small, the series summed, the result squared."""
     check_square("linalg.matrix_exp", shape_of(input))
@@ -68,9 +80,9 @@ def linalg_matrix_exp(input: Tensor) -> Tensor:
     size = input.abs().sum(-2).amax(-1)
     halvings = (size / NEAR).log2().ceil().clamp_min(0)
     halvings = halvings.masked_fill(halvings.isfinite().logical_not(), 0)  # the result is not finite, however often
-    most = int(halvings.amax().item())
+    most = int(halvings.amax().item())  # as many squarings as the largest matrix takes
     x = input if not most else input * (-halvings).exp2().unsqueeze(-1).unsqueeze(-1)
-    out = _polynomial(x, identity(n, x))
+    out = _polynomial(x, new_eye(x, n, n))
     for step in range(most):
         out = where((halvings > step).unsqueeze(-1).unsqueeze(-1), out @ out, out)
     return out
@@ -97,9 +109,9 @@ def _matrix_exp_back(g: Tensor, input: Tensor) -> Tensor:
     # exp of the block matrix (Aᴴ g; 0 Aᴴ) has the adjoint of the derivative, applied to g, in its upper right corner
     # (Najfeld and Havel, Derivatives of the matrix exponential and their computation, 1995).
     n = input.shape[-1]
-    turned = input.mH
-    above = cat([turned, g], -1)
-    below = cat([zeroed(g), turned], -1)
+    adjoint = input.mH
+    above = cat([adjoint, g], -1)
+    below = cat([zeroed(g), adjoint], -1)
     return linalg_matrix_exp(cat([above, below], -2)).narrow(-2, 0, n).narrow(-1, n, n)
 
 

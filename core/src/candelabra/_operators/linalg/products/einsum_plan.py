@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import prod
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._operators.families.einsum_notation import Equation, Labels
+from candelabra._operators.linalg.products.einsum_notation import Equation, Labels
 
 Shape = tuple[int, ...]
 Step = tuple[str, int, Any]

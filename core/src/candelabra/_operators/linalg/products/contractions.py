@@ -1,4 +1,4 @@
-"""Contractions over chosen dims: ``tensordot``, ``kron``, ``chain_matmul``; ``einsum`` has a module of its own.
+"""Contractions over chosen dims: ``tensordot`` and ``kron``; ``einsum`` has a module of its own.
 
 They are made of matrix products and what brings their operands into shape, and so are their derivatives.
 """
@@ -10,12 +10,9 @@ from functools import lru_cache
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._operators.families.chains import chained
-from candelabra._operators.families.einsum import evaluated
-from candelabra._operators.families.einsum_notation import Equation
-from candelabra._operators.families.products import alike
-from candelabra._operators.primitives.reductions import matmul
-from candelabra._records.callables import public
+from candelabra._operators.linalg.products.einsum import contracted
+from candelabra._operators.linalg.products.einsum_notation import Equation
+from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -29,8 +26,6 @@ Ints = tuple[int, ...]
 # -- tensordot --------------------------------------------------------------------------------------------------------
 def _paired(dims: Any) -> int | tuple[Ints, Ints]:
     """``dims`` as a number, or as two tuples, so that plans for it can be remembered."""
-    if hasattr(dims, "_payload"):
-        dims = dims.tolist()
     if isinstance(dims, int):
         return dims
     if len(dims) != 2:
@@ -77,21 +72,29 @@ def _contracted(m: int, n: int, dims: int | tuple[Ints, Ints]) -> tuple[Ints, In
 
 
 @by
-def _tensordot_shape(input: Tensor, other: Tensor, dims: Any) -> Ints:
-    a, b = shape_of(input), shape_of(other)
-    return tuple((a + b)[k] for k in _tensordot_equation(a, b, _paired(dims)).output)
+def _tensordot_shape(a: Tensor, b: Tensor, dims: Any) -> Ints:
+    first, second = shape_of(a), shape_of(b)
+    return tuple((first + second)[k] for k in _tensordot_equation(first, second, _paired(dims)).output)
 
 
-@operator(_tensordot_shape, promote=unpromoted, method=False)
-def tensordot(input: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
-    """Sums of products over ``dims``: the last n dims of ``input`` with the first n of ``other``, or pairs of lists.
+@operator(_tensordot_shape, promote=unpromoted, public=False)
+def tensordot_dims(a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2) -> Tensor:
+    """Sums of products over ``dims``: the last n dims of ``a`` with the first n of ``b``, or pairs of lists.
 
-    The result has the remaining dims of ``input``, then those of ``other``. A dim of size 1 broadcasts.
+    The result has the remaining dims of ``a``, then those of ``b``. A dim of size 1 broadcasts.
     ``RuntimeError`` where sizes do not match or the dtypes differ.
     """
-    equation = _tensordot_equation(shape_of(input), shape_of(other), _paired(dims))
-    out = evaluated((input, other), equation)
-    return out if out.dtype is input.dtype else out.to(input.dtype)  # a sum of integers over what broadcasts is int64
+    equation = _tensordot_equation(shape_of(a), shape_of(b), _paired(dims))
+    out = contracted((a, b), equation)
+    return out if out.dtype is a.dtype else out.to(a.dtype)  # a sum of integers over what broadcasts is int64
+
+
+def tensordot_tensor(a: Tensor, b: Tensor, dims: Tensor) -> Tensor:
+    """``dims`` may be a tensor of integers."""
+    return tensordot_dims(a, b, dims.tolist())
+
+
+tensordot = overloads("tensordot", tensordot_dims, tensordot_tensor, method=False)
 
 
 # -- kron -------------------------------------------------------------------------------------------------------------
@@ -114,29 +117,3 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     outside = [s for size in a for s in (size, 1)]
     inside = [s for size in b for s in (1, size)]
     return (input.reshape(outside) * other.reshape(inside)).reshape([m * n for m, n in zip(a, b, strict=True)])
-
-
-# -- chains -----------------------------------------------------------------------------------------------------------
-@public(method=False, out=True)
-def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of matrices, multiplied in the order that takes the fewest operations.
-
-    Takes the matrices one by one or as one list. ``RuntimeError`` for none, for other than 2-d tensors, and where the
-    sizes do not fit.
-    """
-    chain: Sequence[Tensor] = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
-    if not chain:
-        raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    for i, matrix in enumerate(chain):
-        if not hasattr(matrix, "_payload"):
-            raise TypeError(f"chain_matmul(): argument 'matrices' must be Tensors, but got {type(matrix).__name__}")
-        if matrix.dim() != 2:
-            raise RuntimeError(f"Tensor dimension is {matrix.dim()}, expected 2 instead (matrix {i} of chain_matmul)")
-    if len(chain) == 1:
-        return chain[0]
-    return chained(chain, _product)
-
-
-def _product(left: Tensor, right: Tensor) -> Tensor:
-    alike(left, right)
-    return matmul(left, right)
