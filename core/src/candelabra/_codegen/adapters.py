@@ -116,10 +116,8 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
     )
     if not call.on_tensors:
         return ["try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))"]
-    checked = call.operator.check is not None  # the operators of the body do not know what the values mean
-    failed = [f"except Exception as _error: fail(op, _error, ({passed},))"] if checked else []
     return [
-        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})", *failed,
+        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
         "finally: switch(_mode)",
     ]  # fmt: skip
 

@@ -123,9 +123,9 @@ def _read(input: Tensor, places: Sequence[Tensor]) -> Tensor:
         flat = place if flat is None else flat * size + place
     batch, channels = input.shape[:2]
     index = flat.reshape(batch, 1, flat[0].numel() if batch else 0).expand(-1, channels, -1)
-    found = input.reshape(batch, channels, prod(sizes)).gather(2, index)
-    found = found.reshape(batch, channels, *flat.shape[1:])
-    return found.masked_fill(inside.logical_not().unsqueeze(1), 0)
+    values = input.reshape(batch, channels, prod(sizes)).gather(2, index)
+    values = values.reshape(batch, channels, *flat.shape[1:])
+    return values.masked_fill(inside.logical_not().unsqueeze(1), 0)
 
 
 # -- interpolation ----------------------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def _checked_dtype(name: str, dtype: Any) -> dtype_type:
-    found = get_default_dtype() if dtype is None else as_dtype(dtype)
-    if found.category < FLOATING:
+    wanted = get_default_dtype() if dtype is None else as_dtype(dtype)
+    if wanted.category < FLOATING:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
-    return found
+    return wanted
 
 
 # -- frequencies ------------------------------------------------------------------------------------------------------

@@ -65,8 +65,8 @@ def _eigh_shapes(input: Tensor, UPLO: str) -> tuple[Ints, Ints]:
 
 @by
 def _eigvalsh_shape(input: Tensor, UPLO: str) -> Ints:
-    found: tuple[Ints, Ints] = _eigh_shapes(None, (input, UPLO))
-    return found[0]
+    shapes: tuple[Ints, Ints] = _eigh_shapes(None, (input, UPLO))
+    return shapes[0]
 
 
 @operator(_eigh_shapes, promote=floating("linalg.eigh"), result=(real_part, same), public=False, out=True)

@@ -56,10 +56,10 @@ linalg_inv_ex.vjp(A=_inverse_back)
 @operator(RULE, promote=rules.floating("linalg.inv"), result=(same, rules.info_dtype), public=False, out=True)
 def linalg_inv_checked(A: Tensor, *, check_errors: bool) -> Inverse:
     """``check_errors`` raises ``LinAlgError`` for a singular matrix."""
-    found = linalg_inv_ex(A)
+    result = linalg_inv_ex(A)
     if check_errors:
-        rules.check_info(found.info, "linalg.inv_ex", rules.SINGULAR_MATRIX)
-    return found
+        rules.check_info(result.info, "linalg.inv_ex", rules.SINGULAR_MATRIX)
+    return result
 
 
 inv_ex = overloads("linalg_inv_ex", linalg_inv_ex, linalg_inv_checked, namespace="linalg")
@@ -68,9 +68,9 @@ inv_ex = overloads("linalg_inv_ex", linalg_inv_ex, linalg_inv_checked, namespace
 @operator(rules.square("linalg.inv", rules.matrix), promote=rules.floating("linalg.inv"), namespace="linalg")
 def linalg_inv(A: Tensor) -> Tensor:
     """The inverses of (…, n, n) matrices; ``LinAlgError`` where one is singular."""
-    found = linalg_inv_ex(A)
-    rules.check_info(found.info, "linalg.inv", rules.SINGULAR_MATRIX)
-    return found.inverse
+    result = linalg_inv_ex(A)
+    rules.check_info(result.info, "linalg.inv", rules.SINGULAR_MATRIX)
+    return result.inverse
 
 
 @operator(rules.square("linalg.inv", rules.matrix), promote=rules.floating("linalg.inv"))

@@ -78,13 +78,13 @@ def linalg_matrix_norm(
         order = ord
     if abs(order) in (0, 2):
         values = linalg_svdvals(x.movedim((first, second), (-2, -1)))
-        found = _extreme(values, -1, order, False) if order else values.sum(-1)
-        return found.unsqueeze(min(first, second)).unsqueeze(max(first, second)) if keepdim else found
+        result = _extreme(values, -1, order, False) if order else values.sum(-1)
+        return result.unsqueeze(min(first, second)).unsqueeze(max(first, second)) if keepdim else result
     if abs(order) == math.inf:
         first, second = second, first
     sums = norm_of_order(x, 1.0, first, True)
-    found = _extreme(sums, second, order, True)
-    return found if keepdim else found.squeeze((first, second))
+    result = _extreme(sums, second, order, True)
+    return result if keepdim else result.squeeze((first, second))
 
 
 def _extreme(x: Tensor, dim: int, order: float, keepdim: bool) -> Tensor:
@@ -200,5 +200,5 @@ def linalg_cond(input: Tensor, p: float | str | None = None) -> Tensor:
     inverse, info = linalg_inv_ex(input)
     singular = info != 0
     inverse = where(singular.unsqueeze(-1).unsqueeze(-1), 0.0, inverse)  # infinities have no singular values
-    found = linalg_matrix_norm(input, p) * linalg_matrix_norm(inverse, p)
-    return where(singular, math.inf, found)
+    result = linalg_matrix_norm(input, p) * linalg_matrix_norm(inverse, p)
+    return where(singular, math.inf, result)

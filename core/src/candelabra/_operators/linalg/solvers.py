@@ -77,12 +77,12 @@ def _system_solution(A: Tensor, B: Tensor, left: bool, *_: Any) -> tuple[Ints, I
 def _solved(A: Tensor, B: Tensor, left: bool) -> Solution:
     _system_solution(None, (A, B, left))
     if _is_vector(shape_of(A), shape_of(B)):
-        found = linalg_solve_ex(A, B.unsqueeze(-1))
-        return Solution(found.result.squeeze(-1), found.info)
+        solution = linalg_solve_ex(A, B.unsqueeze(-1))
+        return Solution(solution.result.squeeze(-1), solution.info)
     if left:
         return linalg_solve_ex(A, B)
-    found = linalg_solve_ex(A.mT, B.mT)
-    return Solution(found.result.mT, found.info)
+    solution = linalg_solve_ex(A.mT, B.mT)
+    return Solution(solution.result.mT, solution.info)
 
 
 @operator(
@@ -93,10 +93,10 @@ def linalg_solve_ex_system(A: Tensor, B: Tensor, *, left: bool = True, check_err
 
     ``check_errors`` raises ``LinAlgError`` for a singular matrix.
     """
-    found = _solved(A, B, left)
+    solution = _solved(A, B, left)
     if check_errors:
-        rules.check_info(found.info, "torch.linalg.solve_ex", rules.SINGULAR_SYSTEM)
-    return found
+        rules.check_info(solution.info, "torch.linalg.solve_ex", rules.SINGULAR_SYSTEM)
+    return solution
 
 
 solve_ex = overloads("linalg_solve_ex", linalg_solve_ex_system, namespace="linalg")
@@ -108,9 +108,9 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
     ``LinAlgError`` where a matrix is singular.
     """
-    found = _solved(A, B, left)
-    rules.check_info(found.info, "torch.linalg.solve", rules.SINGULAR_SYSTEM)
-    return found.result
+    solution = _solved(A, B, left)
+    rules.check_info(solution.info, "torch.linalg.solve", rules.SINGULAR_SYSTEM)
+    return solution.result
 
 
 # -- triangular systems -----------------------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ def _older_shapes(b: Tensor, A: Tensor, *_: Any) -> tuple[Ints, Ints]:
                 f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {len(shape)} "
                 "dimensions instead"
             )
-    found = rules.check_system("triangular_solve", shape_of(A), shape_of(b))
-    return found, (*found[:-2], *shape_of(A)[-2:])
+    solved = rules.check_system("triangular_solve", shape_of(A), shape_of(b))
+    return solved, (*solved[:-2], *shape_of(A)[-2:])
 
 
 @operator(_older_shapes, promote=rules.floating("triangular_solve"), out=True)
@@ -194,8 +194,8 @@ def triangular_solve(
 ) -> TriangularSolution:
     """``(X, copy of A)`` with A X = b (Aᵀ X = b if ``transpose``): the older form of ``linalg.solve_triangular``."""
     _, shape = _older_shapes(triangular_solve, (b, A))
-    found = triangular_solution(A.mT if transpose else A, b, upper is not transpose, unitriangular)
-    return TriangularSolution(found, A.expand(shape).clone())
+    solution = triangular_solution(A.mT if transpose else A, b, upper is not transpose, unitriangular)
+    return TriangularSolution(solution, A.expand(shape).clone())
 
 
 # -- tensors as matrices ----------------------------------------------------------------------------------------------

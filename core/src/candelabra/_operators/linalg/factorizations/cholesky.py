@@ -53,10 +53,10 @@ linalg_cholesky_ex.vjp(input=_cholesky_back)
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True)
 def linalg_cholesky_checked(input: Tensor, *, upper: bool = False, check_errors: bool) -> Cholesky:
     """``check_errors`` raises ``LinAlgError`` where a matrix is not positive-definite."""
-    found = linalg_cholesky_ex(input, upper=upper)
+    factors = linalg_cholesky_ex(input, upper=upper)
     if check_errors:
-        rules.check_info(found.info, "linalg.cholesky_ex", rules.NOT_POSITIVE_DEFINITE)
-    return found
+        rules.check_info(factors.info, "linalg.cholesky_ex", rules.NOT_POSITIVE_DEFINITE)
+    return factors
 
 
 cholesky_ex = overloads("linalg_cholesky_ex", linalg_cholesky_ex, linalg_cholesky_checked, namespace="linalg")
@@ -68,9 +68,9 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
     One triangle is read. ``LinAlgError`` where a matrix is not positive-definite.
     """
-    found = linalg_cholesky_ex(input, upper=upper)
-    rules.check_info(found.info, "linalg.cholesky", rules.NOT_POSITIVE_DEFINITE)
-    return found.L
+    factors = linalg_cholesky_ex(input, upper=upper)
+    rules.check_info(factors.info, "linalg.cholesky", rules.NOT_POSITIVE_DEFINITE)
+    return factors.L
 
 
 @operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING)
@@ -79,9 +79,9 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 
     ``LinAlgError`` where a matrix is not positive-definite.
     """
-    found = linalg_cholesky_ex(input, upper=upper)
-    rules.check_info(found.info, "cholesky", rules.NOT_POSITIVE_DEFINITE)
-    return found.L
+    factors = linalg_cholesky_ex(input, upper=upper)
+    rules.check_info(factors.info, "cholesky", rules.NOT_POSITIVE_DEFINITE)
+    return factors.L
 
 
 @by

@@ -47,10 +47,10 @@ linalg_ldl_factor_ex.no_gradient("the derivative for 'linalg_ldl_factor_ex' is n
 @operator(RULE, promote=rules.floating(NAME), result=(same, rules.info_dtype, rules.info_dtype), public=False, out=True)
 def linalg_ldl_factor_checked(input: Tensor, *, hermitian: bool = False, check_errors: bool) -> BlockFactorsAndInfo:
     """``check_errors`` raises ``LinAlgError`` where a block of D is exactly zero."""
-    found = linalg_ldl_factor_ex(input, hermitian=hermitian)
+    factors = linalg_ldl_factor_ex(input, hermitian=hermitian)
     if check_errors:
-        rules.check_info(found.info, NAME, rules.ZERO_BLOCK)
-    return found
+        rules.check_info(factors.info, NAME, rules.ZERO_BLOCK)
+    return factors
 
 
 ldl_factor_ex = overloads("linalg_ldl_factor_ex", linalg_ldl_factor_ex, linalg_ldl_factor_checked, namespace="linalg")
@@ -68,9 +68,9 @@ def linalg_ldl_factor(input: Tensor, *, hermitian: bool = False) -> BlockFactors
 
     ``LinAlgError`` where a block of D is exactly zero: :func:`candelabra.linalg.ldl_solve` would divide by it.
     """
-    found = linalg_ldl_factor_ex(input, hermitian=hermitian)
-    rules.check_info(found.info, "torch.linalg.ldl_factor", rules.ZERO_BLOCK)
-    return BlockFactors(found.LD, found.pivots)
+    factors = linalg_ldl_factor_ex(input, hermitian=hermitian)
+    rules.check_info(factors.info, "torch.linalg.ldl_factor", rules.ZERO_BLOCK)
+    return BlockFactors(factors.LD, factors.pivots)
 
 
 @by

@@ -15,6 +15,7 @@ from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.solvers import triangular_solution
 from candelabra._operators.primitives.creation import new_arange, new_eye
 from candelabra._operators.primitives.joining import cat
+from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import index, same, unpromoted
@@ -64,16 +65,18 @@ def _permutation_shape(pivots: Tensor, rows: int) -> Ints:
 
 
 def _check_pivots(pivots: Tensor, rows: int) -> None:
-    if pivots.numel() and bool(((pivots < 1) | (pivots > rows)).any()):
-        raise RuntimeError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
-            "Did you properly pass the result of lu_factor?"
-        )
+    raise_if_nonzero(
+        ((pivots < 1) | (pivots > rows)).any(),
+        "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+        "Did you properly pass the result of lu_factor?",
+        RuntimeError,
+    )
 
 
 @operator(_permutation_shape, check=_check_pivots, promote=unpromoted, result=index, public=False)
 def pivots_to_permutation(pivots: Index, rows: int) -> Tensor:
-    """(…, rows): which row comes where when row i and row ``pivots[i] - 1`` are swapped in turn."""
+    """The permutation (…, rows) that swapping row i and row ``pivots[i] - 1``, for each i in turn, makes of rows."""
+    _check_pivots(pivots, rows)  # not every device says at once that an index is out of bounds
     lead = pivots.shape[:-1]
     order = new_arange(pivots, 0, 1, rows).expand((*lead, rows)).clone()
     for i in range(pivots.shape[-1]):
@@ -142,10 +145,10 @@ linalg_lu_factor_ex.vjp(A=_lu_back)
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype, rules.info_dtype), public=False, out=True)
 def linalg_lu_factor_checked(A: Tensor, *, pivot: bool = True, check_errors: bool) -> FactorsAndInfo:
     """``check_errors`` raises ``LinAlgError`` where a pivot is zero."""
-    found = linalg_lu_factor_ex(A, pivot=pivot)
+    factors = linalg_lu_factor_ex(A, pivot=pivot)
     if check_errors:
-        rules.check_info(found.info, "torch.linalg.lu_factor_ex", rules.ZERO_PIVOT)
-    return found
+        rules.check_info(factors.info, "torch.linalg.lu_factor_ex", rules.ZERO_PIVOT)
+    return factors
 
 
 lu_factor_ex = overloads("linalg_lu_factor_ex", linalg_lu_factor_ex, linalg_lu_factor_checked, namespace="linalg")
@@ -163,9 +166,9 @@ def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Factors:
 
     ``LinAlgError`` where a pivot is zero.
     """
-    found = linalg_lu_factor_ex(A, pivot=pivot)
-    rules.check_info(found.info, "torch.linalg.lu_factor", rules.ZERO_PIVOT)
-    return Factors(found.LU, found.pivots)
+    factors = linalg_lu_factor_ex(A, pivot=pivot)
+    rules.check_info(factors.info, "torch.linalg.lu_factor", rules.ZERO_PIVOT)
+    return Factors(factors.LU, factors.pivots)
 
 
 @public(out=True)
@@ -176,8 +179,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Factors | Fact
     """
     if get_infos:
         return linalg_lu_factor_ex(A, pivot=pivot)
-    found = linalg_lu_factor_checked(A, pivot=pivot, check_errors=True)
-    return Factors(found.LU, found.pivots)
+    factors = linalg_lu_factor_checked(A, pivot=pivot, check_errors=True)
+    return Factors(factors.LU, factors.pivots)
 
 
 # -- P, L and U -------------------------------------------------------------------------------------------------------
@@ -202,8 +205,8 @@ def _lu_shapes(A: Tensor, pivot: bool) -> tuple[Ints, Ints, Ints]:
 @operator(_lu_shapes, promote=FLOATING, namespace="linalg", out=True)
 def linalg_lu(A: Tensor, *, pivot: bool = True) -> PLU:
     """``(P, L, U)`` with A = P L U for matrices (…, m, n): P (…, m, m), L (…, m, k), U (…, k, n), k = min(m, n)."""
-    found = linalg_lu_factor_ex(A, pivot=pivot)
-    return PLU(_permutation_matrix(found.pivots, found.LU), *_unpacked(found.LU))
+    factors = linalg_lu_factor_ex(A, pivot=pivot)
+    return PLU(_permutation_matrix(factors.pivots, factors.LU), *_unpacked(factors.LU))
 
 
 @by

@@ -182,8 +182,8 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     _product_shape(linalg_householder_product, (input, tau))
     m, n = input.shape[-2:]
     start = new_eye(input, m, n).expand(input.shape)
-    found = _reflected(_vectors(input), tau, start, range(tau.shape[-1] - 1, -1, -1))
-    return found if found is not start else start.clone()
+    product = _reflected(_vectors(input), tau, start, range(tau.shape[-1] - 1, -1, -1))
+    return product if product is not start else start.clone()
 
 
 @by
@@ -211,8 +211,8 @@ def linalg_ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, t
     # Q is the product of the reflections from first to last, so to x the last comes first; (x Q)ᴴ = Qᴴ xᴴ.
     backwards = left is transpose
     steps = range(tau.shape[-1]) if backwards else range(tau.shape[-1] - 1, -1, -1)
-    found = _reflected(_vectors(input), tau.conj() if backwards else tau, x, steps)
-    return found.clone() if found is other else found if left else found.mH
+    product = _reflected(_vectors(input), tau.conj() if backwards else tau, x, steps)
+    return product.clone() if product is other else product if left else product.mH
 
 
 ormqr = overloads("ormqr", linalg_ormqr)

@@ -53,10 +53,10 @@ def _added(shape: Callable[..., tuple[int, ...]]) -> Callable[..., Any]:
 
     def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
         input, a, b, beta, alpha = args
-        found = shape(input, a, b)
+        product_shape = shape(input, a, b)
         check_same_dtype(input, a)
         _factors(input, beta, alpha)
-        return _broadcast_to(input, found)
+        return _broadcast_to(input, product_shape)
 
     return rule
 

@@ -82,8 +82,8 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     chain = list(tensors)
     chain[0] = chain[0].unsqueeze(0) if chain[0].ndim == 1 else chain[0]
     chain[-1] = chain[-1].unsqueeze(-1) if chain[-1].ndim == 1 else chain[-1]
-    found = _multiplied(chain)
-    return found if found.ndim == len(shape) else found.reshape(shape)
+    product = _multiplied(chain)
+    return product if product.ndim == len(shape) else product.reshape(shape)
 
 
 @public(method=False, out=True)

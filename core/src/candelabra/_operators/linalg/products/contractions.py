@@ -1,6 +1,6 @@
 """Contractions over chosen dims: ``tensordot`` and ``kron``; ``einsum`` has a module of its own.
 
-They are made of matrix products and what brings their operands into shape, and so are their derivatives.
+They are composed of matrix products and reshapes, and so are their derivatives.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def _contracted(m: int, n: int, dims: int | tuple[Ints, Ints]) -> tuple[Ints, In
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length")
     first, second = tuple(wrap_dim(d, m) for d in first), tuple(wrap_dim(d, n) for d in second)
-    for found in (first, second):
-        if len(set(found)) != len(found):
-            twice = next(d for i, d in enumerate(found) if d in found[:i])
+    for side in (first, second):
+        if len(set(side)) != len(side):
+            twice = next(d for i, d in enumerate(side) if d in side[:i])
             raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
     return first, second
 

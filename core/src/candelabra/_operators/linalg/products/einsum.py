@@ -74,5 +74,5 @@ def contracted(operands: Sequence[Tensor], equation: Equation) -> Tensor:
             terms[number] = terms[number].diagonal(0, *argument)
         else:
             terms[number] = OPERATORS[how].function(terms[number], argument)
-    found = terms[-1]
-    return found if found is not operands[0] else found.view_as(found)
+    result = terms[-1]
+    return result if result is not operands[0] else result.view_as(result)

@@ -48,7 +48,7 @@ def read_equation(equation: str, ranks: tuple[int, ...]) -> Equation:
 
 
 def _read_letters(text: str, where: str) -> list[int]:
-    found: list[int] = []
+    result: list[int] = []
     i = 0
     while i < len(text):
         letter = text[i]
@@ -57,9 +57,9 @@ def _read_letters(text: str, where: str) -> list[int]:
                 raise RuntimeError(
                     f"einsum(): found '.' for {where} that is not part of any ellipsis: an ellipsis has three dots"
                 )
-            if ELLIPSIS in found:
+            if ELLIPSIS in result:
                 raise RuntimeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
-            found.append(ELLIPSIS)
+            result.append(ELLIPSIS)
             i += 3
             continue
         if not (letter.isascii() and letter.isalpha()):
@@ -67,9 +67,9 @@ def _read_letters(text: str, where: str) -> list[int]:
                 f"einsum(): invalid subscript given at index {i} of {where} in the equation string, subscripts must be "
                 f"in [a-zA-Z], but found {letter!r}"
             )
-        found.append(ord(letter) - ord("A") if letter <= "Z" else ord(letter) - ord("a") + 26)
+        result.append(ord(letter) - ord("A") if letter <= "Z" else ord(letter) - ord("a") + 26)
         i += 1
-    return found
+    return result
 
 
 def read_sublists(args: Sequence[Any], ranks: Sequence[int]) -> Equation:
@@ -83,17 +83,17 @@ def read_sublists(args: Sequence[Any], ranks: Sequence[int]) -> Equation:
 def _read_numbers(labels: Any, where: str) -> list[int]:
     if not isinstance(labels, (list, tuple)):
         raise TypeError(f"einsum(): expected a list of integers and Ellipsis for {where}, got {type(labels).__name__}")
-    found = []
+    result = []
     for label in labels:
         if label is not Ellipsis and not 0 <= int(label) < LETTERS:
             raise RuntimeError(
                 f"einsum(): invalid subscript {label} for {where} in the sublist format, subscripts must be in the "
                 f"range [0, {LETTERS})"
             )
-        found.append(ELLIPSIS if label is Ellipsis else int(label))
-    if found.count(ELLIPSIS) > 1:
+        result.append(ELLIPSIS if label is Ellipsis else int(label))
+    if result.count(ELLIPSIS) > 1:
         raise RuntimeError(f"einsum(): found more than one ellipsis for {where}")
-    return found
+    return result
 
 
 def _resolved(subscripts: list[list[int]], output: list[int] | None, ranks: Sequence[int], numbered: bool) -> Equation:

@@ -1,6 +1,6 @@
-"""In which steps an equation of ``einsum`` is computed: pure arithmetic on labels and shapes, done once for each.
+"""The steps that compute an equation of ``einsum``: planned from labels and shapes alone, and cached.
 
-Operands are contracted two at a time, each pair by one matrix product, in the order that keeps what lies between small.
+Operands are contracted two at a time, each pair by one matrix product, in the order that keeps the products small.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Plan:
         return Term(term.number, labels, tuple(term.shape[d] for d in order))
 
     def reshape(self, term: Term, shape: Shape) -> None:
-        """Dims run together, or apart."""
+        """Merge dims, or split them."""
         if shape != term.shape:
             self.steps.append(("reshape", term.number, shape))
 
@@ -129,9 +129,9 @@ class _Plan:
         self.reshape(other, (*lead, depth, prod(outer[2])))
         flat = (*lead, prod(outer[1]), prod(outer[2]))
         number = self.product("matmul", one, other)
-        found = Term(number, batch + rows + columns, outer[0] + outer[1] + outer[2])
-        self.reshape(Term(number, (), flat), found.shape)
-        return found
+        result = Term(number, batch + rows + columns, outer[0] + outer[1] + outer[2])
+        self.reshape(Term(number, (), flat), result.shape)
+        return result
 
     def multiply(self, one: Term, other: Term) -> Term:
         """The product of two operands element by element, with nothing to sum over."""

@@ -293,6 +293,7 @@ def test_other_arguments_are_checked() -> None:
         cd.linalg.qr(a, mode="x")
     with pytest.raises(RuntimeError, match=r"Expected UPLO argument to be 'L' or 'U', but got X"):
         cd.linalg.eigh(a, "X")
+    assert cd.equal(cd.linalg.svd(a, driver=None).S, cd.linalg.svdvals(a, driver=None))
     for function in (cd.linalg.svd, cd.linalg.svdvals):
         with pytest.raises(
             RuntimeError, match=r"linalg.svd: no device offers drivers to choose from, `driver=` has to be None"

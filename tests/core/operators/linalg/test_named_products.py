@@ -96,6 +96,7 @@ def test_products_refuse_what_does_not_fit() -> None:
     cases: list[tuple[Any, str]] = [
         (lambda: cross(cd.ones(2), cd.ones(2)), "linalg.cross: inputs dimension -1 must have length 3. Got 2 and 2"),
         (lambda: cross(cd.ones(3), cd.ones(2, 3)), "linalg.cross: inputs must have the same number of dimensions"),
+        (lambda: cross(cd.tensor(1.0), cd.tensor(1.0)), "dimension -1 must have length 3. Got no dimensions"),
         (lambda: chain([a]), r"multi_dot\(\): expected at least 2 tensors but got 1"),
         (lambda: chain([a, cd.ones(3, 3)]), r"multi_dot\(\): tensors 0 and 1 with shapes \[2, 2\] and \[3, 3\]"),
         (lambda: chain([a, cd.ones(1, 2, 2), a]), r"multi_dot\(\): tensor 1 must be 2D but got 3D"),
