@@ -90,7 +90,7 @@ def _padded(x: Any, size: int, padding: int, align: bool) -> Any:
 def _read(image: Array, where: tuple[int, ...]) -> Any:
     """The elements of all channels; zeros outside."""
     inside = all(0 <= i < n for i, n in zip(where, image.shape[1:], strict=True))
-    return image[(slice(None), *where)] if inside else np.zeros(len(image), image.dtype)
+    return np.moveaxis(image, 0, -1)[where] if inside else np.zeros(len(image), image.dtype)
 
 
 def _keys(x: Any) -> Any:
