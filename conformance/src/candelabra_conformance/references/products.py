@@ -79,7 +79,7 @@ def kron(input: Array, other: Array) -> Array:
     return out
 
 
-@reference("tensordot_dims", extended=True)
+@reference("tensordot", extended=True)
 def tensordot(input: Array, other: Array, dims: Any) -> Array:
     """Sums over pairs of dims, of which one of size 1 is repeated."""
     if isinstance(dims, int):

@@ -160,7 +160,7 @@ def wrapping(t: Maker) -> Iterator[Sample]:
 
 
 # -- contractions -----------------------------------------------------------------------------------------------------
-@inputs("tensordot_dims")
+@inputs("tensordot")
 def contractions(t: Maker) -> Iterator[Sample]:
     """Dims by number and by lists, negative ones too; sizes of 1 broadcast."""
     yield sample(t(2, 3, 4), t(3, 4, 5))
@@ -201,12 +201,12 @@ def unfit(t: Maker) -> Iterator[Sample]:
         yield sample(*(t(*s) for s in shapes), note=f"{shapes}")
 
 
-@mistakes("mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addbmm", "baddbmm", "tensordot_dims")
+@mistakes("mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addbmm", "baddbmm", "tensordot")
 def unlike(t: Maker) -> Iterator[Sample]:
     """Two dtypes: these products don't promote."""
-    shapes = {**ORDINARY, **ADDED, "tensordot_dims": (((2, 3), (3, 2)),)}[t.operator][0]
+    shapes = {**ORDINARY, **ADDED, "tensordot": (((2, 3), (3, 2)),)}[t.operator][0]
     other = t.of("float64" if t.dtype.name != "float64" else "float32")
-    options = {"dims": 1} if t.operator == "tensordot_dims" else {}
+    options = {"dims": 1} if t.operator == "tensordot" else {}
     yield sample(*(t(*s) for s in shapes[:-1]), other(*shapes[-1]), **options)
 
 
@@ -226,7 +226,7 @@ def floating_factors(t: Maker) -> Iterator[Sample]:
     yield sample(whole(2, 3), whole(2), whole(3), alpha=True)
 
 
-@mistakes("tensordot_dims")
+@mistakes("tensordot")
 def unfit_contractions(t: Maker) -> Iterator[Sample]:
     """Dims that are not there, twice there, or of other sizes."""
     yield sample(t(2, 3), t(2, 3), 1, note="sizes")

@@ -270,7 +270,7 @@ RULES: list[tuple[str, tuple[Any, ...]]] = [
     ("inner", (M, T)),
     ("inner", (V[0], M)),
     ("kron", (V, M)),
-    ("tensordot_dims", (M, T, ([0], [1]))),
+    ("tensordot", (M, T, ([0], [1]))),
     ("addmm", (V[:2], M, M.t(), 1, 1)),
     ("addmv", (V[:1], M, V, 1, 1)),
     ("addr", (M, M[:, 0], V, 1, 1)),

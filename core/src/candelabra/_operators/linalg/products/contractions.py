@@ -78,7 +78,7 @@ def _tensordot_shape(a: Tensor, b: Tensor, dims: Any) -> Ints:
 
 
 @operator(_tensordot_shape, promote=unpromoted, public=False)
-def tensordot_dims(a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2) -> Tensor:
     """Sums of products over ``dims``: the last n dims of ``a`` with the first n of ``b``, or pairs of lists.
 
     The result has the remaining dims of ``a``, then those of ``b``. A dim of size 1 broadcasts.
@@ -91,10 +91,10 @@ def tensordot_dims(a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2) -> Tenso
 
 def tensordot_tensor(a: Tensor, b: Tensor, dims: Tensor) -> Tensor:
     """``dims`` may be a tensor of integers."""
-    return tensordot_dims(a, b, dims.tolist())
+    return tensordot(a, b, dims.tolist())
 
 
-tensordot = overloads("tensordot", tensordot_dims, tensordot_tensor, method=False)
+tensordot_overloads = overloads("tensordot", tensordot, tensordot_tensor, method=False)
 
 
 # -- kron -------------------------------------------------------------------------------------------------------------
