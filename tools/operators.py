@@ -88,7 +88,7 @@ def first_sentence(doc: str | None) -> str:
 
 def shapes(record: Operator) -> str:
     """What the record's rule says about shapes."""
-    kinds = {"a view": record.view, "random": record.random, "data-dependent": record.data_dependent}
+    kinds = {"a view": record.view, "random": record.random, "looks at values": record.data_dependent}
     if getattr(record.rule, "pointwise", False):
         shape = "the input's" if len(record.schema.tensors) == 1 else "all tensors broadcast together"
     else:

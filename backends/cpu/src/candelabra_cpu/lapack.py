@@ -152,6 +152,8 @@ def _orgqr(a: Any, tau: Any) -> Any:
 
 def _ormqr(a: Any, tau: Any, x: Any, left: bool, transpose: bool) -> Any:
     batch = _batch_shape(a)
+    if x.shape[:-2] != batch or tau.shape[:-1] != batch or x.shape[-2 if left else -1] != a.shape[-2]:
+        raise ValueError("shapes do not fit")
     if tau.shape[-1] == 0 or not x.size:
         return x.copy()
     is_complex = a.dtype.kind == "c"

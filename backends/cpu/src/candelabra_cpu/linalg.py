@@ -134,6 +134,21 @@ def _slogdet(x: Any) -> tuple[Any, Any]:
     return asarray(sign, x.dtype), asarray(log, real)
 
 
+def _det_backward(g: Any, a: Any, out: Any) -> Any:
+    """The gradient of determinants: by the inverse, but of singular matrices by singular values, which is slower."""
+    weight = (g * np.conj(out))[..., None, None]
+    singular = out == 0
+    if not singular.any():
+        return np.conj(np.linalg.inv(a).swapaxes(-1, -2)) * weight
+    n = a.shape[-1]
+    regular = np.linalg.inv(np.where(singular[..., None, None], np.eye(n, dtype=a.dtype), a))
+    u, s, vh = np.linalg.svd(a)
+    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
+    phase = np.conj(np.linalg.det(u) * np.linalg.det(vh)) * g
+    adjugate = (u * (phase[..., None] * others)[..., None, :]) @ vh
+    return np.where(singular[..., None, None], adjugate, np.conj(regular.swapaxes(-1, -2)) * weight)
+
+
 def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """Return vector norms. The 2-norm over trailing dims allocates no array of squares."""
     if is_half(x):
@@ -172,6 +187,7 @@ KERNELS: dict[str, Any] = {
     "linalg_solve_ex": numpy_kernel(_solve), "linalg_svd": numpy_kernel(_svd), "linalg_svdvals": numpy_kernel(_svdvals),
     "linalg_eigh": numpy_kernel(_eigh), "linalg_eigvalsh": numpy_kernel(_eigvalsh), "linalg_eig": numpy_kernel(_eig),
     "linalg_eigvals": numpy_kernel(_eigvals), "linalg_qr": numpy_kernel(_qr), "linalg_det": numpy_kernel(np.linalg.det),
-    "linalg_slogdet": numpy_kernel(_slogdet), "linalg_vector_norm": numpy_kernel(_vector_norm),
-    "linalg_vecdot": numpy_kernel(_vecdot), "pivots_to_permutation": numpy_kernel(_permutation),
+    "linalg_det_backward": numpy_kernel(_det_backward), "linalg_slogdet": numpy_kernel(_slogdet),
+    "linalg_vector_norm": numpy_kernel(_vector_norm), "linalg_vecdot": numpy_kernel(_vecdot),
+    "pivots_to_permutation": numpy_kernel(_permutation),
 }  # fmt: skip

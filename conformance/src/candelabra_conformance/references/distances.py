@@ -58,6 +58,19 @@ def pdist(input: Array, p: float) -> Array:
     return np.asarray(_norm(input[rows] - input[columns], p))
 
 
+@reference("cdist", extended=True)
+def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Array:
+    """The norms of all differences, in whatever way."""
+    return distances(x1, x2, p)
+
+
+@reference("pairwise_distance", extended=True)
+def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Array:
+    """The norms of the differences of rows."""
+    found = np.asarray(_norm(x1 - x2 + eps, p))
+    return found[..., None] if keepdim else found
+
+
 @reference("cosine_similarity", extended=True)
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Array:
     """The dot product, divided by both lengths, or by ``eps`` where one is shorter."""

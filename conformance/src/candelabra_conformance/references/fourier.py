@@ -133,3 +133,33 @@ NAMED: Final = {
     "irfft": _whole(False), "hfft": _whole(True),
 }  # fmt: skip
 references({f"fft_{name}{ending}": f for name, f in NAMED.items() for ending in ("", "2", "n")}, extended=True)
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------------
+def _halves(up: int) -> Any:
+    """Each dim moved around by half its size, or by the larger half."""
+
+    def shifted(input: Array, dim: Any) -> Array:
+        dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+        for d in dims:
+            n = input.shape[d]
+            input = input.take((np.arange(n) - (n + up) // 2) % max(n, 1), d)
+        return input
+
+    return shifted
+
+
+references({"fft_fftshift": _halves(0), "fft_ifftshift": _halves(1)}, extended=True)
+
+
+@reference("fft.fftfreq")
+def fftfreq(n: int, d: float = 1.0, **options: Any) -> Array:
+    """Those of the first half counted up, the others counted down to -1."""
+    counted = [k if k < (n + 1) // 2 else k - n for k in range(n)]
+    return np.array(counted, np.float64) / (n * d or 1)
+
+
+@reference("fft.rfftfreq")
+def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Array:
+    """The first half."""
+    return np.arange(n // 2 + 1) / (n * d or 1)

@@ -102,9 +102,10 @@ def _repeated(x: Array, dim: int, size: int) -> Array:
 
 
 # -- vectors ----------------------------------------------------------------------------------------------------------
-@reference("linalg_cross", "cross_product", extended=True)
-def cross(input: Array, other: Array, dim: int) -> Array:
-    """The three determinants."""
+@reference("linalg_cross", "cross_product", "cross", extended=True)
+def cross(input: Array, other: Array, dim: int | None) -> Array:
+    """The three determinants; by default along the first dim of size 3."""
+    dim = input.shape.index(3) if dim is None else dim
     a, b = np.broadcast_arrays(input, other)
     a, b = np.moveaxis(a, dim, 0), np.moveaxis(b, dim, 0)
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from candelabra.dtypes import dtype
 
 from candelabra_conformance.samples.maker import Maker
 
@@ -22,6 +23,11 @@ NO_SQUARES: Final = ((0, 0), (3, 0, 0), (0, 3, 3))
 NO_MATRICES: Final = (*NO_SQUARES, (0, 3), (3, 0), (2, 0, 3))
 MANY: Final = 40
 """Rows of a large matrix."""
+
+
+def factorizable(d: dtype) -> bool:
+    """Whether matrices of a dtype can be factorized."""
+    return d.name in ("float32", "float64", "complex64", "complex128")
 
 
 def wide(t: Maker) -> type[np.float64] | type[np.complex128]:

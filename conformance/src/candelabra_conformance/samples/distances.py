@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
+from candelabra.dtypes import FLOATING
 
 from candelabra_conformance.samples.maker import Array, Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, special
+from candelabra_conformance.samples.registry import inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
 
 INF = math.inf
@@ -106,6 +107,52 @@ def no_points(t: Maker) -> Iterator[Sample]:
     yield sample(t.of("float32")(2, 3, 2), note="a batch")
     yield sample(t.of("int64")(3, 2), note="integers")
     yield sample(t.of("float32")(3, 2), -1.0, note="a negative order")
+
+
+@inputs("cdist")
+def pairs(t: Maker) -> Iterator[Sample]:
+    """Each order, few points and many, with a matrix product and without."""
+    for i, p in enumerate(ORDERS):
+        a, b = POINTS[i % len(POINTS)]
+        yield sample(t(*a), t(*b), p, core=2, gradient=_smooth(t, p), note=f"{a} {b} {p}")
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+        yield sample(t(4, 3), t(2, 5, 3), 2.0, mode, core=2, note=mode)
+    yield sample(t(1, 1), t(1, 1), kind=LENGTH_ONE)
+    yield sample(t(0, 3), t(2, 3), kind=ZERO_SIZE)
+    yield sample(t(2, 0), t(3, 0), kind=ZERO_SIZE)
+    yield sample(t(40, 7), t(35, 7), kind=LARGE)
+
+
+@mistakes("cdist")
+def no_pairs(t: Maker) -> Iterator[Sample]:
+    """Other than rows of floating numbers of one length; orders and modes that there are not."""
+    real = t.of("float32")
+    yield sample(real(3), real(2, 3), note="a vector")
+    yield sample(real(2, 3), real(3), note="a vector, second")
+    yield sample(real(2, 3), t.of("int64")(2, 3), note="integers")
+    yield sample(real(2, 3), real(2, 4), note="columns differ")
+    yield sample(real(2, 3), real(2, 3), -1.0, note="a negative order")
+    yield sample(real(2, 3), real(2, 3), 2.0, "fast", note="a mode")
+
+
+only(lambda d: d.category == FLOATING, "cdist")
+
+
+@inputs("pairwise_distance")
+def rows(t: Maker) -> Iterator[Sample]:
+    """Each order; the tensors broadcast; an epsilon of its own. Unsigned points are subtracted from larger ones."""
+    unsigned = t.dtype.name.startswith("u")
+    far: dict[str, Any] = {"low": 5, "high": 9} if unsigned else {}
+    near: dict[str, Any] = {"low": 0, "high": 4} if unsigned else {}
+    for p in (2.0, 1.0, 3.0, INF):
+        yield sample(t(4, 3, **far), t(4, 3, **near), p, note=f"{p}")
+    yield sample(t(4, 3, **far), t(3, **near), keepdim=True, note="broadcast, kept")
+    yield sample(t(2, 4, 3, **far), t(4, 3, **near), 2.0, 0.5, note="a larger epsilon")
+    yield sample(t(1, 1, **far), t(1, 1, **near), kind=LENGTH_ONE)
+    yield sample(t(0, 3), t(0, 3), kind=ZERO_SIZE)
+
+
+only(lambda d: d.name != "bool", "pairwise_distance")
 
 
 @inputs("cosine_similarity")

@@ -10,7 +10,7 @@ import numpy as np
 from candelabra_conformance.samples.conditioned import cast
 from candelabra_conformance.samples.maker import Array, Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, special
-from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.sample import HERE, LARGE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
 NORMS: Final = (None, "backward", "ortho", "forward")
 
@@ -142,6 +142,32 @@ def over_several(t: Maker) -> Iterator[Sample]:
     yield sample(_free(t, 2, 1), (-1, 1), (0, 1), kind=LENGTH_ONE)
     yield sample(_free(t, 0, 3), dim=(1,), kind=ZERO_SIZE)
     yield sample(_free(t, 33, 63), dim=(0, 1), kind=LARGE)
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------------
+@inputs("fft_fftshift", "fft_ifftshift")
+def shifts(t: Maker) -> Iterator[Sample]:
+    """Even and odd sizes, one dim, several, all."""
+    for dim in (None, 0, -1, (0, 2), ()):
+        yield sample(t(3, 4, 5), dim, note=f"{dim}")
+    yield sample(t(), kind=ZERO_DIM)
+    yield sample(t(1), 0, kind=LENGTH_ONE)
+    yield sample(t(0, 3), kind=ZERO_SIZE)
+
+
+@mistakes("fft_fftshift", "fft_ifftshift")
+def no_shifts(t: Maker) -> Iterator[Sample]:
+    """Dims that are not there, or one twice."""
+    yield sample(t(2, 3), 2, note="dim out of range")
+    yield sample(t(2, 3), (0, -2), note="a dim twice")
+
+
+@inputs("fft.fftfreq", "fft.rfftfreq")
+def frequencies(t: Maker) -> Iterator[Sample]:
+    """Of even and odd numbers of points; none."""
+    if t.is_floating or t.is_complex:
+        for n, d in ((5, 1.0), (6, 0.5), (1, 2.0), (0, 1.0)):
+            yield sample(n, d, dtype=t.dtype, device=HERE, note=f"{n} {d}")
 
 
 @special("fft_fft", "fft_rfft")

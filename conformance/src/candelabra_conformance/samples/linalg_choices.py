@@ -91,3 +91,9 @@ def of_ldl(hermitian: bool) -> Any:
 def of_breakdown(found: Any) -> Any:
     """Only whether an info, which comes last, tells of a breakdown: devices see it at different places."""
     return found[-1] != 0
+
+
+def of_eigenpairs(found: Any) -> tuple[Any, ...]:
+    """Eigenvalues, and the squares of the vectors' parts."""
+    values, vectors = found
+    return values, vectors * vectors

@@ -28,8 +28,8 @@ from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, 
 
 
 # -- LU ---------------------------------------------------------------------------------------------------------------
-def _packed(op: Any, A: Any, pivot: bool) -> Any:
-    return op(A, pivot).LU
+def _packed(op: Any, A: Any, **options: Any) -> Any:
+    return op(A, **options).LU
 
 
 @inputs("linalg_lu_factor_ex")
@@ -37,19 +37,19 @@ def lu(t: Maker) -> Iterator[Sample]:
     """Of every proportion. Without pivoting no device has to factorize; the reference refuses."""
     for shape in (*SQUARES, *TALL, *WIDE):
         turned = shape[-2] >= shape[-1]
-        yield sample(matrix(t, *shape, turned=turned), True, core=2, call=_packed, note=f"{shape}")
+        yield sample(matrix(t, *shape, turned=turned), core=2, call=_packed, note=f"{shape}")
     for shape in NO_MATRICES:
-        yield sample(matrix(t, *shape), True, kind=ZERO_SIZE)
-    yield sample(matrix(t, 2, 1, 1), True, kind=LENGTH_ONE, call=_packed)
-    yield sample(matrix(t, MANY, MANY, turned=True), True, kind=LARGE, call=_packed)
+        yield sample(matrix(t, *shape), kind=ZERO_SIZE)
+    yield sample(matrix(t, 2, 1, 1), pivot=True, kind=LENGTH_ONE, call=_packed)
+    yield sample(matrix(t, MANY, MANY, turned=True), kind=LARGE, call=_packed)
 
 
 @special("linalg_lu_factor_ex")
 def zero_pivots(t: Maker) -> Iterator[Sample]:
     """An info for a pivot that is exactly zero; the factors are there all the same."""
     whole = t.array([[[0.0, 0.0], [0.0, 0.0]], [[4.0, 2.0], [2.0, 3.0]]])
-    yield sample(whole, True, of=lambda found: (found[2] != 0, found[0]), note="one of two")
-    yield sample(singular(t), True, of=choices.of_breakdown, note="a row twice another")
+    yield sample(whole, of=lambda found: (found[2] != 0, found[0]), note="one of two")
+    yield sample(singular(t), of=choices.of_breakdown, note="a row twice another")
 
 
 @inputs("pivots_to_permutation")
@@ -90,11 +90,11 @@ def ldl(t: Maker) -> Iterator[Sample]:
     """The lower triangle is read; blocks of one and of two."""
     for i, shape in enumerate(SQUARES):
         flag = bool(i % 2)
-        yield sample(_symmetric(t, flag, *shape), flag, core=2, of=choices.of_ldl(flag), note=f"{shape}")
-    yield sample(_symmetric(t, True, 3, 3), True, core=2, of=choices.of_ldl(True), note="Hermitian")
+        yield sample(_symmetric(t, flag, *shape), hermitian=flag, core=2, of=choices.of_ldl(flag), note=f"{shape}")
+    yield sample(_symmetric(t, True, 3, 3), hermitian=True, core=2, of=choices.of_ldl(True), note="Hermitian")
     for shape in NO_SQUARES:
-        yield sample(hermitian(t, *shape), False, kind=ZERO_SIZE)
-    yield sample(hermitian(t, 2, 1, 1), True, kind=LENGTH_ONE, of=choices.of_ldl(True))
+        yield sample(hermitian(t, *shape), kind=ZERO_SIZE)
+    yield sample(hermitian(t, 2, 1, 1), hermitian=True, kind=LENGTH_ONE, of=choices.of_ldl(True))
 
 
 BLOCKS: Final = {"no swaps": (1, 2, 3, 4), "swaps": (3, 4, 4, 4), "a block of two": (-3, -3, 4, 4)}
@@ -129,9 +129,9 @@ def _off_block() -> Array:
 @mistakes("linalg_ldl_factor_ex")
 def unfit_ldl(t: Maker) -> Iterator[Sample]:
     """Other than square matrices of floating numbers."""
-    yield sample(t(3), False, note="a vector")
-    yield sample(t(2, 3), True, note="not square")
-    yield sample(t.of("int64")(2, 2), False, note="integers")
+    yield sample(t(3), note="a vector")
+    yield sample(t(2, 3), hermitian=True, note="not square")
+    yield sample(t.of("int64")(2, 2), note="integers")
 
 
 @mistakes("linalg_ldl_solve")
@@ -177,11 +177,12 @@ def pseudo_inverses(t: Maker) -> Iterator[Sample]:
     """Of every proportion; tolerances as numbers and as tensors, which cut singular values off or don't."""
     for shape in ((3, 3), *TALL, *WIDE):
         yield sample(matrix(t, *shape), None, None, False, core=2, note=f"{shape}")
-    yield sample(matrix(t, 4, 3), 1.5, None, False, core=2, gradient=False, note="absolute")
-    yield sample(matrix(t, 2, 3, 4), None, 0.5, False, core=2, gradient=False, note="relative")
-    yield sample(matrix(t, 2, 3, 4), 0.5, 0.9, False, core=2, gradient=False, note="the larger of both")
-    limits = t.of(t.dtype.to_real()).array([0.1, 1.5])
-    yield sample(matrix(t, 2, 4, 4), limits, None, False, core=2, gradient=False, constant=("atol",), note="a tensor")
+    bounds = t.of(t.dtype.to_real()).array
+    rest: dict[str, Any] = {"core": 2, "gradient": False, "constant": ("atol", "rtol")}
+    yield sample(matrix(t, 4, 3), bounds(1.5), None, False, note="absolute", **rest)
+    yield sample(matrix(t, 2, 3, 4), None, bounds(0.5), False, note="relative", **rest)
+    yield sample(matrix(t, 2, 3, 4), bounds(0.5), bounds(0.9), False, note="the larger of both", **rest)
+    yield sample(matrix(t, 2, 4, 4), bounds([0.1, 1.5]), None, False, note="one for each matrix", **rest)
     for shape in ((3, 3), (2, 5, 5)):
         A = hermitian(t, *shape, positive=False)
         yield sample(A, None, None, True, core=2, call=_of_hermitian, note=f"Hermitian {shape}")
@@ -201,7 +202,8 @@ def _of_hermitian(op: Any, A: Any, *rest: Any) -> Any:
 def of_less_rank(t: Maker) -> Iterator[Sample]:
     """Of a matrix of zeros, zeros; of one of rank 1, in closed form."""
     yield sample(t.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), None, None, False, note="zeros")
-    yield sample(t.array([[1.0, 2.0], [2.0, 4.0]]), None, 1e-3, False, note="rank 1")
+    bound = t.of(t.dtype.to_real()).array(1e-3)
+    yield sample(t.array([[1.0, 2.0], [2.0, 4.0]]), None, bound, False, constant=("rtol",), note="rank 1")
 
 
 @mistakes("pseudo_inverse")

@@ -26,8 +26,8 @@ RECTANGLES = (*SQUARES[:2], *TALL, *WIDE, (17, 5))
 
 
 # -- singular values --------------------------------------------------------------------------------------------------
-def _svd_part(op: Any, A: Any, full_matrices: bool) -> Any:
-    return choices.of_svd(op(A, full_matrices))
+def _svd_part(op: Any, A: Any, full_matrices: bool, **options: Any) -> Any:
+    return choices.of_svd(op(A, full_matrices, **options))
 
 
 @inputs("linalg_svd")
@@ -67,7 +67,7 @@ def _eigvalsh_part(op: Any, A: Any, UPLO: str) -> Any:
 @inputs("linalg_eigh", "linalg_eigvalsh")
 def eigh(t: Maker) -> Iterator[Sample]:
     """One triangle is read, the other holds other numbers; eigenvalues of both signs."""
-    vectors = t.operator == "linalg_eigh"
+    vectors = t.operator.startswith("linalg_eigh")
     options: dict[str, Any] = {"call": _eigh_part if vectors else _eigvalsh_part}
     if vectors:
         options["of"] = choices.of_eigh

@@ -21,16 +21,16 @@ from candelabra_conformance.samples.registry import inputs, mistakes, special
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
 
 
-def _inverse(op: Any, A: Any) -> Any:
-    return op(A).inverse
+def _inverse(op: Any, A: Any, **options: Any) -> Any:
+    return op(A, **options).inverse
 
 
-def _solution(op: Any, A: Any, B: Any) -> Any:
-    return op(A, B).result
+def _solution(op: Any, A: Any, B: Any, **options: Any) -> Any:
+    return op(A, B, **options).result
 
 
-def _factor(op: Any, input: Any, upper: bool) -> Any:
-    return op(choices.positive_part(input), upper).L
+def _factor(op: Any, input: Any, **options: Any) -> Any:
+    return op(choices.positive_part(input), **options).L
 
 
 @inputs("linalg_inv_ex")
@@ -100,11 +100,11 @@ def cholesky(t: Maker) -> Iterator[Sample]:
     for i, shape in enumerate(SQUARES):
         upper = bool(i % 2)
         A = half_read(t, hermitian(t, *shape), lower=not upper)
-        yield sample(A, upper, core=2, call=_factor, note=f"{shape}")
+        yield sample(A, upper=upper, core=2, call=_factor, note=f"{shape}")
     for shape in NO_SQUARES:
-        yield sample(hermitian(t, *shape), False, kind=ZERO_SIZE)
-    yield sample(hermitian(t, 3, 1, 1), True, kind=LENGTH_ONE, call=_factor)
-    yield sample(hermitian(t, MANY, MANY), False, kind=LARGE, call=_factor)
+        yield sample(hermitian(t, *shape), kind=ZERO_SIZE)
+    yield sample(hermitian(t, 3, 1, 1), upper=True, kind=LENGTH_ONE, call=_factor)
+    yield sample(hermitian(t, MANY, MANY), kind=LARGE, call=_factor)
 
 
 # -- where it breaks down ---------------------------------------------------------------------------------------------
@@ -158,11 +158,16 @@ def zero_diagonal(t: Maker) -> Iterator[Sample]:
 def not_positive(t: Maker) -> Iterator[Sample]:
     """An info for each matrix that is not positive-definite, and the factors of the others."""
     bad = [[1.0, 2.0], [2.0, 1.0]]
-    yield sample(t.array(bad), False, of=choices.of_breakdown, note="indefinite")
-    yield sample(t.array([[[4.0, 0.0], [0.0, 9.0]], bad]), True, of=lambda f: (f[1] != 0, f[0][0]), note="one of two")
+    yield sample(t.array(bad), of=choices.of_breakdown, note="indefinite")
+    yield sample(
+        t.array([[[4.0, 0.0], [0.0, 9.0]], bad]), upper=True, of=lambda f: (f[1] != 0, f[0][0]), note="one of two"
+    )
 
 
-@mistakes("linalg_inv_ex", "linalg_det", "linalg_slogdet")
+@mistakes(
+    "linalg_inv_ex", "linalg_inv", "inverse", "linalg_det", "det", "linalg_slogdet", "slogdet", "logdet",
+    "linalg_cholesky_ex", "linalg_cholesky", "cholesky", "cholesky_inverse",
+)  # fmt: skip
 def no_squares(t: Maker) -> Iterator[Sample]:
     """Other than square matrices of floating numbers."""
     yield sample(t(3), note="a vector")
@@ -192,10 +197,3 @@ def unfit_triangles(t: Maker) -> Iterator[Sample]:
     """As of systems."""
     for args in unfit_systems(t):
         yield sample(*args.args, True, False, note=args.note)
-
-
-@mistakes("linalg_cholesky_ex")
-def unfit_cholesky(t: Maker) -> Iterator[Sample]:
-    """As of inverses."""
-    for args in no_squares(t):
-        yield sample(*args.args, False, note=args.note)

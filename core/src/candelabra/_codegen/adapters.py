@@ -113,7 +113,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
         lines += single_output_lines(call, dynamic)
         if call.recording:
             known = not dynamic and not call.on_tensors  # then the output's keys have the mark already
-            keys = "_k | AUTOGRAD" if dynamic else "_o0._keys | AUTOGRAD" if call.on_tensors else "KN"
+            keys = "_k | AUTOGRAD" if dynamic else "_o0._keys & ~VIEW | AUTOGRAD" if call.on_tensors else "KN"
             node = [*making, "_node.shape = _p.shape", f"_node.keys = {keys}"]
             node += [*extra_lines(call, scope), "_o0._node = _node", *([] if known else ["_o0._keys |= AUTOGRAD"])]
             lines += [f"if _k & {FLOATING_BITS}:", *indent(node)] if dynamic else node

@@ -1,13 +1,14 @@
-"""What the transforms are asked for, made canonical: dims, sizes, norm; and the input cut or padded to its size."""
+"""The arguments of the transforms made canonical: dtype, norm, dims, sizes; and the input cut or padded to its sizes.
+
+All but the last two functions look at shapes only, so that the rules of shape use them too. ``s`` and ``dim`` are an
+int, several, or None.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import wrap_dim
 from candelabra._operators.fft.primitives import SWAPPED, wide
-from candelabra._operators.primitives.creation import full
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import Promotion, to_float
 from candelabra._records.rules import shape_of
@@ -19,22 +20,13 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 
 
-def checked_norm(norm: str | None) -> str:
-    """One of the three norms; None is "backward"."""
-    if norm is None:
-        return "backward"
-    if norm not in SWAPPED:
-        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
-    return norm
-
-
 def transformed(d: dtype) -> dtype:
     """The promotion of a transform: integers become floats, half types are refused."""
     return wide(to_float(d))
 
 
 def of_reals(name: str, kind: str) -> Promotion:
-    """As :func:`transformed`, of a transform of real numbers, which complex ones are not."""
+    """The promotion of a transform of real numbers: as :func:`transformed`, and complex dtypes are refused."""
 
     def promoted(d: dtype) -> dtype:
         if d.category == COMPLEX:
@@ -44,53 +36,85 @@ def of_reals(name: str, kind: str) -> Promotion:
     return promoted
 
 
-def checked_count(count: int) -> int:
-    """At least one point is transformed. ``TypeError`` for what is no integer."""
+def to_complex(d: dtype) -> dtype:
+    """The dtype of a spectrum."""
+    return d.to_complex()
+
+
+def checked_norm(norm: str | None) -> str:
+    """One of the three norms; None is "backward"."""
+    if norm is None:
+        return "backward"
+    if norm not in SWAPPED:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return norm
+
+
+def _checked_count(count: Any) -> int:
     if not hasattr(count, "__index__"):
         raise TypeError(f"the number of data points must be int, not {type(count).__name__}")
     if count < 1:
         raise RuntimeError(f"Invalid number of data points ({count}) specified")
-    return count
+    return int(count)
 
 
-def one_dim(input: Tensor, dim: int) -> int:
-    """The dim of a transform over one."""
-    rank = len(shape_of(input))
-    if not rank:
+def _wrapped(dim: int, shape: Ints) -> int:
+    if not shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, rank)
+    return wrap_dim(dim, len(shape))
 
 
-def dims_and_sizes(input: Tensor, s: Any, dim: Any) -> tuple[Ints, list[int]]:
-    """The dims of a transform over several, and how many points each has; -1 in ``s`` keeps a dim's size."""
-    shape = shape_of(input)
-    s = None if s is None else [s] if isinstance(s, int) else list(s)
-    dim = None if dim is None else [dim] if isinstance(dim, int) else list(dim)
+def dims_and_sizes(shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
+    """The dims to transform, and how many points each has; -1 among several sizes keeps a dim's own."""
+    sizes = s if s is None or isinstance(s, (tuple, list)) else (s,)
     if dim is not None:
-        dims = tuple(wrap_dim(d, len(shape)) if shape else one_dim(input, d) for d in dim)
+        dims = tuple([_wrapped(d, shape) for d in ((dim,) if isinstance(dim, int) else dim)])
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")
-        if s is not None and len(s) != len(dims):
+        if sizes is not None and len(sizes) != len(dims):
             raise RuntimeError("When given, dim and shape arguments must have the same length")
-    elif s is not None:
-        if len(s) > len(shape):
-            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {len(shape)} dimensions.")
-        dims = tuple(range(len(shape) - len(s), len(shape)))
     else:
-        dims = tuple(range(len(shape)))
-    sizes = [shape[d] for d in dims] if s is None else [shape[d] if n == -1 else n for d, n in zip(dims, s)]
-    return dims, [checked_count(n) for n in sizes]
+        count = len(shape) if sizes is None else len(sizes)
+        if count > len(shape):
+            raise RuntimeError(f"Got shape with {count} values but input tensor only has {len(shape)} dimensions.")
+        dims = tuple(range(len(shape) - count, len(shape)))
+    if sizes is None:
+        sizes = [shape[d] for d in dims]
+    elif sizes is s:
+        sizes = [shape[d] if n == -1 else n for d, n in zip(dims, sizes)]
+    return dims, tuple([_checked_count(n) for n in sizes])
 
 
-def resized(input: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
+def some_dims(name: str, shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
+    """As :func:`dims_and_sizes`, of a transform of real numbers: it needs a dim, the half of which is kept."""
+    dims, sizes = dims_and_sizes(shape, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    return dims, sizes
+
+
+def real_dims(name: str, shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
+    """As :func:`some_dims`, of a transform to real numbers, whose last dim has an even size unless one is given."""
+    dims, sizes = some_dims(name, shape, s, dim)
+    last = s[-1] if isinstance(s, (tuple, list)) else s
+    if last is None or last == -1:
+        sizes = (*sizes[:-1], _checked_count(2 * (shape[dims[-1]] - 1)))
+    return dims, sizes
+
+
+def with_sizes(shape: Ints, dims: Ints, sizes: Ints) -> Ints:
+    """A shape with other sizes in some dims."""
+    return tuple([sizes[dims.index(d)] if d in dims else size for d, size in enumerate(shape)])
+
+
+def resized(input: Tensor, dims: Ints, sizes: Ints) -> Tensor:
     """Each dim cut, or padded with zeros at its end, to its size."""
     for d, n in zip(dims, sizes):
-        have = shape_of(input)[d]
-        if n < have:
+        shape = shape_of(input)
+        if n < shape[d]:
             input = input.narrow(d, 0, n)
-        elif n > have:
-            missing = tuple(n - have if i == d else k for i, k in enumerate(shape_of(input)))
-            input = cat((input, full(missing, 0, dtype=input.dtype, device=input.device)), d)
+        elif n > shape[d]:
+            input = cat((input, input.new_zeros(with_sizes(shape, (d,), (n - shape[d],)))), d)
     return input
 
 

@@ -1,4 +1,4 @@
-"""The three transforms that devices bring: complex to complex, real to complex, complex to real.
+"""The three transforms that devices implement: complex to complex, real to complex, complex to real.
 
 ``dim`` is a tuple of dims, ``norm`` one of "backward" (the inverse is divided by the number of points), "ortho" (both
 by its square root) and "forward" (the transform is). Everything else in ``candelabra.fft`` is made of these.
@@ -7,7 +7,7 @@ by its square root) and "forward" (the transform is). Everything else in ``cande
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._operators.primitives.creation import cast, full
+from candelabra._operators.primitives.creation import cast, new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Ints = tuple[int, ...]
 SWAPPED: Final = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-"""The norm of the adjoint. A transform F of norm "backward" is not divided, so its adjoint, which runs the other way,
-may not be either; among the inverse transforms that is norm "forward"."""
+"""The norm of the adjoint. A transform of norm "backward" is not divided by anything, so its adjoint, an inverse
+transform, is not divided either: that is norm "forward" of inverse transforms."""
 
 
 def wide(d: dtype) -> dtype:
@@ -81,7 +81,7 @@ def _weighted(x: Tensor, dim: int, size: int, inner: float) -> Tensor:
         return x
     parts = [(1, 1.0), (count, inner)] + ([(1, 1.0)] if size % 2 == 0 else [])
     real = x.dtype.to_real()
-    weights = cat(tuple(full((n,), w, dtype=real, device=x.device) for n, w in parts), 0)
+    weights = cat(tuple(new_full(x, (n,), w, dtype=real) for n, w in parts), 0)
     return x * weights.reshape([-1 if i == dim else 1 for i in range(len(shape_of(x)))])
 
 

@@ -1,27 +1,58 @@
-"""Transforms over one dim: ``fft``, ``rfft``, ``hfft`` and their inverses."""
+"""Transforms over one dim, ``fft``, ``rfft``, ``hfft`` and their inverses; and what those over more dims share."""
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.fft.arguments import (
     as_complex,
-    checked_count,
     checked_norm,
+    dims_and_sizes,
     of_reals,
-    one_dim,
+    real_dims,
     resized,
+    some_dims,
+    to_complex,
     transformed,
+    with_sizes,
 )
 from candelabra._operators.fft.primitives import SWAPPED, fft_c2c, fft_c2r, fft_r2c
+from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
-from candelabra._records.rules import shape_of, unchecked
+from candelabra._records.rules import shape_of
 
 if TYPE_CHECKING:
+    from candelabra._records.record import Operator
     from candelabra.typing import Tensor
 
 Ints = tuple[int, ...]
+Arguments = tuple[Any, Any, Any, Any]
+"""The input, the sizes, the dims, the norm."""
 
 
+# -- rules of shape ---------------------------------------------------------------------------------------------------
+def whole_spectrum(op: Operator[..., Any], args: Arguments) -> Ints:
+    """As many frequencies as points."""
+    input, s, dim, norm = args
+    checked_norm(norm)
+    return with_sizes(shape_of(input), *dims_and_sizes(shape_of(input), s, dim))
+
+
+def half_spectrum(op: Operator[..., Any], args: Arguments) -> Ints:
+    """In the last dim the frequencies up to a half."""
+    input, s, dim, norm = args
+    checked_norm(norm)
+    dims, sizes = some_dims(op.name.removeprefix("fft_"), shape_of(input), s, dim)
+    return with_sizes(shape_of(input), dims, (*sizes[:-1], sizes[-1] // 2 + 1))
+
+
+def real_signal(op: Operator[..., Any], args: Arguments) -> Ints:
+    """The points whose half spectrum is given."""
+    input, s, dim, norm = args
+    checked_norm(norm)
+    return with_sizes(shape_of(input), *real_dims(op.name.removeprefix("fft_"), shape_of(input), s, dim))
+
+
+# -- bodies -----------------------------------------------------------------------------------------------------------
 def spectrum(input: Tensor, dims: Ints, norm: str, forward: bool) -> Tensor:
     """The transform of real or complex numbers, both halves of it."""
     if input.is_complex():
@@ -31,63 +62,61 @@ def spectrum(input: Tensor, dims: Ints, norm: str, forward: bool) -> Tensor:
     return fft_r2c(input, dims, SWAPPED[norm], False).conj()
 
 
-def _one(input: Tensor, n: int | None, dim: int) -> tuple[Tensor, Ints]:
-    """The input with ``n`` points in the dim to transform."""
-    d = one_dim(input, dim)
-    count = checked_count(shape_of(input)[d] if n is None else n)
-    return resized(input, (d,), (count,)), (d,)
+def transform(input: Tensor, s: Any, dim: Any, norm: str, forward: bool) -> Tensor:
+    """The whole spectrum of what is cut and padded."""
+    dims, sizes = dims_and_sizes(shape_of(input), s, dim)
+    return spectrum(resized(input, dims, sizes), dims, norm, forward) if dims else as_complex(input).clone()
 
 
-def _hermitian(input: Tensor, n: int | None, dim: int, norm: str) -> Tensor:
-    """``n`` real points of the first half of their spectrum."""
-    d = one_dim(input, dim)
-    count = checked_count(2 * (shape_of(input)[d] - 1) if n is None else n)
-    return fft_c2r(as_complex(resized(input, (d,), (count // 2 + 1,))), (d,), norm, count)
+def transform_of_reals(name: str, input: Tensor, s: Any, dim: Any, norm: str) -> Tensor:
+    """The half spectrum of what is cut and padded."""
+    dims, sizes = some_dims(name, shape_of(input), s, dim)
+    return fft_r2c(resized(input, dims, sizes), dims, norm, True)
 
 
-@operator(unchecked, promote=transformed, namespace="fft")
+def inverse_to_reals(name: str, input: Tensor, s: Any, dim: Any, norm: str) -> Tensor:
+    """The real points of a half spectrum that is cut and padded."""
+    dims, sizes = real_dims(name, shape_of(input), s, dim)
+    x = resized(input, dims, (*sizes[:-1], sizes[-1] // 2 + 1))
+    return fft_c2r(as_complex(x), dims, norm, sizes[-1])
+
+
+# -- functions over one dim -------------------------------------------------------------------------------------------
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
 def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along ``dim``: ``out[k] = sum over j of input[j] * exp(-2 pi i j k / n)``.
 
     ``n`` cuts the input or pads it with zeros first. ``norm`` divides by n ("forward"), by its root ("ortho"), or not
     ("backward", the default). The result is complex; integers become the default floating dtype first.
     """
-    mode = checked_norm(norm)
-    x, dims = _one(input, n, dim)
-    return spectrum(x, dims, mode, True)
+    return transform(input, n, dim, checked_norm(norm), True)
 
 
-@operator(unchecked, promote=transformed, namespace="fft")
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
 def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.fft`; ``norm`` "backward", the default, divides by n."""
-    mode = checked_norm(norm)
-    x, dims = _one(input, n, dim)
-    return spectrum(x, dims, mode, False)
+    return transform(input, n, dim, checked_norm(norm), False)
 
 
-@operator(unchecked, promote=of_reals("rfft", "real"), namespace="fft")
+@operator(half_spectrum, promote=of_reals("rfft", "real"), result=to_complex, namespace="fft")
 def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of real numbers: the n // 2 + 1 points that the others repeat, conjugated."""
-    mode = checked_norm(norm)
-    x, dims = _one(input, n, dim)
-    return fft_r2c(x, dims, mode, True)
+    return transform_of_reals("rfft", input, n, dim, checked_norm(norm))
 
 
-@operator(unchecked, promote=transformed, namespace="fft")
+@operator(real_signal, promote=transformed, result=real_part, namespace="fft")
 def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.rfft`: ``n`` real points, by default ``2 * (size - 1)``, an even number."""
-    return _hermitian(input, n, dim, checked_norm(norm))
+    return inverse_to_reals("irfft", input, n, dim, checked_norm(norm))
 
 
-@operator(unchecked, promote=transformed, namespace="fft")
+@operator(real_signal, promote=transformed, result=real_part, namespace="fft")
 def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform, real, of a signal that is Hermitian, given by its first half: n = ``2 * (size - 1)`` points."""
-    return _hermitian(input.conj(), n, dim, SWAPPED[checked_norm(norm)])
+    return inverse_to_reals("hfft", input.conj(), n, dim, SWAPPED[checked_norm(norm)])
 
 
-@operator(unchecked, promote=of_reals("ihfft", "real"), namespace="fft")
+@operator(half_spectrum, promote=of_reals("ihfft", "real"), result=to_complex, namespace="fft")
 def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of :func:`candelabra.fft.hfft`: the first n // 2 + 1 points of a Hermitian signal."""
-    mode = checked_norm(norm)
-    x, dims = _one(input, n, dim)
-    return fft_r2c(x, dims, SWAPPED[mode], True).conj()
+    return transform_of_reals("ihfft", input, n, dim, SWAPPED[checked_norm(norm)]).conj()

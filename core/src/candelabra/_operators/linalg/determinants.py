@@ -1,54 +1,70 @@
 """Determinants.
 
-d det(A) = det(A) tr(A⁻¹ dA), so gA = conj(g det) A⁻ᴴ up to conjugation. Where A is singular, with A = U S Vᴴ, the
-adjugate takes the place of det(A) A⁻¹: the diagonal of the products of all *other* singular values between Vᴴ and U.
+d det(A) = det(A) tr(A⁻¹ dA), so gA = g conj(det) A⁻ᴴ. Where A is singular, with A = U S Vᴴ, the adjugate takes the
+place of det(A) A⁻¹: the diagonal of the products of all *other* singular values between Vᴴ and U.
 """
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.elementwise.complex import conj
+from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.linalg.arguments import takes_tensors
-from candelabra._operators.linalg.delivery import delivered
-from candelabra._operators.linalg.inversion import linalg_inv_ex
-from candelabra._operators.linalg.requirements import batch, check_square, factored, square
-from candelabra._operators.linalg.singular import linalg_svd
-from candelabra._operators.linalg.triangular import identity
-from candelabra._records.callables import public
+from candelabra._operators.linalg.factorizations.svd import linalg_svd
+from candelabra._operators.linalg.inverses import linalg_inv_ex
+from candelabra._operators.linalg.rules import check_square, floating, scalar, square
+from candelabra._operators.primitives.creation import new_arange, new_eye
+from candelabra._records.derivative import applied
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
-from candelabra._records.rules import shape_of
+from candelabra._records.rules import by, shape_of
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
+# -- the determinant --------------------------------------------------------------------------------------------------
+_det_shape = square("linalg.det", scalar)
 
-@operator(square("linalg.det", batch), promote=factored("linalg.det"), namespace="linalg")
+
+@operator(_det_shape, promote=floating("linalg.det"), namespace="linalg")
 def linalg_det(A: Tensor) -> Tensor:
     """The determinants of (…, n, n) matrices."""
     ...
 
 
-def _det_back(g: Tensor, A: Tensor, out: Tensor) -> Tensor:
-    g = g.unsqueeze(-1)
-    if not bool((out == 0).any()):
-        return linalg_inv_ex(A).inverse.mH * (g * conj(out).unsqueeze(-1)).unsqueeze(-1)
-    U, S, Vh = linalg_svd(A, True)
-    phase = conj(linalg_det(U) * linalg_det(Vh)).unsqueeze(-1)
-    return (U * (phase * g * _others(S)).unsqueeze(-2)) @ Vh
+@operator(_det_shape, promote=floating("linalg.det"), out=False)
+def det(input: Tensor) -> Tensor:
+    """The determinants of (…, n, n) matrices; see ``linalg.det``."""
+    return linalg_det(input)
 
 
-def _others(x: Tensor) -> Tensor:
+@operator(by(lambda grad, A, out: shape_of(A)), promote=floating("linalg.det"), public=False)
+def linalg_det_backward(grad: Tensor, A: Tensor, out: Tensor) -> Tensor:
+    """The gradient of A whose determinant is ``out``: of regular matrices by the inverse, of others by the adjugate.
+
+    Both are computed for each matrix, and one is taken. So that the other one has finite values and derivatives, it is
+    computed of a matrix that has: the identity, and a diagonal of distinct numbers.
+    """
+    n = A.shape[-1]
+    one, weight = new_eye(A, n, n), grad.unsqueeze(-1)
+    singular = (out == 0).unsqueeze(-1).unsqueeze(-1)
+    inverse = linalg_inv_ex(where(singular, one, A)).inverse
+    regular = inverse.mH * (weight * out.conj().unsqueeze(-1)).unsqueeze(-1)
+    U, S, Vh = linalg_svd(where(singular, A, one * new_arange(A, 1, 1, n)))
+    phase = (linalg_det(U) * linalg_det(Vh)).conj().unsqueeze(-1)
+    adjugate = (U * (phase * weight * _products_of_others(S)).unsqueeze(-2)) @ Vh
+    return where(singular, adjugate, regular)
+
+
+def _products_of_others(x: Tensor) -> Tensor:
     """Along the last dim, the product of all the other elements: no division, so that zeros are right."""
     n = x.shape[-1]
-    grid = where(identity(n, x).bool(), 1.0, x.unsqueeze(-2).expand((*x.shape[:-1], n, n)))
+    grid = where(new_eye(x, n, n) != 0, 1.0, x.unsqueeze(-2).expand((*x.shape[:-1], n, n)))
     return grid.prod(-1)
 
 
-linalg_det.vjp(A=_det_back)
+linalg_det.vjp(A=applied(linalg_det_backward, "g", "A", "out"))
 
 
+# -- sign and logarithm -----------------------------------------------------------------------------------------------
 class SignAndLogarithm(NamedTuple):
     """Of a determinant the sign (of a complex one the phase; 0 of 0), and the logarithm of the absolute value."""
 
@@ -56,15 +72,15 @@ class SignAndLogarithm(NamedTuple):
     logabsdet: Tensor
 
 
-@operator(
-    square("linalg.slogdet", batch, batch),
-    promote=factored("linalg.slogdet"),
-    result=(same, real_part),
-    public=False,
-    method=False,
-)
+_slogdet_shapes = square("linalg.slogdet", scalar, scalar)
+
+
+@operator(_slogdet_shapes, promote=floating("linalg.slogdet"), result=(same, real_part), namespace="linalg", out=True)
 def linalg_slogdet(A: Tensor) -> SignAndLogarithm:
-    """The sign and the logarithm of the absolute value of determinants."""
+    """``(sign, logabsdet)`` of the determinants of (…, n, n) matrices, which may be too large or small for the dtype.
+
+    The sign is 0 and the logarithm -inf where the matrix is singular; of complex matrices the sign is a phase.
+    """
     ...
 
 
@@ -72,29 +88,22 @@ def _slogdet_back(A: Tensor, sign: Tensor, g_sign: Tensor, g_logabsdet: Tensor) 
     # With t = tr(A⁻¹ dA): d log|det| = Re t and d sign = i sign Im t, which is 0 for real matrices.
     weight = g_logabsdet
     if A.is_complex():
-        turn = (conj(g_sign) * sign).imag
-        weight = g_logabsdet - turn * 1j
+        weight = g_logabsdet - (g_sign.conj() * sign).imag * 1j
     return linalg_inv_ex(A).inverse.mH * weight.unsqueeze(-1).unsqueeze(-1)
 
 
 linalg_slogdet.vjp(A=_slogdet_back)
 
 
-@public(namespace="linalg")
-@takes_tensors("linalg_slogdet")
-def slogdet(A: Tensor, *, out: Any = None) -> SignAndLogarithm:
-    """``(sign, logabsdet)`` of the determinants of (…, n, n) matrices, which may be too large or small for the dtype.
-
-    The sign is 0 and the logarithm -inf where the matrix is singular; of complex matrices the sign is a phase.
-    """
-    return delivered("linalg.slogdet", linalg_slogdet(A), out)
+@operator(_slogdet_shapes, promote=floating("linalg.slogdet"), result=(same, real_part), out=True)
+def slogdet(input: Tensor) -> SignAndLogarithm:
+    """Sign and logarithm of the determinants of (…, n, n) matrices; see ``linalg.slogdet``."""
+    return linalg_slogdet(input)
 
 
-@public
-@takes_tensors("logdet")
+@operator(square("logdet", scalar), promote=floating("logdet"), out=False)
 def logdet(input: Tensor) -> Tensor:
     """The logarithms of the determinants of (…, n, n) matrices: NaN of negative ones, -inf of 0."""
     check_square("logdet", shape_of(input))
-    factored("logdet")(input.dtype)
     sign, size = linalg_slogdet(input)
     return sign.log() + size if input.is_complex() else where(sign == -1, float("nan"), size)

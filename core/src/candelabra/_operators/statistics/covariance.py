@@ -6,7 +6,7 @@ import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.reductions import matmul
+from candelabra._operators.linalg.products.matmul import matmul
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import to_float, unpromoted
 from candelabra._records.record import operator

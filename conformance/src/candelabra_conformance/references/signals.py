@@ -1,0 +1,144 @@
+"""Short-time Fourier transforms window by window, and images read point by point."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from candelabra_conformance.references.fourier import complex_to_complex, complex_to_real, real_to_complex
+from candelabra_conformance.references.registry import reference
+
+Array = np.ndarray[Any, Any]
+MODES = {"reflect": "reflect", "constant": "constant", "replicate": "edge", "circular": "wrap"}
+"""NumPy's names of the paddings."""
+
+
+# -- short-time Fourier transforms ------------------------------------------------------------------------------------
+def _weights(window: Array | None, length: int, n: int, like: Array) -> Array:
+    """The window in the middle of ``n`` points."""
+    found = np.ones(length, like.real.dtype) if window is None else window
+    left = (n - length) // 2
+    return np.pad(found, (left, n - length - left))
+
+
+@reference("stft", extended=True)
+def stft(
+    input: Array, n_fft: int, hop_length: int | None, win_length: int | None, window: Array | None, center: bool,
+    pad_mode: str, normalized: bool, onesided: bool | None, return_complex: bool | None, align_to_window: bool | None,
+) -> Array:  # fmt: skip
+    """The transform of each window."""
+    hop, length = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
+    lead = [(0, 0)] * (input.ndim - 1)
+    x = np.pad(input, [*lead, (n_fft // 2,) * 2], mode=MODES[pad_mode]) if center else input  # type: ignore[call-overload]
+    if align_to_window:
+        x = np.pad(x, [*lead, ((n_fft - length) // 2,) * 2])
+    weights = _weights(window, length, n_fft, input)
+    starts = range(0, x.shape[-1] - n_fft + 1, hop)
+    pieces = np.stack([x[..., s : s + n_fft] * weights for s in starts], -2)
+    dim, norm = (pieces.ndim - 1,), "ortho" if normalized else "backward"
+    if pieces.dtype.kind == "c" or onesided is False:
+        found = complex_to_complex(pieces, dim, norm, True)
+    else:
+        found = real_to_complex(pieces, dim, norm, True)
+    found = np.swapaxes(found, -1, -2)
+    return np.stack([found.real, found.imag], -1) if return_complex is False else found
+
+
+@reference("istft", extended=True)
+def istft(
+    input: Array, n_fft: int, hop_length: int | None, win_length: int | None, window: Array | None, center: bool,
+    normalized: bool, onesided: bool | None, length: int | None, return_complex: bool,
+) -> Array:  # fmt: skip
+    """The inverse transform of each window, added where it stands; so are the squares of the weights."""
+    hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
+    x, norm = np.swapaxes(input, -1, -2), "ortho" if normalized else "backward"
+    if return_complex:
+        pieces = complex_to_complex(x, (x.ndim - 1,), norm, False)
+    else:
+        pieces = complex_to_real(x[..., : n_fft // 2 + 1], (x.ndim - 1,), norm, n_fft)
+    weights = _weights(window, size, n_fft, input)
+    count = pieces.shape[-2]
+    total = n_fft + hop * (count - 1)
+    signal, envelope = np.zeros((*pieces.shape[:-2], total), pieces.dtype), np.zeros(total, weights.dtype)
+    for i in range(count):
+        place = slice(i * hop, i * hop + n_fft)
+        signal[..., place] += pieces[..., i, :] * weights
+        envelope[place] += weights * weights
+    start = n_fft // 2 if center else 0
+    end = total - start if length is None else start + length
+    return np.asarray(signal[..., start:end] / envelope[start:end])
+
+
+# -- grids ------------------------------------------------------------------------------------------------------------
+def _place(x: Any, size: int, align: bool) -> Any:
+    """A coordinate in [-1, 1] as a place among the elements."""
+    return (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
+
+
+def _padded(x: Any, size: int, padding: int, align: bool) -> Any:
+    """A place outside brought in: by the border, or reflected until it is inside."""
+    if padding == 2:
+        low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+        while low < high and not low <= x <= high:
+            x = 2 * low - x if x < low else 2 * high - x
+    return x if padding == 0 else min(max(x, 0), size - 1)
+
+
+def _read(image: Array, where: tuple[int, ...]) -> Any:
+    """The elements of all channels; zeros outside."""
+    inside = all(0 <= i < n for i, n in zip(where, image.shape[1:], strict=True))
+    return np.moveaxis(image, 0, -1)[where] if inside else np.zeros(len(image), image.dtype)
+
+
+def _keys(x: Any) -> Any:
+    """Keys' cubic kernel of a distance."""
+    x = abs(x)
+    if x <= 1:
+        return (1.25 * x - 2.25) * x * x + 1
+    return ((-0.75 * x + 3.75) * x - 6) * x + 3 if x < 2 else 0 * x
+
+
+def _point(image: Array, point: Array, mode: int, padding: int, align: bool) -> Any:
+    sizes = image.shape[1:]
+    places = [_place(x, n, align) for x, n in zip(point[::-1], sizes, strict=True)]
+    if mode == 2:
+        steps = [range(math.floor(x) - 1, math.floor(x) + 3) for x in places]
+        total = np.zeros(len(image), image.dtype)
+        for where in product(*steps):
+            weight = np.prod([_keys(x - w) for x, w in zip(places, where, strict=True)])
+            inside = tuple(int(_padded(w, n, padding, align)) for w, n in zip(where, sizes, strict=True))
+            total = total + _read(image, inside) * weight
+        return total
+    places = [_padded(x, n, padding, align) for x, n in zip(places, sizes, strict=True)]
+    if mode == 1:
+        return _read(image, tuple(round(float(x)) for x in places))
+    total = np.zeros(len(image), image.dtype)
+    for corner in product((0, 1), repeat=len(places)):
+        where = tuple(math.floor(x) + c for x, c in zip(places, corner, strict=True))
+        weight = np.prod([1 - abs(x - w) for x, w in zip(places, where, strict=True)])
+        total = total + _read(image, where) * weight
+    return total
+
+
+@reference("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", extended=True)
+def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
+    """Point by point."""
+    n, channels = input.shape[:2]
+    shape = grid.shape[1:-1]
+    out = np.zeros((n, channels, *shape), input.dtype)
+    for i in range(n):
+        for where in np.ndindex(*shape):
+            found = _point(input[i], grid[(i, *where)], interpolation_mode, padding_mode, align_corners)
+            out[(i, slice(None), *where)] = found
+    return out
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+@reference("raise_if_nonzero")
+def raise_if_nonzero(codes: Array, text: str, error: type[Exception]) -> Array:
+    """False: there are none."""
+    assert not codes.any()
+    return np.asarray(False)

@@ -1,0 +1,166 @@
+"""Images and volumes read at the points of a grid: ``grid_sampler``, which ``grid_sample`` of networks is made of.
+
+A point has a coordinate per spatial dim, the last dim of the input first, in [-1, 1] from one end to the other. Source:
+Jaderberg et al., Spatial transformer networks, 2015; the cubic kernel (A = -0.75) is Keys', 1981.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import product
+from math import prod
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._operators.elementwise.selection import where
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+from candelabra.dtypes import int64
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from candelabra._tensor import Tensor
+
+Ints = tuple[int, ...]
+LINEAR, NEAREST, CUBIC = 0, 1, 2
+ZEROS, BORDER, REFLECTION = 0, 1, 2
+A: Final = -0.75
+
+
+def _sampler_shape(input: Tensor, grid: Tensor, interpolation_mode: int, *_: Any) -> Ints:
+    a, g = shape_of(input), shape_of(grid)
+    rank, sizes = len(a) - 2, f"but got input with sizes {list(a)} and grid with sizes {list(g)}"
+    if rank not in (2, 3) or len(g) != len(a):
+        raise RuntimeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, {sizes}")
+    if a[0] != g[0]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {sizes}")
+    if g[-1] != rank:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {rank} in last dimension, {sizes}")
+    if 0 in a[2:]:
+        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, {sizes}")
+    if interpolation_mode == CUBIC and rank != 2:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    return (*a[:2], *g[1:-1])
+
+
+def _shape_of_rank(rank: int, input: Tensor, *rest: Any) -> Ints:
+    if len(shape_of(input)) != rank + 2:
+        raise RuntimeError(
+            f"grid_sampler_{rank}d(): expected {rank + 2}D input, but got input with sizes {list(shape_of(input))}"
+        )
+    return _sampler_shape(input, *rest)
+
+
+@operator(by(_sampler_shape), accepts="real floating", method=False, out=False)
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """``input`` (N, C, H, W) or (N, C, D, H, W) at the points ``grid`` (N, …, 2 or 3), interpolated.
+
+    ``interpolation_mode``: 0 linear, 1 nearest, 2 cubic (images only). ``padding_mode``, outside: 0 zeros, 1 the
+    border, 2 reflected. ``align_corners``: -1 and 1 are the centres of the outermost elements, not their edges. NaN
+    counts as -1. ``RuntimeError`` for shapes that do not fit.
+    """
+    _sampler_shape(input, grid, interpolation_mode)
+    sizes, points = tuple(input.shape[2:]), where(grid.isnan(), -1, grid)
+    places = [_unnormalized(c, s, align_corners) for c, s in zip(reversed(points.unbind(-1)), sizes, strict=True)]
+    if interpolation_mode == CUBIC:
+        return _cubic(input, places, sizes, padding_mode, align_corners)
+    places = [_padded(x, s, padding_mode, align_corners) for x, s in zip(places, sizes, strict=True)]
+    if interpolation_mode == NEAREST:
+        return _read(input, [x.round() for x in places])
+    return _linear(input, places)
+
+
+@operator(by(lambda *args: _shape_of_rank(2, *args)), accepts="real floating", method=False, out=False)
+def grid_sampler_2d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """:func:`candelabra.grid_sampler` of images (N, C, H, W)."""
+    _shape_of_rank(2, input, grid, interpolation_mode)
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@operator(by(lambda *args: _shape_of_rank(3, *args)), accepts="real floating", method=False, out=False)
+def grid_sampler_3d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """:func:`candelabra.grid_sampler` of volumes (N, C, D, H, W)."""
+    _shape_of_rank(3, input, grid, interpolation_mode)
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+# -- places -----------------------------------------------------------------------------------------------------------
+def _unnormalized(x: Tensor, size: int, align_corners: bool) -> Tensor:
+    """Coordinates in [-1, 1] as places counted from the first element's centre."""
+    return (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
+
+
+def _padded(x: Tensor, size: int, padding: int, align_corners: bool) -> Tensor:
+    """Places outside brought back in, as the padding says; where zeros are read, near enough to be counted."""
+    if padding == ZEROS:
+        return x.clamp(-2, size + 1)
+    if padding == REFLECTION:
+        low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+        if low == high:
+            x = x * 0
+        else:
+            folded = (x - low).abs().fmod(2 * (high - low))
+            x = where(folded > high - low, 2 * (high - low) - folded, folded) + low
+        x = where(x.isfinite(), x, 0)
+    return x.clamp(0, size - 1)
+
+
+def _read(input: Tensor, places: Sequence[Tensor]) -> Tensor:
+    """The elements at whole places, a tensor per spatial dim; zeros outside. (N, C, …)"""
+    sizes = tuple(input.shape[2:])
+    inside: Any = None
+    flat: Any = None
+    for x, size in zip(places, sizes, strict=True):
+        within = (x >= 0) & (x <= size - 1)
+        inside = within if inside is None else inside & within
+        place = x.detach().clamp(0, size - 1).to(int64)
+        flat = place if flat is None else flat * size + place
+    batch, channels = input.shape[:2]
+    index = flat.reshape(batch, 1, flat[0].numel() if batch else 0).expand(-1, channels, -1)
+    values = input.reshape(batch, channels, prod(sizes)).gather(2, index)
+    values = values.reshape(batch, channels, *flat.shape[1:])
+    return values.masked_fill(inside.logical_not().unsqueeze(1), 0)
+
+
+# -- interpolation ----------------------------------------------------------------------------------------------------
+def _linear(input: Tensor, places: Sequence[Tensor]) -> Tensor:
+    """The neighbours on both sides in each dim, weighted by their distances."""
+    floors = [x.detach().floor() for x in places]
+    terms = []
+    for corner in product((0, 1), repeat=len(places)):
+        weights = [x - f if c else f + 1 - x for x, f, c in zip(places, floors, corner, strict=True)]
+        neighbour = _read(input, [f + c for f, c in zip(floors, corner, strict=True)])
+        terms.append(neighbour * reduce(lambda a, b: a * b, weights).unsqueeze(1))
+    return reduce(lambda a, b: a + b, terms)
+
+
+def _cubic(input: Tensor, places: Sequence[Tensor], sizes: Ints, padding: int, align_corners: bool) -> Tensor:
+    """Sixteen neighbours, each brought in by the padding, weighted by Keys' kernel."""
+    floors = [x.detach().floor() for x in places]
+    weights = [_keys(x - f) for x, f in zip(places, floors, strict=True)]
+    steps = [
+        [_padded(f + (i - 1), s, padding, align_corners) for i in range(4)] for f, s in zip(floors, sizes, strict=True)
+    ]
+    terms = [
+        _read(input, [steps[0][i], steps[1][j]]) * (weights[0][i] * weights[1][j]).unsqueeze(1)
+        for i, j in product(range(4), repeat=2)
+    ]
+    return reduce(lambda a, b: a + b, terms)
+
+
+def _keys(t: Tensor) -> list[Tensor]:
+    """The weights of the neighbours at distance 1 + t, t, 1 - t and 2 - t."""
+
+    def inner(x: Tensor) -> Tensor:
+        return ((A + 2) * x - (A + 3)) * x * x + 1
+
+    def outer(x: Tensor) -> Tensor:
+        return ((A * x - 5 * A) * x + 8 * A) * x - 4 * A
+
+    return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)]

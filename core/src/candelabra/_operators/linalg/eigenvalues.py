@@ -1,0 +1,190 @@
+"""Eigenvalues and eigenvectors.
+
+With A V = V diag(L) (Boeddeker and others, On the computation of complex-valued gradients, 2017):
+
+    gA = V⁻ᴴ [ diag(gL) + (Vᴴ gV - VᴴV diag(Re Vᴴ gV)) / conj(E) ] Vᴴ,        E_ij = l_j - l_i, 1 on the diagonal,
+
+and for Hermitian A, where V⁻¹ = Vᴴ,  gA = V [ diag(gL) + (Vᴴ gV) / E ] Vᴴ. Eigenvectors are determined up to a phase: a
+loss that depends on it has no derivative, and is refused.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._operators.linalg.rules import check_square, floating, matrix, square, vector
+from candelabra._operators.linalg.solvers import linalg_solve_ex
+from candelabra._operators.primitives.creation import new_eye, uncast
+from candelabra._operators.value_checks import raise_if_nonzero
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import real_part, same
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+from candelabra.dtypes import dtype
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+Ints = tuple[int, ...]
+
+
+def _complex(d: dtype) -> dtype:
+    return d.to_complex()
+
+
+class Eigen(NamedTuple):
+    """The eigenvalues, and the eigenvectors as columns, of length 1."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def _check_phase(name: str, projected: Tensor) -> None:
+    """Refuse a loss that depends on the phase of eigenvectors; ``projected`` is Vᴴ gV."""
+    if projected.is_complex():
+        raise_if_nonzero(
+            (projected.detach().diagonal(0, -2, -1).imag.abs() > 1e-2).any(),
+            f"{name}: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. The "
+            "specified loss function depends on this quantity, so it is ill-defined.",
+            RuntimeError,
+        )
+
+
+# -- Hermitian matrices -----------------------------------------------------------------------------------------------
+def _check_triangle(UPLO: str) -> None:
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+
+
+@by
+def _eigh_shapes(input: Tensor, UPLO: str) -> tuple[Ints, Ints]:
+    _check_triangle(UPLO)
+    shape = shape_of(input)
+    check_square("linalg.eigh", shape)
+    return shape[:-1], shape
+
+
+@by
+def _eigvalsh_shape(input: Tensor, UPLO: str) -> Ints:
+    shapes: tuple[Ints, Ints] = _eigh_shapes(None, (input, UPLO))
+    return shapes[0]
+
+
+@operator(_eigh_shapes, promote=floating("linalg.eigh"), result=(real_part, same), public=False, out=True)
+def linalg_eigh(input: Tensor, UPLO: str = "L") -> Eigen:
+    """``(eigenvalues, eigenvectors)`` of Hermitian matrices (…, n, n), eigenvalues real and ascending.
+
+    The lower (``"L"``) or upper (``"U"``) triangle is read.
+    """
+    ...
+
+
+def _eigh_back(
+    eigenvalues: Tensor,
+    eigenvectors: Tensor,
+    g_eigenvalues: Tensor | None = None,
+    g_eigenvectors: Tensor | None = None,
+) -> Tensor:
+    L, V = eigenvalues, eigenvectors
+    if g_eigenvectors is None:
+        assert g_eigenvalues is not None  # one of the two has arrived
+        return (V * g_eigenvalues.unsqueeze(-2)) @ V.mH
+    projected = V.mH @ g_eigenvectors
+    _check_phase("linalg_eigh_backward", projected)
+    one = new_eye(L, L.shape[-1], L.shape[-1])
+    inner = projected * (1 - one) / (L.unsqueeze(-2) - L.unsqueeze(-1) + one)
+    if g_eigenvalues is not None:
+        inner = inner + g_eigenvalues.diag_embed()
+    return V @ inner @ V.mH
+
+
+linalg_eigh.vjp(input=_eigh_back)
+
+
+@operator(_eigh_shapes, promote=floating("linalg.eigh"), result=(real_part, same), public=False, out=True)
+def linalg_eigh_triangle(input: Tensor, UPLO: str) -> Eigen:
+    """``RuntimeError`` for another ``UPLO``."""
+    _check_triangle(UPLO)
+    return linalg_eigh(input, UPLO.upper())
+
+
+eigh = overloads("linalg_eigh", (linalg_eigh, "input"), linalg_eigh_triangle, namespace="linalg")
+
+
+@operator(_eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False)
+def linalg_eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of Hermitian matrices (…, n, n), real and ascending; see :func:`candelabra.linalg.eigh`."""
+    ...
+
+
+def _eigvalsh_back(g: Tensor, input: Tensor, UPLO: str) -> Tensor:
+    V = linalg_eigh(input, UPLO).eigenvectors
+    return (V * g.unsqueeze(-2)) @ V.mH
+
+
+linalg_eigvalsh.vjp(input=_eigvalsh_back)
+
+
+@operator(_eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False)
+def linalg_eigvalsh_triangle(input: Tensor, UPLO: str) -> Tensor:
+    """``RuntimeError`` for another ``UPLO``."""
+    _check_triangle(UPLO)
+    return linalg_eigvalsh(input, UPLO.upper())
+
+
+eigvalsh = overloads("linalg_eigvalsh", (linalg_eigvalsh, "input"), linalg_eigvalsh_triangle, namespace="linalg")
+
+
+# -- any square matrices ----------------------------------------------------------------------------------------------
+@operator(
+    square("linalg.eig", vector, matrix),
+    promote=floating("linalg.eig"),
+    result=(_complex, _complex),
+    namespace="linalg",
+    out=True,
+)
+def linalg_eig(input: Tensor) -> Eigen:
+    """``(eigenvalues, eigenvectors)`` of square matrices (…, n, n), complex, in no particular order.
+
+    ``LinAlgError`` for matrices that are not finite.
+    """
+    ...
+
+
+def _eig_back(
+    input_spec: Any,
+    eigenvalues: Tensor,
+    eigenvectors: Tensor,
+    g_eigenvalues: Tensor | None = None,
+    g_eigenvectors: Tensor | None = None,
+) -> Tensor:
+    L, V = eigenvalues, eigenvectors
+    if g_eigenvectors is None:
+        assert g_eigenvalues is not None  # one of the two has arrived
+        inner = g_eigenvalues.diag_embed()
+    else:
+        projected = V.mH @ g_eigenvectors
+        _check_phase("linalg_eig_backward", projected)
+        one = new_eye(L, L.shape[-1], L.shape[-1])
+        scale = projected.diagonal(0, -2, -1).real.unsqueeze(-2)
+        # Where two eigenvalues meet the quotient is infinite; on the diagonal it is replaced by gL.
+        inner = (projected - V.mH @ (V * scale)) * (1 - one) / (L.unsqueeze(-2) - L.unsqueeze(-1) + one).conj()
+        if g_eigenvalues is not None:
+            inner = inner + g_eigenvalues.diag_embed()
+    return uncast(linalg_solve_ex(V.mH, inner @ V.mH).result, input_spec)
+
+
+linalg_eig.vjp(input=_eig_back)
+
+
+@operator(square("linalg.eigvals", vector), promote=floating("linalg.eigvals"), result=_complex, namespace="linalg")
+def linalg_eigvals(input: Tensor) -> Tensor:
+    """The eigenvalues of square matrices (…, n, n), complex, in no particular order."""
+    ...
+
+
+def _eigvals_back(g: Tensor, input: Tensor) -> Tensor:
+    V = linalg_eig(input).eigenvectors
+    return uncast(linalg_solve_ex(V.mH, g.unsqueeze(-1) * V.mH).result, input)
+
+
+linalg_eigvals.vjp(input=_eigvals_back)

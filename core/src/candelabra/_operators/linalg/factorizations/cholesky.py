@@ -1,0 +1,113 @@
+"""Cholesky's factorization, and what is solved with it.
+
+With A = L Lᴴ and Φ(X) the lower triangle with half the diagonal (Murray, Differentiation of the Cholesky decomposition,
+2016):  gA = L⁻ᴴ sym(Φ(Lᴴ gL)) L⁻¹.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.linalg import rules
+from candelabra._operators.linalg.solvers import triangular_solution
+from candelabra._operators.primitives.creation import new_eye
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import same
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+RULE = rules.square("linalg.cholesky", rules.matrix, rules.scalar)
+FLOATING = rules.floating("linalg.cholesky")
+
+
+class Cholesky(NamedTuple):
+    """The factors, and per matrix 0 or the order of the first minor that is not positive."""
+
+    L: Tensor
+    info: Tensor
+
+
+@operator(RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True)
+def linalg_cholesky_ex(input: Tensor, *, upper: bool = False) -> Cholesky:
+    """The Cholesky factors and an int32 info per matrix: 0, or the order of the first minor that is not positive.
+
+    ``upper`` says which triangle is read, and returned.
+    """
+    ...
+
+
+def _cholesky_back(g_L: Tensor, L: Tensor, upper: bool) -> Tensor:
+    if upper:  # L is U = Lᴴ
+        L, g_L = L.mH, g_L.mH
+    inner = L.mH @ g_L
+    inner = (inner.tril() + inner.tril(-1).mH) * 0.5
+    inner = triangular_solution(L.mH, inner, True, False)
+    return triangular_solution(L.mH, inner.mH, True, False).mH
+
+
+linalg_cholesky_ex.vjp(input=_cholesky_back)
+
+
+@operator(RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True)
+def linalg_cholesky_checked(input: Tensor, *, upper: bool = False, check_errors: bool) -> Cholesky:
+    """``check_errors`` raises ``LinAlgError`` where a matrix is not positive-definite."""
+    factors = linalg_cholesky_ex(input, upper=upper)
+    if check_errors:
+        rules.check_info(factors.info, "linalg.cholesky_ex", rules.NOT_POSITIVE_DEFINITE)
+    return factors
+
+
+cholesky_ex = overloads("linalg_cholesky_ex", linalg_cholesky_ex, linalg_cholesky_checked, namespace="linalg")
+
+
+@operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING, namespace="linalg")
+def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
+    """L, lower triangular with A = L Lᴴ (``upper``: U with A = Uᴴ U), for Hermitian positive-definite (…, n, n).
+
+    One triangle is read. ``LinAlgError`` where a matrix is not positive-definite.
+    """
+    factors = linalg_cholesky_ex(input, upper=upper)
+    rules.check_info(factors.info, "linalg.cholesky", rules.NOT_POSITIVE_DEFINITE)
+    return factors.L
+
+
+@operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING)
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """The Cholesky factors of Hermitian positive-definite matrices; see ``linalg.cholesky``.
+
+    ``LinAlgError`` where a matrix is not positive-definite.
+    """
+    factors = linalg_cholesky_ex(input, upper=upper)
+    rules.check_info(factors.info, "cholesky", rules.NOT_POSITIVE_DEFINITE)
+    return factors.L
+
+
+@by
+def _solution_shape(input: Tensor, input2: Tensor, upper: bool) -> tuple[int, ...]:
+    for name, shape in (("b", shape_of(input)), ("u", shape_of(input2))):
+        if len(shape) < 2:
+            raise RuntimeError(f"{name} should have at least 2 dimensions, but has {len(shape)} dimensions instead")
+    return rules.check_system("cholesky_solve", shape_of(input2), shape_of(input))
+
+
+@operator(_solution_shape, promote=rules.floating("cholesky_solve"))
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """X with A X = ``input``, where ``input2`` is A's Cholesky factor."""
+    _solution_shape(cholesky_solve, (input, input2, upper))
+    L = input2.mH if upper else input2
+    half = triangular_solution(L, input, False, False)
+    return triangular_solution(L.mH, half, True, False)
+
+
+_inverse_shape = rules.square("cholesky_inverse", rules.matrix)
+
+
+@operator(_inverse_shape, promote=rules.floating("cholesky_inverse"))
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """A⁻¹, where ``input`` is A's Cholesky factor."""
+    _inverse_shape(cholesky_inverse, (input,))
+    L = input.mH if upper else input
+    half = triangular_solution(L, new_eye(input, input.shape[-1], input.shape[-1]), False, False)
+    return half.mH @ half

@@ -1,0 +1,185 @@
+"""The ``add*`` forms: ``beta * input + alpha * product``, in place too.
+
+They have derivatives of their own, so that nothing in between is kept alive and a device may do each in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.views import check_writable, rebind
+from candelabra._keys import AUTOGRAD
+from candelabra._operators.linalg.products.matmul import (
+    batch_product_shape,
+    check_same_dtype,
+    matmul,
+    matrix_product_shape,
+    matrix_vector_shape,
+)
+from candelabra._operators.shapes.expanding import expanded_shape
+from candelabra._records.callables import public
+from candelabra._records.promotion import unpromoted
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, category_of_scalar
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+    from candelabra.typing import Number, Tensor
+
+
+def scaled(x: Tensor, factor: Number) -> Tensor:
+    """``x * factor``; ``x`` itself for 1."""
+    return x if factor == 1 and type(factor) is not bool else x * factor
+
+
+def unscaled(g: Tensor, factor: Number) -> Tensor:
+    """The adjoint of :func:`scaled`."""
+    return g if factor == 1 else g * factor.conjugate()
+
+
+def _factors(input: Tensor, *factors: Number) -> tuple[Number, ...]:
+    """``beta`` and ``alpha`` as numbers of the tensor's kind: integers cut fractions off, as PyTorch's kernels do."""
+    category = input.dtype.category
+    for name, factor in zip(("beta", "alpha"), factors):
+        if isinstance(factor, complex) and category < COMPLEX:
+            raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
+    return tuple(int(f.real) for f in factors) if category < FLOATING else factors
+
+
+def _added(shape: Callable[..., tuple[int, ...]]) -> Callable[..., Any]:
+    """The rule of a fused form: ``shape(input, a, b)`` is that of the product, and the rest must go with it."""
+
+    def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
+        input, a, b, beta, alpha = args
+        product_shape = shape(input, a, b)
+        check_same_dtype(input, a)
+        _factors(input, beta, alpha)
+        return _broadcast_to(input, product_shape)
+
+    return rule
+
+
+def _broadcast_to(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """``shape``, to which ``input`` broadcasts; RuntimeError otherwise."""
+    return expanded_shape(shape_of(input), shape)
+
+
+def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
+    """``beta * input + alpha * product``; at beta 0, ``input`` is not looked at, so that its NaN stays out."""
+    check_same_dtype(input, product)
+    _broadcast_to(input, shape_of(product))
+    product = scaled(product, alpha)
+    return product if beta == 0 else scaled(input, beta) + product
+
+
+@operator(_added(lambda _, a, b: matrix_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored when beta is 0."""
+    matrix_product_shape(mat1, mat2)
+    return combined(input, matmul(mat1, mat2), *_factors(input, beta, alpha))
+
+
+addmm.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    mat1=lambda g, mat2, alpha: unscaled(matmul(g, mat2.mH), alpha),
+    mat2=lambda g, mat1, alpha: unscaled(matmul(mat1.mH, g), alpha),
+)
+
+
+@operator(_added(matrix_vector_shape), promote=unpromoted, accepts="numeric", inplace=True)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored when beta is 0."""
+    matrix_vector_shape(input, mat, vec)
+    return combined(input, matmul(mat, vec), *_factors(input, beta, alpha))
+
+
+addmv.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    mat=lambda g, vec, alpha: unscaled(g.unsqueeze(1) * vec.conj(), alpha),
+    vec=lambda g, mat, alpha: unscaled(matmul(mat.mH, g), alpha),
+)
+
+
+@by
+def _addr_shape(input: Tensor, vec1: Tensor, vec2: Tensor, *_: Any) -> tuple[int, ...]:
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if len(shape_of(vector)) != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(shape_of(vector))}-D")
+    return _broadcast_to(input, (*shape_of(vec1), *shape_of(vec2)))
+
+
+@operator(_addr_shape, inplace=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * outer(vec1, vec2)``; of bools the disjunction of conjunctions.
+
+    ``input`` broadcasts to (n, m), and is ignored when beta is 0. Dtypes promote.
+    """
+    _addr_shape(addr, (input, vec1, vec2))
+    kind = input.dtype.category
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if kind < FLOATING and category_of_scalar(factor) >= FLOATING:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        if kind > BOOL and isinstance(factor, bool):
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if kind == BOOL:
+        beta, alpha = bool(beta), bool(alpha)
+    else:
+        beta, alpha = _factors(input, beta, alpha)
+    return combined(input, vec1.unsqueeze(1) * vec2, beta, alpha)
+
+
+addr.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    vec1=lambda g, vec2, alpha: unscaled(matmul(g, vec2.conj()), alpha),
+    vec2=lambda g, vec1, alpha: unscaled(matmul(g.t(), vec1.conj()), alpha),
+)
+
+
+@operator(_added(lambda _, a, b: batch_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored at beta 0."""
+    batch_product_shape(batch1, batch2)
+    return combined(input, matmul(batch1, batch2), *_factors(input, beta, alpha))
+
+
+baddbmm.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    batch1=lambda g, batch2, alpha: unscaled(matmul(g, batch2.mH), alpha),
+    batch2=lambda g, batch1, alpha: unscaled(matmul(batch1.mH, g), alpha),
+)
+
+
+@operator(_added(lambda _, a, b: batch_product_shape(a, b)[1:]), promote=unpromoted, accepts="numeric")
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
+    count, n, m = batch_product_shape(batch1, batch2)
+    # The sum over batches is one product of matrices laid side by side.
+    inside = count * shape_of(batch1)[2]
+    wide = batch1.transpose(0, 1).reshape((n, inside))
+    return combined(input, matmul(wide, batch2.reshape((inside, m))), *_factors(input, beta, alpha))
+
+
+addbmm.vjp(
+    input=lambda g, beta: unscaled(g, beta),
+    batch1=lambda g, batch2, alpha: unscaled(matmul(g, batch2.mH), alpha),
+    batch2=lambda g, batch1, alpha: unscaled(matmul(batch1.mH, g), alpha),
+)
+
+
+@public(is_function=False)
+def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """In-place form of :func:`addbmm`. Alone among in-place forms it gives a tensor that broadcasts the new shape.
+
+    ``RuntimeError`` where the shape would change and the tensor is a view, or a leaf that requires grad.
+    """
+    _, *shape = batch_product_shape(batch1, batch2)
+    if shape_of(input) != tuple(shape):
+        check_writable(input)
+        made: Tensor = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        rebind(input, made._payload)
+        input._node = made._node
+        input._keys |= made._keys & AUTOGRAD
+        return input
+    return addbmm.form("inplace")(input, batch1, batch2, beta=beta, alpha=alpha)

@@ -1,0 +1,34 @@
+"""The check of values that operators' bodies and derivatives make: is it an error that a code is not 0?
+
+Whether a matrix is singular is known when its values are. The check is an operator of its own, so that a function that
+raises for it (``linalg.inv``) is a composite like any other: a tensor without data passes the check, and a transform
+gives the one operator a rule.
+"""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._records.promotion import boolean, unpromoted
+from candelabra._records.record import operator
+from candelabra._records.rules import by
+
+if TYPE_CHECKING:
+    from candelabra.typing import Tensor
+
+
+@operator(by(lambda codes, *_: ()), promote=unpromoted, result=boolean, data_dependent=True, out=False, public=False)
+def raise_if_nonzero(codes: Tensor, text: str, error: type[Exception]) -> Tensor:
+    """False, a 0-d tensor. Raises ``error`` with ``text`` if a code is not 0.
+
+    In the text, ``{code}`` becomes the first code that is not 0, and ``{element}`` its index in a batch of codes.
+    """
+    failed = codes.any()
+    if bool(failed):
+        values = codes.reshape((codes.numel(),)).tolist()
+        index = next(i for i, code in enumerate(values) if code)
+        element = f"(Batch element {index}): " if codes.ndim else ""
+        raise error(text.replace("{element}", element).replace("{code}", str(values[index])))
+    return failed
+
+
+raise_if_nonzero.no_gradient("a check has no derivative")

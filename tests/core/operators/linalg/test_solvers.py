@@ -1,0 +1,404 @@
+"""Systems, inverses, determinants, least squares and ranks, against NumPy and SciPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+import scipy.linalg
+from candelabra._records.record import OPERATORS
+from candelabra.linalg import LinAlgError
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+RNG = np.random.default_rng(5)
+
+
+def random(shape: tuple[int, ...], dtype: str = "float64") -> Any:
+    """Normal numbers, with imaginary parts in a complex dtype."""
+    values = RNG.normal(size=shape)
+    if dtype.startswith("complex"):
+        values = values + 1j * RNG.normal(size=shape)
+    return values.astype(dtype)
+
+
+def regular(n: int, dtype: str = "float64", batch: tuple[int, ...] = ()) -> Any:
+    """Matrices that are far from singular."""
+    return random((*batch, n, n), dtype) + 4 * np.eye(n, dtype=dtype)
+
+
+def close(found: Any, expected: Any) -> None:
+    """Equal in shape and dtype, and within a few hundred epsilons in value."""
+    expected = np.asarray(expected)
+    assert tuple(found.shape) == expected.shape
+    assert found.dtype.name == expected.dtype.name
+    eps = np.finfo(expected.dtype).eps
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=500 * eps, atol=500 * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((), (3, 2)), ((), (3,)), ((2,), (2, 3, 1)), ((2,), (3, 4)), ((2,), (2, 3)), ((2, 1), (4, 3, 2)),
+        ((0,), (0, 3, 2)), ((2,), (3,)),
+    ],
+)  # fmt: skip
+def test_solve_takes_matrices_vectors_and_batches(a: tuple[int, ...], b: tuple[int, ...], dtype: str) -> None:
+    """From the left; a right side of one dim less than the matrices, and of their shape, is a batch of vectors."""
+    left, right = regular(3, dtype, a), random(b, dtype)
+    found = cd.linalg.solve(cd.tensor(left), cd.tensor(right))
+    vector = len(b) == 1 or b == (*a, 3)
+    expected = np.linalg.solve(left, right[..., None])[..., 0] if vector else np.linalg.solve(left, right)
+    close(found, expected)
+    assert cd.linalg.solve_ex(cd.tensor(left), cd.tensor(right)).info.any().item() is False
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solve_from_the_right(dtype: str) -> None:
+    """X A = B."""
+    a, b = regular(3, dtype, (2,)), random((2, 4, 3), dtype)
+    x = cd.linalg.solve(cd.tensor(a), cd.tensor(b), left=False)
+    close(x @ cd.tensor(a), b)
+
+
+def test_singular_systems_are_refused_or_reported() -> None:
+    """In an error that names the matrix, or in the info that says which pivot is zero."""
+    bad = cd.tensor([[1.0, 2.0], [2.0, 4.0]])
+    both = cd.stack([cd.eye(2), bad])
+    assert cd.linalg.solve_ex(both, cd.ones(2, 2, 1)).info.tolist() == [0, 2]
+    assert cd.equal(cd.linalg.solve_ex(both, cd.ones(2, 2, 1)).result[0], cd.ones(2, 1))
+    inverse, info = cd.linalg.inv_ex(both)
+    assert info.tolist() == [0, 2]
+    assert inverse[0].tolist() == [[1, 0], [0, 1]]
+    assert inverse[1].isinf().all().item()
+    with pytest.raises(
+        LinAlgError, match=r"^torch.linalg.solve: The solver failed because the input matrix is singular"
+    ):
+        cd.linalg.solve(bad, cd.ones(2))
+    with pytest.raises(LinAlgError, match=r"^torch.linalg.solve_ex: \(Batch element 1\): The solver failed"):
+        cd.linalg.solve_ex(both, cd.ones(2, 2, 1), check_errors=True)
+    with pytest.raises(LinAlgError, match=r"^linalg.inv: The diagonal element 2 is zero, the inversion could not be"):
+        cd.linalg.inv(bad)
+    with pytest.raises(LinAlgError, match=r"^linalg.inv_ex: \(Batch element 1\): The diagonal element 2 is zero"):
+        cd.linalg.inv_ex(both, check_errors=True)
+    with pytest.raises(LinAlgError, match=r"^linalg.inv: The diagonal element 1 is zero"):
+        cd.linalg.matrix_power(cd.zeros(2, 2), -1)
+
+
+def test_systems_that_do_not_fit_are_refused() -> None:
+    """In PyTorch's words, which name the equation."""
+    a = cd.eye(2)
+    for b, words in (
+        (cd.ones(3), r"Incompatible shapes of A and B for the equation AX = B \(2x2 and 3x1\)"),
+        (cd.ones(3, 3), r"Incompatible shapes of A and B for the equation AX = B \(2x2 and 3x3\)"),
+        (cd.tensor(1.0), "The input tensor B must have at least 2 dimensions"),
+    ):
+        with pytest.raises(RuntimeError, match=f"^linalg.solve: {words}"):
+            cd.linalg.solve(a, b)
+    with pytest.raises(RuntimeError, match=r"for the equation XA = B \(2x2 and 2x3\)"):
+        cd.linalg.solve(a, cd.ones(2, 3), left=False)
+    with pytest.raises(RuntimeError, match=r"Vector broadcasting of the left hand side is not supported for"):
+        cd.linalg.solve(a, cd.ones(2), left=False)
+    with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: Incompatible shapes of A and B"):
+        cd.linalg.solve_triangular(a, cd.ones(3, 3), upper=True)
+    with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: The input tensor B must have at least 2"):
+        cd.linalg.solve_triangular(a, cd.ones(2), upper=True)
+    with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: Expected a floating point or complex"):
+        cd.linalg.solve_triangular(a.long(), cd.ones(2, 2), upper=True)
+    body = OPERATORS["triangular_solution"].body  # what devices without the routine run; it solves a general system
+    assert body is not None
+    with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: A must be batches of square matrices, but they"):
+        body(cd.ones(2, 3), a, True, False)
+    with pytest.raises(
+        RuntimeError, match=r"torch.triangular_solve: Expected b to have at least 2 dimensions, but it has 1"
+    ):
+        cd.triangular_solve(cd.ones(2), a)
+    with pytest.raises(
+        RuntimeError, match=r"torch.triangular_solve: Expected A to have at least 2 dimensions, but it has 1"
+    ):
+        cd.triangular_solve(a, cd.ones(2))
+    with pytest.raises(RuntimeError, match=r"b should have at least 2 dimensions, but has 1 dimensions instead"):
+        cd.cholesky_solve(cd.ones(2), a)
+    with pytest.raises(RuntimeError, match=r"u should have at least 2 dimensions, but has 1 dimensions instead"):
+        cd.cholesky_solve(a, cd.ones(2))
+    with pytest.raises(
+        RuntimeError, match=r"cholesky_inverse: A must be batches of square matrices, but they are 2 by 3"
+    ):
+        cd.cholesky_inverse(cd.ones(2, 3))
+    with pytest.raises(
+        RuntimeError, match=r"linalg_lu_solve\(\): Expected dtype int64 for pivots, got candelabra.float"
+    ):
+        cd.linalg.lu_solve(a, cd.ones(2), a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("unitriangular", [False, True])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("batch", [(), (2,), (100,), (0,)])
+def test_triangular_systems_read_one_triangle(
+    batch: tuple[int, ...], upper: bool, unitriangular: bool, dtype: str
+) -> None:
+    """From the left and the right, one by one and many at once; the diagonal is not read where it is taken as ones."""
+    a = regular(3, dtype, batch)
+    triangle = np.triu(a) if upper else np.tril(a)
+    if unitriangular:
+        triangle = triangle * (1 - np.eye(3, dtype=dtype)) + np.eye(3, dtype=dtype)
+    b = random((*batch, 3, 2), dtype)
+    options = {"upper": upper, "unitriangular": unitriangular}
+    found = cd.linalg.solve_triangular(cd.tensor(a), cd.tensor(b), **options)
+    close(found, np.linalg.solve(triangle, b))
+    right = cd.linalg.solve_triangular(cd.tensor(a), cd.tensor(b).mT, left=False, **options)
+    close(right @ cd.tensor(triangle), np.swapaxes(b, -1, -2))
+    x, copy = cd.triangular_solve(cd.tensor(b), cd.tensor(a), upper, False, unitriangular)
+    close(x, found.numpy())
+    close(copy, a)
+    turned = cd.tensor(b).triangular_solve(cd.tensor(a), upper, transpose=True, unitriangular=unitriangular).solution
+    close(turned, np.linalg.solve(np.swapaxes(triangle, -1, -2), b))
+
+
+def test_a_zero_on_the_diagonal_of_a_triangle_is_divided_by() -> None:
+    """Nothing is raised, for one matrix or many."""
+    for batch in ((), (50,)):
+        found = cd.linalg.solve_triangular(cd.zeros(*batch, 2, 2), cd.ones(*batch, 2, 1), upper=True)
+        assert not found.isfinite().any().item()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", [(), (2,), (0,)])
+def test_factors_solve_again_and_again(batch: tuple[int, ...], dtype: str) -> None:
+    """lu_solve and cholesky_solve, with what was factored; cholesky_inverse."""
+    a, b = regular(3, dtype, batch), random((*batch, 3, 2), dtype)
+    A, B = cd.tensor(a), cd.tensor(b)
+    LU, pivots = cd.linalg.lu_factor(A)
+    close(cd.linalg.lu_solve(LU, pivots, B), np.linalg.solve(a, b))
+    close(B.lu_solve(LU, pivots), np.linalg.solve(a, b))
+    close(cd.linalg.lu_solve(LU, pivots, B.mT, left=False) @ A, np.swapaxes(b, -1, -2))
+    close(A.mH @ cd.linalg.lu_solve(LU, pivots, B, adjoint=True), b)
+    close(cd.linalg.lu_solve(LU, pivots, B.mT, left=False, adjoint=True) @ A.mH, np.swapaxes(b, -1, -2))
+    p = a @ np.conj(np.swapaxes(a, -1, -2)) / 10
+    for upper in (False, True):
+        L = cd.linalg.cholesky(cd.tensor(p), upper=upper)
+        close(cd.cholesky_solve(B, L, upper), np.linalg.solve(p, b))
+        close(L.cholesky_inverse(upper), np.linalg.inv(p))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 2, 2), (2, 0, 0)])
+def test_inverses_and_determinants(shape: tuple[int, ...], dtype: str) -> None:
+    """Of one matrix, of many, of none; under all their names."""
+    a = random(shape, dtype)
+    A = cd.tensor(a)
+    close(cd.linalg.det(A), np.linalg.det(a))
+    close(A.det(), np.linalg.det(a))
+    sign, log = np.linalg.slogdet(a)
+    for found in (cd.linalg.slogdet(A), cd.slogdet(A), A.slogdet()):
+        close(found.sign, np.asarray(sign).astype(dtype))
+        close(found.logabsdet, np.asarray(log).astype(a.real.dtype))
+    b = a + 4 * np.eye(shape[-1], dtype=dtype)
+    for found in (cd.linalg.inv(cd.tensor(b)), cd.inverse(cd.tensor(b)), cd.tensor(b).inverse()):
+        close(found, np.linalg.inv(b))
+
+
+def test_logarithms_of_determinants() -> None:
+    """-inf of singular matrices, NaN of negative determinants, complex of complex ones."""
+    assert cd.logdet(cd.zeros(2, 2)).item() == -math.inf
+    assert math.isnan(cd.logdet(cd.tensor([[0.0, 1.0], [1.0, 0.0]])).item())
+    assert cd.logdet(cd.eye(3) * 2).item() == pytest.approx(3 * math.log(2))
+    a = random((3, 3), "complex128")
+    close(cd.tensor(a).logdet().exp(), np.linalg.det(a))
+    assert cd.slogdet(cd.zeros(2, 2)).sign.item() == 0
+    with pytest.raises(RuntimeError, match=r"logdet: A must be batches of square matrices, but they are 2 by 3"):
+        cd.logdet(cd.ones(2, 3))
+
+
+def test_tensors_are_inverted_and_solved_for_as_matrices() -> None:
+    """tensorinv and tensorsolve, against NumPy."""
+    a = random((4, 6, 8, 3))
+    close(cd.linalg.tensorinv(cd.tensor(a)), np.linalg.tensorinv(a))
+    close(cd.linalg.tensorinv(cd.tensor(random((24, 8, 3))), ind=1).sum() * 0, np.float64(0))
+    b = random((2, 6))
+    c = random((2, 6, 3, 4))
+    close(cd.linalg.tensorsolve(cd.tensor(c), cd.tensor(b)), np.linalg.tensorsolve(c, b))
+    d = random((2, 3, 6, 4))
+    close(cd.linalg.tensorsolve(cd.tensor(d), cd.tensor(b), dims=(1,)), np.linalg.tensorsolve(d, b, axes=(1,)))
+    with pytest.raises(RuntimeError, match=r"Expected self to satisfy the requirement prod\(self.shape\[ind:\]\) == "):
+        cd.linalg.tensorinv(cd.ones(2, 3, 5), 2)
+    with pytest.raises(RuntimeError, match=r"Expected a strictly positive integer for 'ind', but got 0"):
+        cd.linalg.tensorinv(cd.ones(2, 2), 0)
+    with pytest.raises(RuntimeError, match=r"prod\(self.shape\[other.ndim:\]\) == .* but got 6 != 6|but got 6 != 4"):
+        cd.linalg.tensorsolve(cd.ones(2, 2, 6), cd.ones(2, 2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4), (2, 5, 3), (0, 4, 2), (3, 0), (0, 3)])
+def test_least_squares(shape: tuple[int, ...], driver: str | None, dtype: str) -> None:
+    """All drivers, on tall and wide matrices of full rank: the solution of least length, residuals, rank, values."""
+    a, b = random(shape, dtype), random((*shape[:-1], 2), dtype)
+    found = cd.linalg.lstsq(cd.tensor(a), cd.tensor(b), driver=driver)
+    expected = np.linalg.pinv(a) @ b if a.size else np.zeros((*shape[:-2], shape[-1], 2), dtype)
+    close(found.solution, expected)
+    m, n = shape[-2:]
+    if m > n and n and driver not in (None, "gelsy"):
+        close(found.residuals, (np.abs(a @ expected - b) ** 2).sum(-2))
+    elif n:
+        assert found.residuals.numel() == 0
+    if driver == "gels":
+        assert found.rank.numel() == 0
+    else:
+        assert found.rank.dtype is cd.int64
+        assert (found.rank == (min(m, n) if a.size else 0)).all().item()
+    if driver in ("gelsd", "gelss") and a.size:
+        close(found.singular_values, np.linalg.svd(a, compute_uv=False))
+    elif driver not in ("gelsd", "gelss"):
+        assert found.singular_values.numel() == 0
+
+
+def test_least_squares_of_low_rank_and_of_vectors() -> None:
+    """``rcond`` decides what counts as zero; right sides may be vectors, one or one per matrix."""
+    a = cd.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], dtype=cd.float64)
+    found = cd.linalg.lstsq(a, cd.ones(3, 1, dtype=cd.float64), driver="gelsd")
+    assert found.rank.item() == 1
+    assert found.residuals.numel() == 0
+    close(found.solution, np.linalg.pinv(a.numpy()) @ np.ones((3, 1)))
+    b = random((2, 4, 3))
+    close(cd.linalg.lstsq(cd.tensor(b), cd.ones(2, 4, dtype=cd.float64)).solution, np.linalg.pinv(b) @ np.ones(4))
+    near = cd.tensor([[1.0, 0.0], [0.0, 1e-3]])
+    assert cd.linalg.lstsq(near, cd.ones(2)).rank.item() == 2
+    assert cd.linalg.lstsq(near, cd.ones(2), rcond=1e-2).rank.item() == 1
+
+
+def test_least_squares_refuses_what_does_not_fit() -> None:
+    """Shapes, dtypes and drivers, in PyTorch's words."""
+    a = cd.eye(2)
+    for arguments, driver, words in (
+        ((cd.ones(3), cd.ones(3)), None, r"input must have at least 2 dimensions"),
+        ((a, cd.tensor(1.0)), None, r"other must have at least 1 dimension"),
+        ((a, cd.ones(2, 1)), "x", r"parameter `driver` should be one of \(gels, gelsy, gelsd, gelss\)"),
+        ((a, cd.ones(3, 1)), None, r"input.size\(-2\) should match other.size\(-2\)"),
+        ((a, cd.ones(3)), None, r"input.size\(-2\) should match other.size\(-1\)"),
+        ((a, cd.ones(2, 2, 1)), None, r"input.dim\(\) must be greater or equal to other.dim\(\)"),
+        ((a, cd.ones(2, 1).double()), None, r"Expected input and other to have the same dtype, but got input's dtype"),
+    ):
+        with pytest.raises(RuntimeError, match=f"^torch.linalg.lstsq: {words}"):
+            cd.linalg.lstsq(*arguments, driver=driver)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (2, 4, 2), (0, 2, 3), (2, 0, 3), (3, 0)])
+def test_pseudo_inverses(shape: tuple[int, ...], dtype: str) -> None:
+    """By singular values; of Hermitian matrices by eigenvalues; pinverse is the older name."""
+    a = random(shape, dtype)
+    close(cd.linalg.pinv(cd.tensor(a)), np.linalg.pinv(a))
+    close(cd.tensor(a).pinverse(), np.linalg.pinv(a, 1e-15))
+    if shape[-1] == shape[-2]:
+        h = a + np.conj(np.swapaxes(a, -1, -2))
+        close(cd.linalg.pinv(cd.tensor(h), hermitian=True), np.linalg.pinv(h))
+
+
+def test_tolerances_decide_ranks_and_pseudo_inverses() -> None:
+    """Absolute and relative ones, numbers and tensors; an absolute one alone turns the relative one off."""
+    a = cd.diag(cd.tensor([1.0, 0.1, 0.001, 0.0]))
+    rank = cd.linalg.matrix_rank
+    assert rank(a).item() == 3
+    assert rank(a).dtype is cd.int64
+    assert rank(a, 0.05).item() == 2
+    assert rank(a, atol=0.05).item() == 2
+    assert rank(a, rtol=0.5).item() == 1
+    assert rank(a, atol=0.5, rtol=0.0).item() == 1
+    assert rank(a, atol=0.0).item() == 3
+    assert rank(-a, hermitian=True).item() == 3
+    assert rank(cd.stack([a, a]), atol=cd.tensor([0.05, 0.5])).tolist() == [2, 1]
+    assert rank(cd.stack([a, a]), atol=cd.tensor([0.0, 0.5])).tolist() == [3, 1]
+    assert rank(cd.zeros(2, 0, 3)).tolist() == [0, 0]
+    inverse = cd.linalg.pinv(a, rtol=0.05).diagonal().tolist()
+    assert inverse == pytest.approx([1, 10, 0, 0])
+    assert cd.linalg.pinv(a, 0.5).diagonal().tolist() == pytest.approx([1, 0, 0, 0])
+    assert cd.linalg.pinv(a, atol=cd.tensor(0.01)).diagonal().tolist() == pytest.approx([1, 10, 0, 0])
+    with pytest.raises(RuntimeError, match=r"torch.linalg.matrix_rank: atol tensor of complex type is not supported"):
+        rank(a, atol=cd.tensor(1j))
+    with pytest.raises(RuntimeError, match=r"torch.linalg.pinv: rtol tensor of complex type is not supported"):
+        cd.linalg.pinv(a, rtol=cd.tensor(1j))
+    with pytest.raises(
+        RuntimeError, match=r"linalg.pinv\(Float\{\[2\]\}\): expected a tensor with 2 or more dimensions"
+    ):
+        cd.linalg.pinv(cd.ones(2))
+    with pytest.raises(RuntimeError, match=r"linalg.pinv: A must be batches of square matrices"):
+        cd.linalg.pinv(cd.ones(2, 3), hermitian=True)
+    with pytest.raises(RuntimeError, match=r"torch.linalg.matrix_rank: The input tensor input must have at least 2"):
+        rank(cd.ones(2))
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, -1, math.inf, -math.inf, "fro", "nuc"])
+def test_condition_numbers(p: Any) -> None:
+    """Of every order, against NumPy; inf of singular matrices."""
+    a = random((2, 3, 3))
+    close(cd.linalg.cond(cd.tensor(a), p), np.linalg.cond(a, p))
+    if p not in (2, -2, None):
+        assert cd.linalg.cond(cd.tensor([[1.0, 2.0], [2.0, 4.0]]), p).item() == math.inf
+    else:
+        close(cd.linalg.cond(cd.tensor(a[:, :2]), p), np.linalg.cond(a[:, :2], p))
+    assert cd.linalg.cond(cd.zeros(2, 0, 0), p).tolist() == [0, 0]
+
+
+def test_condition_numbers_refuse_what_has_none() -> None:
+    """Vectors, oblong matrices, norms that do not exist."""
+    with pytest.raises(RuntimeError, match=r"linalg.cond: The input tensor must have at least 2 dimensions"):
+        cd.linalg.cond(cd.ones(2))
+    with pytest.raises(
+        RuntimeError, match=r"linalg.cond\(ord=1\): A must be batches of square matrices, but they are 2"
+    ):
+        cd.linalg.cond(cd.ones(2, 3), 1)
+    for p in ("foo", 3):
+        with pytest.raises(RuntimeError, match=f"linalg.cond got an invalid norm type: {p}"):
+            cd.linalg.cond(cd.eye(2), p)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "bfloat16"])
+def test_exponentials_of_matrices(dtype: str) -> None:
+    """Small and large, one and many, against SciPy; half types as well as their digits allow."""
+    for scale in (1e-3, 0.3, 3.0, 12.0):
+        a = random((2, 3, 4, 4), dtype if dtype[0] == "c" or dtype == "float64" else "float32") * scale / 4
+        found = cd.linalg.matrix_exp(cd.tensor(a).to(getattr(cd, dtype)))
+        assert found.dtype is getattr(cd, dtype)
+        digits = {"float16": 5e-2, "bfloat16": 3e-1, "float32": 2e-4, "complex64": 2e-4}.get(dtype, 1e-11)
+        if digits > 1e-2 and scale > 1:
+            continue
+        expected = scipy.linalg.expm(a.astype(complex))
+        error = np.abs(found.to(cd.complex128).numpy() - expected).max() / np.abs(expected).max()
+        assert error < digits
+    assert cd.matrix_exp(cd.zeros(2, 2)).tolist() == [[1, 0], [0, 1]]
+    assert cd.zeros(0, 2, 2).matrix_exp().shape == (0, 2, 2)
+    assert cd.matrix_exp(cd.full((2, 2), math.nan)).isnan().all().item()
+
+
+def test_exponentials_of_half_types_are_summed_in_single_precision() -> None:
+    """On the way powers go beyond float16 and digits below bfloat16; the result is rounded once."""
+    a = np.array([[-9.0, 8.0], [7.0, -8.5]])
+    for dtype in (cd.float16, cd.bfloat16):
+        found = cd.matrix_exp(cd.tensor(a, dtype=dtype))
+        wanted = cd.matrix_exp(cd.tensor(a, dtype=dtype).float()).to(dtype)
+        assert found.dtype is dtype
+        assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 5, 8])
+def test_powers_of_matrices(n: int) -> None:
+    """Positive, negative and zero, against NumPy; the result shares no memory with the matrix."""
+    a = regular(3, batch=(2,))
+    A = cd.tensor(a)
+    found = cd.linalg.matrix_power(A, n)
+    close(found / 10.0 ** max(n, 0), np.linalg.matrix_power(a, n) / 10.0 ** max(n, 0))
+    found.zero_()
+    close(A.matrix_power(1), a)
+
+
+def test_powers_refuse_fractions_and_oblong_matrices() -> None:
+    """With PyTorch's classes of errors."""
+    with pytest.raises(TypeError, match=r"argument 'n' \(position 2\) must be int, not float"):
+        cd.matrix_power(cd.eye(2), 1.5)
+    with pytest.raises(RuntimeError, match=r"linalg.matrix_power: A must be batches of square matrices, but they are"):
+        cd.matrix_power(cd.ones(2, 3), 2)
