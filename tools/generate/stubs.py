@@ -48,6 +48,10 @@ FACTORY = {
     "out": "Tensor | None = None", "layout": "Any = None", "pin_memory": "builtins.bool = False",
     "requires_grad": "builtins.bool = False", "memory_format": "Any = None",
 }  # fmt: skip
+FLATTENED = {
+    "Dims", "DistinctDims", "ExpandedShape", "InferredShape", "InsertedDim", "Permutation", "Shape", "UnitDims",
+}  # fmt: skip
+"""Annotations of variadic parameters whose values may come as one sequence: those that the core makes canonical."""
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 BUILTINS = re.compile(r"(?<![\w.])(bool|int|float|complex|str|bytes|tuple|list|dict|type)(?!\w)")
@@ -75,12 +79,12 @@ def parameters_of(overload: Overload, method: bool, inplace: bool = False) -> st
         if position + 1 == len(found.posonlyargs):
             parts.append("/")
     if found.vararg:
-        parts.append("*" + one_parameter(found.vararg, None, element=True))
+        parts.append(variadic(found.vararg))
     keywords = [one_parameter(a, d) for a, d in zip(found.kwonlyargs, found.kw_defaults, strict=True)
                 if wanted is None or a.arg in wanted]  # fmt: skip
     names = {a.arg for a in (*positional, *found.kwonlyargs) if wanted is None or a.arg in wanted}
     keywords += added_keywords(overload, names, inplace)
-    if found.vararg:
+    if found.vararg and is_flattened(found.vararg):
         keywords.append(f"{found.vararg.arg}: Any = None")
     if keywords and not found.vararg:
         parts.append("*")
@@ -113,9 +117,21 @@ def has_out(declared: Declared) -> bool:
     return bool(single if out is None else out)
 
 
-def one_parameter(argument: ast.arg, default: ast.expr | None, element: bool = False) -> str:
-    """``name: annotation = default``; of a variadic parameter one element may be a sequence of all."""
-    text = f"{argument.arg}: {'Any' if element else annotated(argument)}"
+def variadic(argument: ast.arg) -> str:
+    """A variadic parameter. Sizes and dims may also be given as one sequence, or by keyword under the same name."""
+    if is_flattened(argument):
+        return f"*_{argument.arg}: Any"
+    return f"*{argument.arg}: {annotated(argument)}"
+
+
+def is_flattened(argument: ast.arg) -> bool:
+    """Whether the values of a variadic parameter may come as one sequence, as the core's entries have it."""
+    return argument.annotation is not None and ast.unparse(argument.annotation) in FLATTENED
+
+
+def one_parameter(argument: ast.arg, default: ast.expr | None) -> str:
+    """``name: annotation = default``."""
+    text = f"{argument.arg}: {annotated(argument)}"
     if default is None:
         return text
     plain = isinstance(default, ast.Constant) or (

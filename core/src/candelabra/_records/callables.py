@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra._annotations import Any, Final, TypeVar
+from candelabra._annotations import Any, Final, TypeVar, overload
 from candelabra._records.registry import Signature, add, dotted, method_names
 from candelabra._records.schema import Parameter, read_parameters
 
@@ -74,6 +74,10 @@ class PublicCallable:
         return f"<public callable {self.public_name}>"
 
 
+@overload
+def public(function: F, /) -> F: ...
+@overload
+def public(function: None = None, /, *, is_function: bool = True, **options: Any) -> Callable[[F], F]: ...
 def public(function: Any = None, /, *, is_function: bool = True, **options: Any) -> Any:
     """Publish a function, by default also as a method of Tensor.
 

@@ -56,19 +56,45 @@ class Signature:
 class Entry(Protocol):
     """What stands behind a public name."""
 
-    name: str
-    """The Python identifier: ``linalg_inv`` of ``linalg.inv``."""
-    public_name: str
-    aliases: tuple[str, ...]
-    """Further public names; one without a dot is a method's name too."""
-    doc: str
-    public: bool
-    """False for records that have no public name of their own."""
-    is_function: bool
-    """False for what is a method only."""
-    is_property: bool
-    declared_in: str
-    """The module that declares it."""
+    @property
+    def name(self) -> str:
+        """The Python identifier: ``linalg_inv`` of ``linalg.inv``."""
+        ...
+
+    @property
+    def public_name(self) -> str:
+        """The name of the function, with its namespace."""
+        ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Further public names; one without a dot is a method's name too."""
+        ...
+
+    @property
+    def doc(self) -> str:
+        """The documentation."""
+        ...
+
+    @property
+    def public(self) -> bool:
+        """False for records that have no public name of their own."""
+        ...
+
+    @property
+    def is_function(self) -> bool:
+        """False for what is a method only."""
+        ...
+
+    @property
+    def is_property(self) -> bool:
+        """Whether its methods are properties."""
+        ...
+
+    @property
+    def declared_in(self) -> str:
+        """The module that declares it."""
+        ...
 
     def methods(self) -> dict[str, str]:
         """``{method of Tensor: form}``."""
@@ -110,6 +136,11 @@ def add(entry: Entry) -> None:
             withdraw()
 
     journal.note(undo)
+
+
+def title_of(entry: Entry) -> str:
+    """The name under which users find an entry: ``linalg.inv``, or ``Tensor.T`` of what is a method only."""
+    return entry.public_name if entry.is_function else f"Tensor.{next(iter(entry.methods()))}"
 
 
 def method_names(name: str, method: bool | str, namespace: str, aliases: tuple[str, ...]) -> list[str]:
