@@ -210,6 +210,9 @@ def normal(
         check_floating("normal_kernel_cpu", value.dtype, allow_complex=value is mean)
     check_std(std)
     like = tensors[0]
+    elsewhere = device is not None and open_device(device) is not like._instance
+    if size is not None or elsewhere or (dtype is not None and as_dtype(dtype) is not like.dtype):
+        raise TypeError("normal(): 'size', 'dtype' and 'device' go with two numbers; a tensor says these itself")
     shape = broadcast_shapes(*(tuple(t._payload.shape) for t in tensors))
     noise = draw("normal", "normal", shape, like.dtype, like._instance, generator)
     mean, std = (v.detach() if hasattr(v, "_payload") else v for v in (mean, std))
