@@ -18,6 +18,30 @@ class _Here:
 
 HERE: Final = _Here()
 
+
+@dataclass(frozen=True)
+class Fresh:
+    """Stands in a sample's arguments for what Python source gives, evaluated anew for each call.
+
+    ``cd``, ``np`` and ``device`` (the device that the case runs on) have their meaning in it.
+    """
+
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class HostArray:
+    """Stands in a sample's arguments for a NumPy array itself, where an array alone would stand for a tensor.
+
+    Each call is given a copy.
+    """
+
+    array: np.ndarray[Any, Any]
+
+
+SEED: Final = 20240229
+"""Public callables that draw random numbers are called with all default generators at the start of this seed."""
+
 ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE = "ordinary", "0-d", "zero-size", "length-1", "large"
 KINDS: Final = (ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE)
 """What a sample is about. Ordinary ones are tried in every memory layout, the others as they are."""
@@ -25,7 +49,8 @@ KINDS: Final = (ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE)
 
 @dataclass(frozen=True)
 class Sample:
-    """``operator(*args, **kwargs)``. A NumPy array (also inside a list or tuple) stands for a tensor of its dtype."""
+    """``operator(*args, **kwargs)``. A NumPy array (also inside a list or tuple) stands for a tensor of its dtype, and
+    :data:`HERE`, :class:`Fresh` and :class:`HostArray` for what depends on the device or on the call."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)

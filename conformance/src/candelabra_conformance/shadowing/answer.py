@@ -18,7 +18,7 @@ from candelabra.library import Instance, Operator, open_device, plugins
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import wrong
-from candelabra_conformance.oracle import floating_of, perturbed, with_arrays
+from candelabra_conformance.perturbation import floating_of, perturbed, with_arrays
 from candelabra_conformance.samples.sample import HERE, Sample, arrays, mapped
 from candelabra_conformance.tolerance import bound, eps, rounded, wide
 from candelabra_conformance.transport import Array, to_device, to_host
