@@ -13,6 +13,7 @@ from rich.console import Console
 
 from candelabra_conformance import report
 from candelabra_conformance.model import LEVELS, Run
+from candelabra_conformance.records import UnknownNameError
 from candelabra_conformance.running import Options, run
 from candelabra_conformance.running.expected import ExpectedFailuresError
 from candelabra_conformance.running.run import cores
@@ -39,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         with shown(console, arguments.device) as (planned, told):
             done = run(arguments.device, _options(arguments), planned=planned, told=told)
-    except (BackendError, ExpectedFailuresError) as error:
+    except (BackendError, ExpectedFailuresError, UnknownNameError) as error:
         print(f"candelabra conformance: {error}", file=sys.stderr)
         return 2
     if not done.results:
@@ -76,14 +77,16 @@ def _options(arguments: argparse.Namespace) -> Options:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="candelabra conformance",
-        description="Hold a device against the reference: every operator, dtype, layout and property.",
+        description="Hold a device against the reference: every public name, dtype, layout and property.",
         epilog="`candelabra conformance diff A.json B.json` says what changed between two runs.",
     )
     parser.add_argument("--device", required=True, help="the device, as in acme or acme:1")
     levels = "; ".join(f"{level} {meaning}" for level, meaning in LEVELS.items())
     parser.add_argument("--level", type=int, choices=sorted(LEVELS), default=3, help=f"up to this level: {levels}")
     parser.add_argument("--quick", action="store_true", help="every operator, pairs of the other axes only")
-    parser.add_argument("--operator", action="append", default=[], metavar="OP", help="only this one; may be repeated")
+    parser.add_argument(
+        "--operator", action="append", default=[], metavar="NAME", help="an operator or public name; may be repeated"
+    )
     parser.add_argument(
         "--case", action="append", default=[], metavar="PATTERN", help="only ids like 'softmax/value/*'"
     )

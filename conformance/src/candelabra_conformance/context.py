@@ -91,7 +91,7 @@ class Context:
         """Whether the device stores every dtype in a sample: of a wrong index, and one that is asked for, too."""
         storage = self.instance.backend.capabilities.storage
         given = (*found.args, *found.kwargs.values())
-        asked = {value for value in given if isinstance(value, dtype)}
+        asked = {value for value in given if isinstance(value, dtype)} | set(found.held)
         asked |= {device_dtype(value.array.dtype) for value in given if isinstance(value, HostArray)}
         return storage.issuperset(asked) and all(
             device_dtype(a.dtype) in storage for a in arrays([found.args, found.kwargs])
@@ -133,12 +133,13 @@ class Context:
     def exact(self, op: Record, found: Sample, output: int) -> bool:
         """Whether an output of the operator is exact, judged by its samples in single precision.
 
-        In double precision the oracle could not tell, and integers have no precision to tell by. Where the result of a
-        public callable hangs on the dtype itself, the sample says so.
+        In double precision the oracle could not tell, and integers have no precision to tell by. Where there is no
+        wider answer, for a public callable whose result hangs on the dtype or that is given no floating tensors, the
+        sample says so.
         """
-        if as_given(op):
-            return found.exact
         d = floating_of(found)
+        if as_given(op) or (d is None and not isinstance(op, Operator)):
+            return found.exact
         judge = BY_NAME["complex64" if d is not None and d.is_complex else "float32"]
         if refused(op, judge) is not None:
             return False

@@ -210,7 +210,10 @@ class Oracle:
 
 def as_given(op: Record) -> bool:
     """Whether the results of a public callable hang on the dtype itself, so that there is no wider answer."""
-    return isinstance(op, CallableRecord) and op.name in references.AS_GIVEN
+    if not isinstance(op, CallableRecord):
+        return False
+    references.load()
+    return op.name in references.AS_GIVEN
 
 
 def dtypes_of(result: Any) -> tuple[dtype, ...]:

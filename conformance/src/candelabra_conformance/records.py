@@ -65,7 +65,7 @@ class UnknownNameError(ValueError):
     """A name that is neither an operator's nor a public one."""
 
 
-def tested_under(name: str) -> list[Record | OverloadSet]:
+def everything_named(name: str) -> list[Record | OverloadSet]:
     """What is tested under a name, an alias, or an operator's public name.
 
     A record and the overload set that it is a member of may have the same name. ``UnknownNameError`` where there is

@@ -15,14 +15,22 @@ from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOper
 from candelabra.library import Layer, Operator, OverloadSet, explain_key
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
-from candelabra_conformance.model import DEVICE, FAILED, PASSED, SKIPPED, UNSUPPORTED, Case, Result
+from candelabra_conformance.model import (
+    DEVICE,
+    FAILED,
+    NO_SAMPLES,
+    PASSED,
+    SAMPLES,
+    SKIPPED,
+    UNSUPPORTED,
+    Case,
+    Result,
+)
 from candelabra_conformance.properties import registry as properties
-from candelabra_conformance.records import CallableRecord, Record, everything_tested, name_of, tested_under
+from candelabra_conformance.records import CallableRecord, Record, everything_named, everything_tested, name_of
 from candelabra_conformance.reporting_failure import reproduced
+from candelabra_conformance.samples.gather import generators_of
 
-SAMPLES: Final = "samples"
-"""The property of having something to be tried on. It comes first: nothing passes for want of a sample."""
-NO_SAMPLES: Final = "no samples"
 ROUTES: Final = {"strided": "native", "cross-device": "native", "layer": "native", "promotion": "native"}
 
 
@@ -45,7 +53,7 @@ def plan(
         tested = everything_tested()
     else:
         names = list(dict.fromkeys(operators))
-        tested = [each for name in names if name != DEVICE for each in tested_under(name)]
+        tested = [each for name in names if name != DEVICE for each in everything_named(name)]
     if wanted and operators is None:
         heads = [p.split("/")[0] for p in wanted]
         tested = [each for each in tested if any(fnmatch.fnmatchcase(name_of(each), head) for head in heads)]
@@ -144,7 +152,7 @@ def _checked(context: Context, case: Case) -> float | None:
     d = BY_NAME[case.dtype] if case.dtype else None
     if case.operator == DEVICE:
         return properties.OF_DEVICES[case.property].check(context, d, case.layout)
-    tested = tested_by(case)
+    tested = subject_of(case)
     if case.property == SAMPLES:
         assert not isinstance(tested, OverloadSet)
         has_samples(context, tested)
@@ -152,10 +160,10 @@ def _checked(context: Context, case: Case) -> float | None:
     return properties.properties_of(tested)[case.property].check(context, tested, d, case.layout)
 
 
-def tested_by(case: Case) -> Record | OverloadSet:
+def subject_of(case: Case) -> Record | OverloadSet:
     """What a case is about. A record and an overload set of one name have different properties."""
     properties.load()
-    under = tested_under(case.operator)
+    under = everything_named(case.operator)
     return next((each for each in under if case.property in properties.properties_of(each)), under[0])
 
 
@@ -168,11 +176,13 @@ def has_samples(context: Context, op: Record) -> None:
     empty = [d.name for d in taken if not context.samples(op, d)]
     advice = "add a generator to candelabra_conformance/samples, or to what the plugin gives as candelabra_samples()"
     if empty:
-        raise Failure(f"operator {op.name!r} has no samples in {', '.join(empty)}: {advice}")
+        raise Failure(f"operator {op.name!r} {NO_SAMPLES} in {', '.join(empty)}: {advice}")
     for found in properties.properties_of(op).values():
         list(found.axes(context, op))  # what a generator or an axis raises is this case's failure
     if not taken and isinstance(op, CallableRecord):
-        raise NotApplicable(f"public callable {op.name!r} has {NO_SAMPLES}: {advice}")
+        if generators_of(op.name, "inputs"):
+            raise NotApplicable(f"public callable {op.name!r} makes nothing that the device stores")
+        raise NotApplicable(f"public callable {op.name!r} {NO_SAMPLES}: {advice}")
 
 
 def _with_sample(failure: Failure) -> str:
@@ -206,7 +216,7 @@ def _route(context: Context, case: Case, missing: tuple[str, ...]) -> str:
         return ""
     if case.operator in missing:
         return "fallback"
-    op = tested_by(case)
+    op = subject_of(case)
     if not isinstance(op, Operator):
         return ""
     grad = case.property.startswith(("gradient", "inplace-gradient"))

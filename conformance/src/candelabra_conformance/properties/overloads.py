@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import candelabra as cd
 import numpy as np
 from candelabra.dtypes import dtype
 from candelabra.library import Operator, OverloadSet, Parameter, bind, entry_named, member_for
@@ -18,7 +17,7 @@ from candelabra_conformance.calling import at, called, split
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, placed
 from candelabra_conformance.properties.axes import each_category
-from candelabra_conformance.properties.public_forms import Results, alike, attribute, method
+from candelabra_conformance.properties.public_forms import Results, Way, alike, function_way, method_way
 from candelabra_conformance.properties.refusals import outcome
 from candelabra_conformance.properties.registry import Axis, overload_property
 from candelabra_conformance.properties.value import agree
@@ -65,8 +64,8 @@ def overloads(context: Context, overload_set: OverloadSet, d: dtype, layout: str
         for found in samples:
             if accepts(overload_set, member, parameters, context, found):
                 context.current = (found, layout)
-                for words, set_form, member_form in forms_of(overload_set, member, found):
-                    _same(context, overload_set, member, d, found, words, set_form, member_form)
+                for way, member_form in forms_of(overload_set, member, found):
+                    _same(context, overload_set, member, d, way, member_form)
     return None
 
 
@@ -88,24 +87,26 @@ def _arguments(context: Context, found: Sample) -> tuple[tuple[Any, ...], dict[s
 
 def forms_of(
     overload_set: OverloadSet, member: Operator[..., Any], found: Sample
-) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
-    """The forms of a set: in words, as a function, and the member's form that gives the same."""
+) -> Iterator[tuple[Way, Callable[..., Any]]]:
+    """The ways to call a set, each with the member's form that gives the same."""
     for name in (overload_set.public_name, *overload_set.aliases) if overload_set.is_function else ():
-        yield f"candelabra.{name}", attribute(cd, name), member.function
+        yield function_way(name, found), member.function
     if not (found.args and isinstance(found.args[0], np.ndarray)):
         return
     for name, form in overload_set.methods().items():
-        if entry_named(f"Tensor.{name}") is overload_set and (form == "function" or member.inplace):
-            yield f"Tensor.{name}", method(name, False), member.form(form)
+        held: Any = entry_named(f"Tensor.{name}")
+        if held is overload_set and (form == "function" or member.inplace):
+            yield method_way(name, False, found), member.form(form)
 
 
 def _same(
-    context: Context, overload_set: OverloadSet, member: Operator[..., Any], d: dtype, found: Sample, words: str,
-    set_form: Callable[..., Any], member_form: Callable[..., Any],
+    context: Context, overload_set: OverloadSet, member: Operator[..., Any], d: dtype, way: Way,
+    member_form: Callable[..., Any],
 ) -> None:  # fmt: skip
     """Hold that the set's form gives what the member's form gives; what that refuses is refused with the same words."""
+    found = way.call
     want = _outcome(context, member, found, member_form)
-    got = _outcome(context, member, found, set_form)
+    got = _outcome(context, member, found, way.function)
     if isinstance(want, tuple) and isinstance(got, tuple):
         if alike(got, want):
             return
@@ -115,10 +116,9 @@ def _same(
     elif type(got) is type(want) and str(got) == str(want):
         return
     said = f": {type(got).__name__}: {got}" if isinstance(got, Exception) else ""
-    raise Failure(
-        f"{words} does not give what {member.name} gives{_picked(context, overload_set, member, found)}{said}", found,
-        CONTIGUOUS, member=member.name,
-    )  # fmt: skip
+    picked = _picked(context, overload_set, member, found)
+    words = f"{way.words} does not give what {member.name} gives{picked}{said}"
+    raise Failure(words, found, CONTIGUOUS, member=member, form=way.text)
 
 
 def _outcome(

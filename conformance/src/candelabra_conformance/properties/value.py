@@ -57,7 +57,8 @@ def same_others(got: tuple[Any, ...], want: tuple[Any, ...], found: Sample, layo
     for value, due in zip(got, want, strict=True):
         both_nan = value != value and due != due
         if type(value) is not type(due) or not (value == due or both_nan):
-            raise Failure(f"the result is {value!r}, {due!r} is due", found, layout)
+            alone = due if len(want) == 1 else None
+            raise Failure(f"the result is {value!r}, {due!r} is due", found, layout, plain=alone)
 
 
 def agree(

@@ -30,7 +30,8 @@ def to_a_named_dtype(t: Maker) -> Iterator[Sample]:
     target = BY_NAME[NAMED[t.operator.removeprefix("Tensor.")]]
     if casts(t, target):
         for shape, kind in (((2, 3), "ordinary"), ((), ZERO_DIM), ((0, 2), ZERO_SIZE)):
-            yield sample(castable(t, target, *shape), kind=kind, gradient=loses_nothing(t, target), exact=True)
+            values, gradient = castable(t, target, *shape), loses_nothing(t, target)
+            yield sample(values, kind=kind, gradient=gradient, exact=True, held=(target,))
 
 
 @inputs("Tensor.to")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from candelabra.dtypes import dtype
 
 
 class _Here:
@@ -71,6 +72,8 @@ class Sample:
     result as Tensors, returns a Tensor or a tuple of them, made with candelabra's functions."""
     layouts: tuple[str, ...] = ()
     """The layouts of memory that the operator takes, where it does not take all."""
+    held: tuple[dtype, ...] = ()
+    """Dtypes that the device has to store for this call, beside those of the arguments."""
     call: Callable[..., Any] | None = None
     """For derivatives, where the arguments' domain is no open set (symmetric matrices) or ``of`` is needed: given the
     operator's function and the arguments as Tensors, a differentiable function of free parameters."""
@@ -79,14 +82,14 @@ class Sample:
 def sample(*args: Any, **options: Any) -> Sample:
     """A :class:`Sample`: positional arguments are the operator's; keywords are the operator's too, but for the fields
     of :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``exact``, ``of``, ``layouts``,
-    ``call``)."""
+    ``held``, ``call``)."""
     known = {name: options.pop(name) for name in FIELDS if name in options}
     if known.get("kind", ORDINARY) not in KINDS:
         raise ValueError(f"sample(): kind must be one of {', '.join(KINDS)}, got {known['kind']!r}")
     return Sample(args, options, **known)
 
 
-FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", "layouts", "call")
+FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", "layouts", "held", "call")
 
 
 def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
