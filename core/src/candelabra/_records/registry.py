@@ -47,9 +47,10 @@ class Signature:
             keyword_only |= p.keyword_only or p.variadic
             default = "" if p.default is REQUIRED else f" = {p.default!r}"
             words.append(f"{'*' * p.variadic}{p.name}: {p.annotation}{default}")
-        added = [f"{name}=None" for name in ("out",) if getattr(self.entry, name, False)]
+        added = ["out=None"] if getattr(self.entry, "out", False) else []
         if getattr(self.entry, "factory", False):
-            added = [*FACTORY_KEYWORDS]
+            declared = {p.name for p in self.parameters}
+            added = [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in declared]
         return f"({', '.join([*words, *(['*'] if added and not keyword_only else []), *added])}) -> {self.returns}"
 
 
