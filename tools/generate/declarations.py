@@ -160,6 +160,8 @@ def declare_function(module: Module, function: ast.FunctionDef) -> None:
         if not isinstance(named, ast.Name) or named.id not in ("operator", "public"):
             continue
         options = literals(call, module) if call else {}
+        if call and any(keyword.arg == "view" for keyword in call.keywords):
+            options.setdefault("out", False)  # a view has no ``out=`` form
         first = call.args[0] if call and call.args else None
         default = function.name.rstrip("_") if named.id == "operator" else function.name
         declared = Declared(named.id, options.pop("name", default), module, options, [])

@@ -123,7 +123,10 @@ def entries() -> list[Entry]:
 
 
 def entry_named(name: str) -> Entry | None:
-    """What stands behind a public name, ``"linalg.inv"`` or ``"Tensor.to"``; None if there is nothing of that name."""
+    """What stands behind a public name, ``"linalg.inv"`` or ``"Tensor.to"``; None if there is nothing of that name.
+
+    ``StaleIndex`` where the index says that a module declares the name, and it does not.
+    """
     if name.startswith("Tensor."):
         method = name.removeprefix("Tensor.")
         if method not in METHODS and method in index.METHODS_IN:
@@ -131,6 +134,8 @@ def entry_named(name: str) -> Entry | None:
         return METHODS[method][0] if method in METHODS else None
     if name not in ENTRIES and name in index.FUNCTIONS_IN:
         index.load(index.FUNCTIONS_IN[name])
+        if name not in ENTRIES:
+            raise index.StaleIndex(index.stale(f"{index.FUNCTIONS_IN[name]} declares no function {name!r}"))
     return ENTRIES.get(name)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from candelabra import _journal as journal
 from candelabra._annotations import Any, Final, Protocol
+from candelabra._namespace import index
 from candelabra._records.schema import REQUIRED, Parameter
 
 ENTRIES: Final[dict[str, Entry]] = {}
@@ -115,18 +116,22 @@ def add(entry: Entry) -> None:
 
     Raises ``ValueError`` when a name is taken: a public name has one entry.
     """
-    functions = [entry.public_name, *entry.aliases] if entry.public else []
+    functions = [entry.public_name, *entry.aliases] if entry.public and entry.is_function else []
     methods = entry.methods()
-    for name in functions:
-        if (name in ENTRIES and entry.is_function) or any(m in METHODS for m in methods):
-            taken = ENTRIES.get(name) or next(METHODS[m][0] for m in methods if m in METHODS)
-            raise ValueError(
-                f"the public name {name!r} is declared twice: first in {taken.declared_in}, now in {entry.declared_in}"
-            )
-    if entry.is_function:
-        ENTRIES.update(dict.fromkeys(functions, entry))
-    METHODS.update({method: (entry, form) for method, form in methods.items()})
+    homes = [index.FUNCTIONS_IN.get(name) for name in functions] + [index.METHODS_IN.get(name) for name in methods]
+    for home in homes:
+        if home is not None and home != entry.declared_in:
+            index.load(home)  # the name is that module's: what it declares stands first
+    taken = {name: ENTRIES[name] for name in functions if name in ENTRIES}
+    taken |= {f"Tensor.{name}": METHODS[name][0] for name in methods if name in METHODS}
+    if taken:
+        name, first = next(iter(taken.items()))
+        raise ValueError(
+            f"the public name {name!r} is declared twice: first in {first.declared_in}, now in {entry.declared_in}"
+        )
     withdrawals = [publish(entry) for publish in ADDED]
+    ENTRIES.update(dict.fromkeys(functions, entry))
+    METHODS.update({method: (entry, form) for method, form in methods.items()})
 
     def undo() -> None:
         for name in functions:
