@@ -15,12 +15,11 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from candelabra._cli.routes import instances, table
-from candelabra._namespace import index
-from candelabra.library import ENTRIES, METHODS, OPERATORS, Operator, OverloadSet
+from candelabra._namespace.calls import called_by
+from candelabra.library import OPERATORS, Operator, OverloadSet, entries, entry_named, title_of
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "operators"
 HEADER = "<!-- Written by tools/operators.py (make docs) from the operators' records: do not edit. -->\n"
@@ -150,15 +149,10 @@ def of_entry(entry: Any, routes: dict[str, dict[str, Any]]) -> str:
     elif isinstance(entry, Operator):
         lines += facts(entry, routes)
     else:
-        used = sorted({n for n in names_in(entry.declared.__code__) if n in OPERATORS} - {entry.name})
-        if used:
-            lines.append("- calls: " + ", ".join(f"[{n}]({link(OPERATORS[n])})" for n in used))
+        names = {name: OPERATORS.get(name) or entry_named(name) for name in called_by(entry)}
+        if names:
+            lines.append("- calls: " + ", ".join(f"[{name}]({link(called)})" for name, called in names.items()))
     return "\n".join([*lines, ""])
-
-
-def title_of(entry: Any) -> str:
-    """The name under which users find an entry: ``linalg.inv``, or ``Tensor.T`` of what is a method only."""
-    return entry.public_name if entry.is_function else f"Tensor.{next(iter(entry.methods()))}"
 
 
 def forms(entry: Any) -> list[str]:
@@ -169,33 +163,28 @@ def forms(entry: Any) -> list[str]:
     return functions + [f"`Tensor.{method}`" + " (an attribute)" * entry.is_property for method in entry.methods()]
 
 
-def names_in(code: CodeType) -> Iterator[str]:
-    """The names that a function's code mentions."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)
+def link(entry: Any) -> str:
+    """Where an operator or a public name is documented."""
+    page = family(entry.declared_in) if entry.public else "internal"
+    return f"{page}.md#{anchor(title_of(entry))}"
 
 
-def link(record: Operator) -> str:
-    """Where an operator is documented."""
-    page = family(record.declared_in) if record.public else "internal"
-    return f"{page}.md#{anchor(title_of(record))}"
-
-
-def entries() -> Iterator[Any]:
+def documented() -> Iterator[Any]:
     """Every public name's entry once, then the records that only operators call."""
-    index.load_all()
-    found = [*ENTRIES.values(), *(entry for entry, _ in METHODS.values()), *OPERATORS.values()]
-    yield from {id(entry): entry for entry in found}.values()
+    yield from {id(entry): entry for entry in (*entries(), *OPERATORS.values())}.values()
 
 
 def sections() -> dict[str, dict[str, tuple[str, str]]]:
-    """``{page: {title: (section, first sentence)}}``; records that only operators call have a page of their own."""
+    """``{page: {title: (section, first sentence)}}``; records that only operators call have a page of their own.
+
+    ``ValueError`` for two of one title on one page.
+    """
     routes = {instance.device.type: table(instance) for instance in instances(None)}
     pages: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for entry in entries():
+    for entry in documented():
         page = family(entry.declared_in) if entry.public else "internal"
+        if title_of(entry) in pages[page]:
+            raise ValueError(f"{title_of(entry)} would stand twice on the page {page}")
         pages[page][title_of(entry)] = (of_entry(entry, routes), first_sentence(entry.doc))
     return pages
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
-from candelabra_conformance.oracle import Answer, perturbed
+from candelabra_conformance.oracle import Answer
+from candelabra_conformance.perturbation import perturbed
 from candelabra_conformance.properties.value import agree, as_stored
 from candelabra_conformance.samples.sample import sample
 from candelabra_conformance.suite import plan, run_case

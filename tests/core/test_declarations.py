@@ -1,19 +1,30 @@
-"""What is checked when operators, derivatives, fronts and indices of modules are declared: nothing bad gets in."""
+"""What is checked when operators, derivatives, overload sets and public callables are declared: nothing bad gets in."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import candelabra as cd
 import pytest
-from candelabra import Tensor, index, journal
+from candelabra import Tensor
+from candelabra import _journal as journal
 from candelabra._device import open_device
-from candelabra._namespace.publishing import _finder
-from candelabra._operators.fronts.registry import FRONTS
-from candelabra._records.derivative import applied
-from candelabra._records.record import OPERATORS, operator
-from candelabra._records.rules import pointwise
+from candelabra.library import (
+    ENTRIES,
+    METHODS,
+    OPERATORS,
+    Operator,
+    applied,
+    entry_named,
+    operator,
+    overloads,
+    pointwise,
+    public,
+    record,
+)
 
 
 class Twins(NamedTuple):
@@ -73,12 +84,16 @@ REFUSED = {
         TypeError,
         r"operator flicker: the docstring is its documentation and may not be missing",
     ),
-    "twice": (taken, ValueError, r"operator 'exp' is declared twice: first in candelabra\.ops\.\w+, now in .*declarat"),
+    "twice": (
+        taken,
+        ValueError,
+        r"operator 'exp' is declared twice: first in candelabra\._operators\.[\w.]+, now in .*declarat",
+    ),
 }
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
-def test_a_declaration_with_a_mistake_is_refused(mistake: str) -> None:
+def test_an_operator_with_a_mistake_is_refused(mistake: str) -> None:
     """The error names the operator and what is missing; the operators are as before."""
     make, error, text = REFUSED[mistake]
     known = OPERATORS["exp"]
@@ -124,67 +139,144 @@ RULES: dict[str, tuple[tuple[tuple[Any, ...], dict[str, Any]], str]] = {
 @pytest.mark.parametrize("mistake", RULES)
 def test_a_derivative_with_a_mistake_is_refused(mistake: str) -> None:
     """Both sides, the rule and the signature, are quoted; the rules of the operator are as before."""
-    record = OPERATORS["lerp"]
+    lerp = OPERATORS["lerp"]
     (arguments, rules), text = RULES[mistake]
-    before = dict(record.rules)
+    before = dict(lerp.rules)
     with pytest.raises(TypeError, match=text):
-        record.vjp(*arguments, **rules)
-    assert record.rules == before
+        lerp.vjp(*arguments, **rules)
+    assert lerp.rules == before
 
 
 def test_an_input_may_not_have_an_outputs_name() -> None:
     """A rule that asks for the name could mean either."""
-    from candelabra._records.record import Operator
 
     def flicker(left: Any) -> Any:
         """Shine twice."""
         ...
 
     flicker.__annotations__ = {"left": "Tensor", "return": "Twins"}
-    record: Operator[..., Any] = Operator(flicker, pointwise)
+    made: Operator[..., Any] = Operator(flicker, pointwise)
     text = r"'left' is both an input and an output of flicker\(left\) -> left, right: rename the input; rule for left"
     with pytest.raises(TypeError, match=text):
-        record.vjp(left=lambda g_left, left: g_left * left)
-    assert record.rules == {}
+        made.vjp(left=lambda g_left, left: g_left * left)
+    assert made.rules == {}
 
 
-def test_a_front_is_declared_once() -> None:
-    """A second function under a public name is refused, and the first stays."""
-    assert cd.stack is FRONTS["stack"].function  # asked for, and so declared
-    first = FRONTS["stack"]
-
-    def stack(tensors: Any) -> Any:
-        """Another one."""
-
-    with pytest.raises(ValueError, match="front 'stack' is declared twice"):
-        public(stack)
-    assert FRONTS["stack"] is first
+# -- public names -----------------------------------------------------------------------------------------------------
+def numel(input: Tensor) -> int:
+    """A function of a name that is taken."""
+    return 0
 
 
-def test_an_index_that_is_out_of_date_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator that its module does not declare is named with that module."""
-    monkeypatch.setitem(index.OPERATORS_IN, "flicker", "candelabra._operators.primitives.pointwise")
-    text = r"flicker: candelabra\.ops\.pointwise declares no such operator, though the index says so"
-    with pytest.raises(KeyError, match=text):
-        OPERATORS["flicker"]
+TWICE: dict[str, tuple[Callable[[], Any], str]] = {
+    "a callable": (lambda: public(numel), "numel"),
+    "an alias": (lambda: public(aliases=("arccos",))(fresh(input="Tensor", other="Tensor")), "arccos"),
+    "a method": (
+        lambda: public(is_function=False, method="tolist")(fresh(input="Tensor", other="int")),
+        "Tensor.tolist",
+    ),
+    "a method's in-place form": (lambda: public(is_function=False, name="exp_")(numel), "Tensor.exp_"),
+    "an overload set": (lambda: overloads("numel", record("exp")), "numel"),
+    "an operator": (lambda: operator(pointwise, aliases=("numel",))(undefined()), "numel"),
+}
 
 
-def test_a_name_that_a_namespace_lacks() -> None:
-    """The package's name and the attribute's are in the error."""
-    import candelabra.linalg
-
-    with pytest.raises(AttributeError, match=r"module 'candelabra\.linalg' has no attribute 'inverse_of_nothing'"):
-        _ = candelabra.linalg.inverse_of_nothing
+def undefined() -> Callable[..., Any]:
+    """A function ``flicker`` that an operator may be declared with."""
+    return fresh(input="Tensor", other="Tensor", **{"return": "Tensor"})
 
 
-def test_a_method_that_its_module_does_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index out of date is named when the method is looked up."""
-    monkeypatch.setitem(index.METHODS_IN, "flicker", "candelabra._operators.primitives.pointwise")
-    text = r"the index says that candelabra\.ops\.pointwise declares Tensor\.flicker, but it does not"
-    with pytest.raises(AttributeError, match=text):
-        _finder("flicker", "candelabra._operators.primitives.pointwise")()
+@pytest.mark.parametrize("second", TWICE)
+def test_a_public_name_is_declared_once(second: str) -> None:
+    """A second declaration of a function or a method is refused, quotes both places, and leaves nothing behind."""
+    declare, name = TWICE[second]
+    assert entry_named(name) is not None  # asked for, and so declared
+    assert entry_named("arccos") is not None
+    entries, methods, operators = dict(ENTRIES), dict(METHODS), OPERATORS.present()
+    text = (
+        rf"the public name '{name}' is declared twice: first in candelabra\._operators\.[\w.]+, now in .*declarations"
+    )
+    with pytest.raises(ValueError, match=text):
+        declare()
+    assert (dict(ENTRIES), dict(METHODS), OPERATORS.present()) == (entries, methods, operators)
 
 
+def test_a_method_may_not_hide_an_attribute_of_tensor() -> None:
+    """Of those that no declaration brings; nothing is left behind."""
+    with pytest.raises(ValueError, match=r"operator 'backward' would hide Tensor\.backward: give it method=False"):
+        public(name="backward")(fresh(input="Tensor", other="Tensor"))
+    assert "backward" not in METHODS
+    assert "backward" not in ENTRIES
+
+
+def test_a_public_callable_needs_annotations_and_a_docstring() -> None:
+    """As an operator does: its signature is its schema."""
+
+    def flicker(input: Tensor, other=None) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        """Shine."""
+        return input
+
+    with pytest.raises(TypeError, match="operator flicker: parameter 'other' has no annotation"):
+        public(flicker)
+    text = "public callable flicker: the docstring is its documentation and may not be missing"
+    with pytest.raises(TypeError, match=text):
+        public(undocumented())
+    assert "flicker" not in ENTRIES
+
+
+def test_what_a_recording_takes_back() -> None:
+    """Functions, aliases and methods of an operator, a set and a callable; a method of another entry's name stays."""
+    with journal.Recording() as recording:
+
+        @operator(pointwise, aliases=("flickering", "special.flicker"))
+        def flicker(input: Tensor) -> Tensor:
+            """The input."""
+            return input * 1
+
+        overloads("flicker_set", flicker, inplace=True)
+
+        @public(is_function=False)
+        def to_flicker(input: Tensor) -> str:
+            """A text."""
+            return "flicker"
+
+    x = cd.ones(2)
+    try:
+        assert cd.flicker(x).tolist() == cd.flickering(x).tolist() == x.flickering().tolist() == [1.0, 1.0]
+        assert cd.special.flicker(x).tolist() == cd.flicker_set(x).tolist() == x.flicker_set_().tolist() == [1.0, 1.0]
+        assert x.to_flicker() == "flicker"
+    finally:
+        recording.undo()
+    assert {"flicker", "flickering", "special.flicker", "flicker_set"}.isdisjoint(ENTRIES)
+    assert {"flicker", "flicker_", "flickering", "flicker_set", "flicker_set_", "to_flicker"}.isdisjoint(METHODS)
+    assert not any(hasattr(x, name) for name in ("flickering", "to_flicker", "flicker_set_"))
+    assert not hasattr(cd, "flicker_set")
+
+
+UNASKED = '''
+import candelabra as cd
+from candelabra.library import public
+
+def flicker(input: "Tensor") -> "Tensor":
+    """Another function of a name that nobody has asked for yet."""
+
+flicker.__annotations__ = {"input": "Tensor", "return": "Tensor"}
+try:
+    public(name="combinations")(flicker)
+except ValueError as error:
+    print(error)
+print(cd.combinations(cd.tensor([1, 2])).tolist())
+'''
+
+
+def test_a_name_that_nobody_asked_for_yet_is_taken_too() -> None:
+    """What the index knows is declared first, and the second declaration is refused there and then."""
+    done = subprocess.run([sys.executable, "-c", UNASKED], capture_output=True, text=True, check=True)
+    assert "the public name 'combinations' is declared twice" in done.stdout
+    assert "[[1, 2]]" in done.stdout
+
+
+# -- what operators do with what they are given -----------------------------------------------------------------------
 def test_what_is_no_tensor_is_refused_by_any_operator() -> None:
     """Lists without tensors and indices that are none are told by the operator's own name."""
     x = cd.ones(3)
@@ -224,22 +316,23 @@ def test_a_rule_may_be_an_operator_on_names() -> None:
         return input * other
 
     dimmed.__annotations__ = {"input": "Tensor", "other": "Tensor | Number", "return": "Tensor"}
-    record = operator(pointwise, method=False)(dimmed)
+    with journal.Recording() as recording:
+        made = operator(pointwise, method=False)(dimmed)
     try:
-        record.vjp(input=applied(OPERATORS["mul"], "g", "other"), other=applied(OPERATORS["mul"], "g", "input"))
+        made.vjp(input=applied(OPERATORS["mul"], "g", "other"), other=applied(OPERATORS["mul"], "g", "input"))
         x, y = cd.tensor([2.0, 3.0], requires_grad=True), cd.tensor([5.0, 7.0], requires_grad=True)
-        record(x, y).sum().backward()
+        made(x, y).sum().backward()
         assert (x.grad.tolist(), y.grad.tolist()) == ([5.0, 7.0], [2.0, 3.0])
-        (number,) = cd.autograd.grad(record(x, 4.0).sum(), x)
+        (number,) = cd.autograd.grad(made(x, 4.0).sum(), x)
         assert number.tolist() == [4.0, 4.0]
-        (first,) = cd.autograd.grad(record(x, y).sum(), x, create_graph=True)
+        (first,) = cd.autograd.grad(made(x, y).sum(), x, create_graph=True)
         (second,) = cd.autograd.grad(first.sum(), y)
         assert second.tolist() == [1.0, 1.0]
-        assert not cd.autograd.grad(record(x, y).sum(), x)[0].requires_grad
+        assert not cd.autograd.grad(made(x, y).sum(), x)[0].requires_grad
         with pytest.raises(TypeError, match="'lamp' is neither an input, an output, a gradient"):
-            record.vjp(input=applied(OPERATORS["mul"], "g", "lamp"))
+            made.vjp(input=applied(OPERATORS["mul"], "g", "lamp"))
     finally:
-        del OPERATORS["dimmed"]
+        recording.undo()
 
 
 def test_every_primitive_says_whether_it_is_differentiable() -> None:

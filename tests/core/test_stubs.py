@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
+import inspect
 from pathlib import Path
 
 import candelabra as cd
 import pytest
 from candelabra._namespace import index
-from candelabra._namespace.publishing import data_model, methods_of, public_names
-from candelabra._operators.fronts.registry import FRONTS
-from candelabra._records.record import OPERATORS
+from candelabra._namespace.publishing import data_model
+from candelabra.library import METHODS, Operator, PublicCallable, entries, entry_named, public_names
 
 ROOTS = [Path(path) for path in cd.__path__]
 NAMESPACES = sorted({name.rpartition(".")[0] for name in index.FUNCTIONS_IN})
+Functions = dict[str, list[ast.FunctionDef]]
 
 
-def names(nodes: list[ast.stmt]) -> dict[str, ast.stmt]:
-    """What a list of statements defines or imports."""
-    found: dict[str, ast.stmt] = {}
+def functions(nodes: list[ast.stmt]) -> Functions:
+    """The functions that a list of statements defines, with their overloads."""
+    found: Functions = {}
     for node in nodes:
         if isinstance(node, ast.FunctionDef):
-            found[node.name] = node
-        elif isinstance(node, (ast.ImportFrom, ast.Import)):
-            found.update({alias.asname or alias.name: node for alias in node.names})
+            found.setdefault(node.name, []).append(node)
     return found
 
 
@@ -34,66 +31,70 @@ def stubs(pattern: str) -> list[ast.Module]:
     return [ast.parse(path.read_text()) for root in ROOTS for path in sorted(root.glob(pattern))]
 
 
-@pytest.mark.parametrize("namespace", NAMESPACES, ids=[name or "top" for name in NAMESPACES])
-def test_every_function_is_in_the_stub_with_its_documentation(namespace: str) -> None:
-    """A public function is imported from where it is written, or stands there with signature and docstring."""
-    pattern = f"{namespace.replace('.', '/')}/__init__.pyi" if namespace else "_functions*.pyi"
-    stub = {name: node for module in stubs(pattern) for name, node in names(module.body).items()}
-    wanted = {name.rpartition(".")[2] for name in public_names() if name.rpartition(".")[0] == namespace}
-    assert wanted <= set(stub)
-    for node in stub.values():
-        assert not isinstance(node, ast.FunctionDef) or ast.get_docstring(node)
+def stub_of(namespace: str) -> Functions:
+    """The functions in the stub of a namespace; the top one has a stub in each distribution."""
+    pattern = f"{namespace.replace('.', '/')}.pyi" if namespace else "_functions*.pyi"
+    return {name: nodes for module in stubs(pattern) for name, nodes in functions(module.body).items()}
 
 
-def test_every_method_is_in_the_stub_with_its_documentation() -> None:
-    """Methods of records and fronts, and Python's operators, stand in the classes that Tensor inherits from, typed."""
+def methods() -> Functions:
+    """The methods in the stubs of the classes that Tensor inherits from."""
     classes = [n for module in stubs("_methods*.pyi") for n in module.body if isinstance(n, ast.ClassDef)]
-    stub = {name: node for each in classes for name, node in names(each.body).items()}
-    wanted = {f.method for f in FRONTS.values() if f.method} | set(data_model()) | set(index.METHODS_IN)
-    wanted |= {name for r in OPERATORS.values() for name in methods_of(r)}
-    assert wanted <= set(stub)
-    assert all(ast.get_docstring(n) for n in stub.values() if isinstance(n, ast.FunctionDef))
+    return {name: nodes for each in classes for name, nodes in functions(each.body).items()}
+
+
+def parameters(node: ast.FunctionDef) -> list[str]:
+    """The names of a stub's parameters: positional ones in order, then the others."""
+    a = node.args
+    positional = [arg.arg for arg in (*a.posonlyargs, *a.args)]
+    return [*positional, *sorted(arg.arg for arg in (*a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))))]
+
+
+def at_run_time(function: object) -> list[str]:
+    """The same of a function."""
+    found = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
+    ordered = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [*ordered, *sorted({p.name for p in found} - set(ordered))]
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES, ids=[name or "top" for name in NAMESPACES])
+def test_every_function_is_in_the_stub_with_documentation_and_signature(namespace: str) -> None:
+    """A public function stands in the stub of its namespace, and nothing else does; an overload set has several."""
+    stub = stub_of(namespace)
+    wanted = {name.rpartition(".")[2]: name for name in public_names() if name.rpartition(".")[0] == namespace}
+    assert set(wanted) == set(stub)
+    for short, name in wanted.items():
+        entry = entry_named(name)
+        assert entry is not None
+        assert len(stub[short]) == len(entry.signatures()), name
+        assert all(ast.get_docstring(node) and node.returns for node in stub[short]), name
+        if isinstance(entry, (Operator, PublicCallable)):
+            assert parameters(stub[short][0]) == at_run_time(entry.form("function")), name
+
+
+def test_every_method_is_in_the_stub_with_documentation_and_signature() -> None:
+    """Those of operators, overload sets and callables, and Python's own operators; properties are properties."""
+    stub = methods()
+    assert entries()
+    assert set(stub) == set(METHODS) | set(data_model())
+    for name, (entry, form) in METHODS.items():
+        nodes = stub[name]
+        assert all(ast.get_docstring(node) and node.returns for node in nodes), name
+        decorated = any(isinstance(d, ast.Name) and d.id == "property" for node in nodes for d in node.decorator_list)
+        assert decorated is entry.is_property, name
+        if isinstance(entry, (Operator, PublicCallable)):
+            first, *rest = at_run_time(entry.form(form))
+            assert parameters(nodes[0]) == ["self", *rest], (name, first)
+
+
+def test_overloads_are_marked_as_such() -> None:
+    """Type checkers refuse several definitions of one name that are not."""
+    for nodes in [*(n for space in NAMESPACES for n in stub_of(space).values()), *methods().values()]:
+        marks = [any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list) for node in nodes]
+        assert marks == [len(nodes) > 1] * len(nodes), nodes[0].name
 
 
 def test_the_package_shows_type_checkers_the_stub() -> None:
     """What ``__getattr__`` finds at run time is what the stub says, for those who only read."""
     source = Path(cd.__file__).read_text()
     assert "from candelabra._functions import *" in source
-
-
-FINDING = """
-import candelabra as cd
-from candelabra import index, namespace
-missing = [name for name in index.FUNCTIONS_IN if namespace.public_function(name) is None]
-missing += [n for n, place in index.OPERATORS_IN.items() if place != namespace.OPERATORS[n].declared.__module__]
-missing += [name for name in index.METHODS_IN if getattr(cd.Tensor, name, None) is None]
-print(*missing)
-"""
-
-
-def test_what_the_index_says_is_found_where_it_says() -> None:
-    """In a fresh interpreter every name leads to a module that declares it, whatever was imported before."""
-    done = subprocess.run([sys.executable, "-c", FINDING], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
-
-
-def test_a_name_imports_what_declares_it_and_no_more() -> None:
-    """Asking for ``exp`` brings its family, not the others."""
-    program = "import sys, candelabra; candelabra.exp; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "candelabra._operators.primitives.pointwise" in done.stdout.split()
-    assert "candelabra._operators.sorting.sort" not in done.stdout.split()
-
-
-def test_a_wrong_index_is_named() -> None:
-    """A method that its module does not declare is an error that says so, instead of a missing attribute."""
-    from candelabra._namespace.publishing import LazyMethod, _finder
-
-    class Asked:
-        method = LazyMethod("method", _finder("method", "candelabra._operators.primitives.pointwise"))
-
-    with pytest.raises(
-        AttributeError,
-        match=r"says that candelabra._operators.primitives.pointwise declares Tensor.method, but it does",
-    ):
-        Asked().method  # noqa: B018

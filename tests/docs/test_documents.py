@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from candelabra import _journal as journal
+from candelabra._namespace.index import load_all
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,18 +31,16 @@ def blocks(path: Path) -> str:
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader who types in a page's code, top to bottom, sees no error."""
-    from candelabra.library import OPERATORS
-
     monkeypatch.chdir(tmp_path)
-    before = dict(OPERATORS)
+    load_all()  # what the page asks for first is the library's, and stays
     names: dict[str, Any] = {"__name__": "page"}
-    try:
+    with journal.Recording() as declared:
         code = blocks(ROOT / page)
         assert code
-        exec(compile(code, page, "exec", dont_inherit=True), names)
-    finally:
-        for added in set(OPERATORS) - set(before):
-            del OPERATORS[added]
+        try:
+            exec(compile(code, page, "exec", dont_inherit=True), names)
+        finally:
+            declared.undo()
 
 
 @pytest.mark.parametrize(

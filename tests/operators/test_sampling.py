@@ -88,8 +88,8 @@ def test_counts_are_reproducible_and_keep_the_dtype() -> None:
     ("draw", "error", "match"),
     [
         (lambda: cd.poisson(cd.tensor([1.0, -1.0])), RuntimeError, "expected rate to be non-negative"),
-        (lambda: cd.poisson(cd.tensor([1])), NotImplementedError, "\"poisson_cpu\" not implemented for 'Long'"),
-        (lambda: cd.binomial(cd.tensor([1]), cd.tensor([0.5])), NotImplementedError, "binomial_cpu\" not impl"),
+        (lambda: cd.poisson(cd.tensor([1])), NotImplementedError, "\"poisson\" not implemented for 'Long'"),
+        (lambda: cd.binomial(cd.tensor([1]), cd.tensor([0.5])), NotImplementedError, "binomial\" not impl"),
         (lambda: cd.binomial(cd.ones(2), cd.ones(3)), RuntimeError, r"size of tensor a \(2\) must match"),
         (lambda: cd.poisson(cd.ones(1), 3), TypeError, r"argument 'generator' must be Generator, not int"),
         (lambda: cd.multinomial(cd.ones(2), 1, out=cd.empty(1)), RuntimeError, "Expected out tensor to have dtype"),

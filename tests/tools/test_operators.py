@@ -1,13 +1,15 @@
-"""The documentation that is generated from records and fronts."""
+"""The documentation that is generated from the registry of public names."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from candelabra._namespace.publishing import public_function, public_names
+from candelabra.library import METHODS, entries, public_function, public_names, title_of
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -24,11 +26,31 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {page.stem: page.read_text() for page in folder.glob("*.md")}
 
 
-def test_every_public_function_is_documented(pages: dict[str, str]) -> None:
-    """Each name of the module stands on a page, as a heading or among the forms of one."""
-    whole = "\n".join(pages.values())
-    missing = [n for n in public_names() if public_function(n) is not None and f"`candelabra.{n}`" not in whole]
-    assert not missing
+def section(pages: dict[str, str], name: str) -> str:
+    """The one section of a public name."""
+    whole = "\n".join(text for page, text in pages.items() if page not in ("index", "internal")) + "\n## "
+    (found,) = re.findall(rf"^## {re.escape(name)}\n(.+?)\n## ", whole, re.S | re.M)
+    return str(found)
+
+
+def test_every_public_name_is_documented_once(pages: dict[str, str]) -> None:
+    """Each function, alias and method stands among the forms of one section, and each section has a heading."""
+    headings = Counter(
+        heading
+        for page, text in pages.items()
+        if page not in ("index", "internal")
+        for heading in re.findall(r"^## (.+)$", text, re.M)
+    )
+    assert [name for name, count in headings.items() if count > 1] == []
+    assert set(headings) == {title_of(entry) for entry in entries()}
+    forms = Counter(re.findall(r"`((?:candelabra|Tensor)\.[^`]+)`", " ".join(form_lines(pages))))
+    functions = [f"candelabra.{name}" for name in public_names() if public_function(name) is not None]
+    assert {name: forms[name] for name in [*functions, *(f"Tensor.{m}" for m in METHODS)] if forms[name] != 1} == {}
+
+
+def form_lines(pages: dict[str, str]) -> list[str]:
+    """The lines of all pages that list the forms of a name."""
+    return [line for text in pages.values() for line in text.splitlines() if line.startswith("- forms: ")]
 
 
 def test_every_link_between_pages_leads_somewhere(pages: dict[str, str]) -> None:
@@ -43,6 +65,18 @@ def test_every_link_between_pages_leads_somewhere(pages: dict[str, str]) -> None
     assert not links - anchors
 
 
+def test_the_index_links_every_section(pages: dict[str, str]) -> None:
+    """With its first sentence, under the title of its page."""
+    listed = re.findall(r"^\| \[(.+?)\]\((.+?)\.md#", pages["index"], re.M)
+    sections = [(heading, page) for page, text in pages.items() if page != "index" for heading in headings_of(text)]
+    assert sorted(listed) == sorted(sections)
+
+
+def headings_of(text: str) -> list[str]:
+    """The titles of a page's sections."""
+    return re.findall(r"^## (.+)$", text, re.M)
+
+
 def test_pages_of_families_that_are_gone_are_removed(pages: dict[str, str]) -> None:
     """What was generated once and is no family any more does not stay behind."""
     assert "gone" not in pages
@@ -51,30 +85,65 @@ def test_pages_of_families_that_are_gone_are_removed(pages: dict[str, str]) -> N
 
 def test_a_record_says_shape_dtypes_derivative_and_devices(pages: dict[str, str]) -> None:
     """A section has the signature, the sentence of the record, and what is computed from it."""
-    (section,) = re.findall(r"## atan2\n(.+?)\n## ", pages["arithmetic"], re.S)
-    assert "atan2(input: Tensor" in section
-    assert "- forms: `candelabra.atan2`, `Tensor.atan2`, `Tensor.atan2_`" in section
-    assert "- shape: all tensors broadcast together" in section
-    assert "- dtypes: takes all but complex; integers and bools become the default float first" in section
-    assert "- derivative: its own, with respect to `input`, `other`" in section
-    assert "- devices: cpu: kernel" in section
+    found = section(pages, "atan2")
+    assert "atan2(input: Tensor" in found
+    assert "- forms: `candelabra.atan2`, `candelabra.arctan2`, `Tensor.atan2`, `Tensor.arctan2`" in found
+    assert "- shape: all tensors broadcast together" in found
+    assert "- dtypes: takes all but complex; integers and bools become the default float first" in found
+    assert "- derivative: its own, with respect to `input`, `other`" in found
+    assert "- devices: cpu: kernel" in found
 
 
-def test_a_front_over_a_record_of_its_name_tells_of_the_record_too(pages: dict[str, str]) -> None:
-    """The overloaded function's own signature, and the record's dtypes and derivative."""
-    (section,) = re.findall(r"## add\n(.+?)\n## ", pages["arithmetic"], re.S)
-    assert "alpha" in section
-    assert "- derivative: its own, with respect to `input`, `other`" in section
+def test_an_overload_set_shows_its_signatures_and_links_its_members(pages: dict[str, str]) -> None:
+    """A signature for each overload, in the order in which they are tried."""
+    found = section(pages, "max")
+    assert re.findall(r"^max\((.+?)[,)]", found, re.M) == ["input: Tensor", "input: Tensor", "input: Tensor"]
+    assert re.search(
+        r"- overloads of: \[amax\]\(.+?#amax\), \[maximum\]\(.+?\), \[max_dim\]\(internal\.md#max_dim\)", found
+    )
+
+
+def test_a_public_callable_links_what_it_calls(pages: dict[str, str]) -> None:
+    """Its signature with the keywords that the grammar adds, and the operators that it names."""
+    found = section(pages, "zeros")
+    assert found.count("requires_grad") == 1
+    assert "out=None, layout=None" in found
+    assert "- forms: `candelabra.zeros`" in found
+    assert "- calls: [full](" in found
+    assert "- forms: `Tensor.tolist`" in section(pages, "Tensor.tolist")
+
+
+def test_a_section_that_would_hide_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two titles on one page have one anchor."""
+    entry = next(iter(entries()))
+    monkeypatch.setattr(operators, "documented", lambda: iter([entry, entry]))
+    with pytest.raises(ValueError, match=re.escape(f"{title_of(entry)} would stand twice on the page")):
+        operators.sections()
 
 
 def test_a_page_that_is_not_current_is_named(tmp_path: Path) -> None:
     """Changed, missing and surplus pages are stale; which devices have a kernel may differ from machine to machine."""
     operators.write(tmp_path)
     assert operators.stale(tmp_path) == []
-    page = tmp_path / "arithmetic.md"
+    pages = sorted(page.name for page in tmp_path.glob("*.md") if "- devices: " in page.read_text())
+    page = tmp_path / pages[0]
     page.write_text(page.read_text().replace("- devices: ", "- devices: acme: kernel; ", 1))
     assert operators.stale(tmp_path) == []
     page.write_text(page.read_text() + "more\n")
-    (tmp_path / "calculus.md").unlink()
+    (tmp_path / pages[1]).unlink()
     (tmp_path / "gone.md").write_text("a family that is no more")
-    assert operators.stale(tmp_path) == ["arithmetic.md", "calculus.md", "gone.md"]
+    assert operators.stale(tmp_path) == sorted([*pages[:2], "gone.md"])
+
+
+def test_the_command_says_which_pages_are_not_current(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With exit status 1 and what to run; without ``--check`` it writes them."""
+    parsed = SimpleNamespace(folder=tmp_path, check=True)
+    monkeypatch.setattr(operators.argparse.ArgumentParser, "parse_args", lambda self: parsed)
+    assert operators.main() == 1
+    assert "not current: run make docs" in capsys.readouterr().err
+    parsed.check = False
+    assert operators.main() == 0
+    parsed.check = True
+    assert operators.main() == 0

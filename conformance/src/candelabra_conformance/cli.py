@@ -13,6 +13,7 @@ from rich.console import Console
 
 from candelabra_conformance import report
 from candelabra_conformance.model import LEVELS, Run
+from candelabra_conformance.records import UnknownNameError
 from candelabra_conformance.report import ReportError, read_json
 from candelabra_conformance.running import Options, ResumeError, run
 from candelabra_conformance.running.expected import ExpectedFailuresError
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
         earlier = [read_json(path) for path in arguments.resume]
         with shown(console, arguments.device) as (planned, told):
             done = run(arguments.device, _options(arguments), earlier=earlier, planned=planned, told=told)
-    except (BackendError, ExpectedFailuresError, ReportError, ResumeError, OSError) as error:
+    except (BackendError, ExpectedFailuresError, ReportError, ResumeError, UnknownNameError, OSError) as error:
         print(f"candelabra conformance: {error}", file=sys.stderr)
         return 2
     if not done.results and not done.remaining:
@@ -81,14 +82,16 @@ def _options(arguments: argparse.Namespace) -> Options:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="candelabra conformance",
-        description="Hold a device against the reference: every operator, dtype, layout and property.",
+        description="Hold a device against the reference: every public name, dtype, layout and property.",
         epilog="`candelabra conformance diff A.json B.json` says what changed between two runs.",
     )
     parser.add_argument("--device", required=True, help="the device, as in acme or acme:1")
     levels = "; ".join(f"{level} {meaning}" for level, meaning in LEVELS.items())
     parser.add_argument("--level", type=int, choices=sorted(LEVELS), default=3, help=f"up to this level: {levels}")
     parser.add_argument("--quick", action="store_true", help="every operator, pairs of the other axes only")
-    parser.add_argument("--operator", action="append", default=[], metavar="OP", help="only this one; may be repeated")
+    parser.add_argument(
+        "--operator", action="append", default=[], metavar="NAME", help="an operator or public name; may be repeated"
+    )
     parser.add_argument(
         "--case", action="append", default=[], metavar="PATTERN", help="only ids like 'softmax/value/*'"
     )

@@ -11,10 +11,12 @@ from candelabra.library import Instance, Operator, open_device, plugins
 
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.numpy_dtypes import device_dtype
-from candelabra_conformance.oracle import Oracle, floating_of
+from candelabra_conformance.oracle import Oracle, as_given
+from candelabra_conformance.perturbation import floating_of
+from candelabra_conformance.records import Record
 from candelabra_conformance.samples.gather import gathered, outlined
 from candelabra_conformance.samples.registry import defined
-from candelabra_conformance.samples.sample import KINDS, ORDINARY, Sample, arrays
+from candelabra_conformance.samples.sample import KINDS, ORDINARY, HostArray, Sample, arrays
 from candelabra_conformance.taking import refused
 
 MAIN: Final = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "complex64", "bool")
@@ -63,18 +65,19 @@ class Context:
         can = self.instance.capabilities
         return d in can.arithmetic or (d in can.storage and not d.is_floating_point and not d.is_complex)
 
-    def dtypes(self, op: Operator[..., Any]) -> list[dtype]:
-        """Those that the operator takes and the device claims."""
-        return [d for d in ALL if self.computes(d) and refused(op, d) is None and defined(op.name, d)]
+    def dtypes(self, op: Record) -> list[dtype]:
+        """Those that the operator takes and the device claims; of a public callable those that it has samples in."""
+        able = [d for d in ALL if self.computes(d) and refused(op, d) is None and defined(op.name, d)]
+        return able if isinstance(op, Operator) else [d for d in able if self.samples(op, d)]
 
-    def main_dtypes(self, op: Operator[..., Any], *, count: int = 1) -> list[dtype]:
+    def main_dtypes(self, op: Record, *, count: int = 1) -> list[dtype]:
         """The first of the usual dtypes that the operator takes and has samples for."""
         able = {d.name: d for d in self.dtypes(op)}
         found = [able[name] for name in MAIN if name in able and self.samples(op, able[name])]
         return found[:count]
 
     # -- samples ------------------------------------------------------------------------------------------------------
-    def samples(self, op: Operator[..., Any], d: dtype, what: str = "inputs") -> list[Sample]:
+    def samples(self, op: Record, d: dtype, what: str = "inputs") -> list[Sample]:
         """The operator's samples in a dtype, all made at once: ``"inputs"``, ``"special"`` ones or ``"mistakes"``."""
         self._only(op)
         key = (what, d.name)
@@ -87,12 +90,14 @@ class Context:
     def _holds(self, found: Sample) -> bool:
         """Whether the device stores every dtype in a sample: of a wrong index, and one that is asked for, too."""
         storage = self.instance.capabilities.storage
-        asked = (value for value in (*found.args, *found.kwargs.values()) if isinstance(value, dtype))
+        given = (*found.args, *found.kwargs.values())
+        asked = {value for value in given if isinstance(value, dtype)} | set(found.held)
+        asked |= {device_dtype(value.array.dtype) for value in given if isinstance(value, HostArray)}
         return storage.issuperset(asked) and all(
             device_dtype(a.dtype) in storage for a in arrays([found.args, found.kwargs])
         )
 
-    def laid_out(self, op: Operator[..., Any], d: dtype, layout: str) -> list[Sample]:
+    def laid_out(self, op: Record, d: dtype, layout: str) -> list[Sample]:
         """The samples that a layout is about: ordinary ones fitted to it, or those of the kind of that name."""
         self._only(op)
         key = ("layout", d.name, layout)
@@ -105,11 +110,11 @@ class Context:
                 self._samples[key] = [s for s in every if s.kind == layout]
         return self._samples[key]
 
-    def each(self, op: Operator[..., Any], d: dtype, layout: str) -> Iterator[Sample]:
+    def each(self, op: Record, d: dtype, layout: str) -> Iterator[Sample]:
         """As :meth:`laid_out`, one after the other; :attr:`current` is the one that is being tried."""
         yield from self._one_by_one(self.laid_out(op, d, layout), layout)
 
-    def each_of(self, op: Operator[..., Any], d: dtype, what: str) -> Iterator[Sample]:
+    def each_of(self, op: Record, d: dtype, what: str) -> Iterator[Sample]:
         """As :meth:`samples`, in the same way, on contiguous memory."""
         yield from self._one_by_one(self.samples(op, d, what), MEMORY[0])
 
@@ -119,25 +124,29 @@ class Context:
             yield found
         self.current = (None, "")
 
-    def layouts(self, op: Operator[..., Any], d: dtype) -> Iterator[str]:
+    def layouts(self, op: Record, d: dtype) -> Iterator[str]:
         """The layouts and kinds that the operator has samples for."""
         for layout in (*MEMORY, *KINDS[1:]):
             if self.laid_out(op, d, layout):
                 yield layout
 
-    def exact(self, op: Operator[..., Any], found: Sample, output: int) -> bool:
+    def exact(self, op: Record, found: Sample, output: int) -> bool:
         """Whether an output of the operator is exact, judged by its samples in single precision.
 
-        In double precision the oracle could not tell, and integers have no precision to tell by.
+        In double precision the oracle could not tell, and integers have no precision to tell by. Where there is no
+        wider answer, for a public callable whose result hangs on the dtype or that is given no floating tensors, the
+        sample says so.
         """
         d = floating_of(found)
+        if as_given(op) or (d is None and not isinstance(op, Operator)):
+            return found.exact
         judge = BY_NAME["complex64" if d is not None and d.is_complex else "float32"]
         if refused(op, judge) is not None:
             return False
         alike = [s for s in self.samples(op, judge) if s.kind == ORDINARY and s.of is found.of]
         return self.oracle.exact(op, output, alike)
 
-    def _only(self, op: Operator[..., Any]) -> None:
+    def _only(self, op: Record) -> None:
         if (op.name, self.planning) != self._operator:
             self._samples.clear()
             self._operator = (op.name, self.planning)

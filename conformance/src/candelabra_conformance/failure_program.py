@@ -13,18 +13,20 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import autograd
-from candelabra.library import OPERATORS, Operator
+from candelabra.library import OverloadSet
 
 from candelabra_conformance import literals
-from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.model import Case
 from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.program import Program, argument_texts, spelled
 from candelabra_conformance.program_checks import FLAT, allowance
 from candelabra_conformance.program_trial import best
-from candelabra_conformance.reproducer import reproducer
-from candelabra_conformance.samples.sample import Sample, arrays, mapped
+from candelabra_conformance.records import CallableRecord, Record
+from candelabra_conformance.reproducer import composed, reproducer
+from candelabra_conformance.samples.sample import SEED, Sample, arrays, mapped
 from candelabra_conformance.shadowing.showing import fails, smallest
 from candelabra_conformance.tolerance import eps, rounded, wide
 from candelabra_conformance.transport import Array, to_device, to_host
@@ -35,7 +37,7 @@ class Told:
     """A failure on its way to a program: the call, and what is due."""
 
     context: Context
-    record: Operator[..., Any]
+    record: Record
     failure: Failure
     found: Sample
     given: Any
@@ -58,19 +60,66 @@ def of_failure(context: Context, case: Case, failure: Failure) -> str:
             raise ValueError("the failure is about no sample")
         layout = failure.layout if failure.layout in MEMORY else CONTIGUOUS
         given = (found.args, dict(found.kwargs))
-        told = Told(context, OPERATORS[case.operator], failure, found, given, layout, case.property)
+        told = Told(context, _record(case, failure), failure, found, given, layout, case.property)
+        if "form" in failure.details:
+            return two_forms(told)
         due = _shown if found.of is not None else DUE.get(case.property, _shown)
         return best(_written(due(told)), lambda: _written(due(replace(told, shrinks=False))))
     except Exception as error:
         return f"# no reproducer: {type(error).__name__}: {error}\n"
 
 
+def _record(case: Case, failure: Failure) -> Record:
+    """What a failure is about: of an overload set the member."""
+    from candelabra_conformance.suite import subject_of
+
+    record = failure.details.get("member") or subject_of(case)
+    if isinstance(record, OverloadSet):
+        raise ValueError("no member of the overload set is at fault")
+    return record
+
+
 def _written(told: Told) -> str:
     args, kwargs = told.given
     return reproducer(
         told.record, args, kwargs, device=told.context.device, property=told.property, layout=told.layout,
-        note=str(told.failure), **told.due,
+        note=str(told.failure), seed=_seed(told), **told.due,
     )  # fmt: skip
+
+
+def _seed(told: Told) -> int | None:
+    """What the default generators are seeded with before the call."""
+    return SEED if isinstance(told.record, CallableRecord) and told.record.draws else None
+
+
+TOLD: Final = (
+    "def told(v):",
+    "    return [told(p) for p in v] if isinstance(v, (list, tuple)) else v.tolist() if hasattr(v, 'tolist') else v",
+)
+"""The part of a program that makes results comparable: tensors as lists, everything else as it is."""
+
+
+def two_forms(told: Told) -> str:
+    """The program that calls something in two ways, which give different results."""
+    program = Program(str(told.context.device), told.layout)
+    args, kwargs = told.given
+    arguments = argument_texts(program, told.record, args, kwargs)
+    seed = [f"cd.manual_seed({_seed(told)})"] if _seed(told) is not None else []
+    form: Callable[[Program, list[str]], str] = told.failure.details["form"]
+    writes = form(program, arguments).partition("(")[0].endswith("_")
+    if writes and arguments:  # each call writes into a tensor of its own
+        arguments = [f"{arguments[0]}.clone()", *arguments[1:]]
+    own = spelled(told.record, arguments) if not writes else f"{spelled_inplace(told.record)}({', '.join(arguments)})"
+    lines = [*TOLD, *seed, f"want = {own}", *seed, f"got = {form(program, arguments)}"]
+    lines.append("assert str(told(got)) == str(told(want)), (got, want)")
+    return composed(program, f"{told.record.name}: {told.property}", lines, None, str(told.failure))
+
+
+def spelled_inplace(record: Record) -> str:
+    """How a program names the in-place form of an operator, or the public callable that writes."""
+    if isinstance(record, CallableRecord):
+        return f"cd.Tensor.{next(iter(record.entry.methods()))}"
+    return f"OPERATORS[{record.name!r}].form('inplace')"
 
 
 # -- what is due ------------------------------------------------------------------------------------------------------
@@ -91,6 +140,8 @@ def _plain(told: Told) -> Told:
 def _value(told: Told) -> Told:
     """A wrong value, on smaller arrays where the reference shows it."""
     where = told.context.instance, told.property == "inplace", str(told.context.reference.device)
+    if "plain" in told.failure.details:
+        return _equal(told)
     if fails(told.record, told.given, told.layout, *where):
         if told.shrinks:
             given, layout = smallest(told.record, told.given, told.layout, *where, tried=(told.layout,))
@@ -105,6 +156,14 @@ def _value(told: Told) -> Told:
         near = np.abs(wide(details["got"]) - wide(want)) <= limit
     exact = bool(np.all(near))  # then it is not the size of the error: the operator owes these very numbers
     return replace(told, due={"expected": want, "allowed": 0.0 if exact else limit})
+
+
+def _equal(told: Told) -> Told:
+    """A result that is no tensor, where it is the only one."""
+    due = told.failure.details["plain"]
+    return (
+        replace(told, due={"check": [f"assert got == {literals.plain(due)}, got"]}) if due is not None else _shown(told)
+    )
 
 
 def _zeros(told: Told) -> Told:
@@ -154,7 +213,7 @@ def _gradients(told: Told, leaves: list[Array], on_reference: bool) -> list[tupl
     instance = told.context.reference if on_reference else told.context.instance
     made = {id(a): to_device(wide(a) if on_reference else a, instance).requires_grad_() for a in leaves}
     args, kwargs = _with_leaves(told.given, made, instance)
-    outs = [o for o in tensors(called(told.record, args, kwargs, instance)) if o.requires_grad]
+    outs = [o for o in tensors_in(called(told.record, args, kwargs, instance)) if o.requires_grad]
     found = autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], [made[id(a)] for a in leaves])
     return [(to_host(g), d) for g, d in zip(found, _dtypes(leaves), strict=True)]
 

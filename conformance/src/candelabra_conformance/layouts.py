@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor
-from candelabra.library import DIFFERENTIABLE, Operator
 
+from candelabra_conformance.records import Record, arguments_of, takes_tensors
 from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.transport import Array, to_device
 
@@ -82,7 +82,7 @@ def place(array: Array, layout: str, device: Any) -> Tensor:
     return PLACE.get(layout, _contiguous)(array, device)
 
 
-def fitted(op: Operator[..., Any], found: Sample, layout: str) -> Sample | None:
+def fitted(op: Record, found: Sample, layout: str) -> Sample | None:
     """The sample with the values that a layout can hold; None where the layout is nothing new for it.
 
     ``broadcast`` repeats the first row of an array that has more dimensions than belong together; ``aliased`` gives
@@ -110,11 +110,10 @@ def fitted(op: Operator[..., Any], found: Sample, layout: str) -> Sample | None:
     return found
 
 
-def _operands(op: Operator[..., Any], found: Sample) -> list[Array]:
+def _operands(op: Record, found: Sample) -> list[Array]:
     """The arrays of the parameters that are computed with: no indices, no masks."""
-    names = [p.name for p in op.schema.parameters]
-    given = {**dict(zip(names, found.args)), **dict(found.kwargs)}
-    return [a for p in op.schema.parameters if p.kind in DIFFERENTIABLE for a in arrays(given.get(p.name))]
+    given = arguments_of(op, found)
+    return [a for p in op.schema.parameters if takes_tensors(op, p) for a in arrays(given.get(p.name))]
 
 
 def _alike(a: Array, b: Array) -> bool:

@@ -18,7 +18,7 @@ from candelabra.dtypes import dtype
 from candelabra.library import Instance
 
 from candelabra_conformance.numpy_dtypes import device_dtype
-from candelabra_conformance.samples.sample import HERE
+from candelabra_conformance.samples.sample import HERE, Fresh, HostArray
 
 Array = np.ndarray[Any, Any]
 LIMIT: Final = 96
@@ -26,7 +26,8 @@ LIMIT: Final = 96
 IMPORTS: Final[dict[str, str]] = {
     "inf": "from math import inf", "nan": "from math import nan", "unpack": "from struct import unpack",
     "decompress": "from zlib import decompress", "b85decode": "from base64 import b85decode",
-    "OPERATORS": "from candelabra.library import OPERATORS",
+    "OPERATORS": "from candelabra.library import OPERATORS", "np": "import numpy as np",
+    "ml_dtypes": "import ml_dtypes",
 }  # fmt: skip
 """Names that the texts of this module use, and where a program has them from."""
 CODES: Final[dict[str, str]] = {"bool": "?", "float16": "e", "bfloat16": "f", "float32": "f", "float64": "d"}
@@ -85,10 +86,21 @@ def tensor(array: Array) -> str:
     return text if array.ndim == 1 else f"{text}.reshape({tuple(array.shape)})"
 
 
+def host_array(array: Array) -> str:
+    """A NumPy array."""
+    name = device_dtype(array.dtype).name
+    dtype = "ml_dtypes.bfloat16" if name == "bfloat16" else repr(name)
+    return f"np.array({nested(host_list(array))}, dtype={dtype}).reshape({tuple(array.shape)})"
+
+
 def plain(value: Any) -> str:
     """What may stand among an operator's arguments and is no array."""
     if value is HERE or isinstance(value, Instance):
         return "device"
+    if isinstance(value, Fresh):
+        return value.source
+    if isinstance(value, HostArray):
+        return host_array(value.array)
     if isinstance(value, dtype):
         return f"cd.{value.name}"
     if isinstance(value, Device):

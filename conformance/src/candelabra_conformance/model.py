@@ -10,6 +10,11 @@ from typing import Any, Final
 DEVICE: Final = "device"
 """Stands where an operator's name does in the cases that are about the device itself: ``device/roundtrip/float32``."""
 
+SAMPLES: Final = "samples"
+"""The property of having something to be tried on. It comes first: nothing passes for want of a sample."""
+NO_SAMPLES: Final = "has no samples"
+"""What the skipped case of a public callable says that the suite has nothing to try on."""
+
 PASSED, FAILED, SKIPPED, BLOCKED, UNSUPPORTED = "passed", "failed", "skipped", "blocked", "unsupported"
 EXPECTED, UNEXPECTED, CRASHED, TIMED_OUT = "expected failure", "unexpected pass", "crashed", "timed out"
 VERDICTS: Final[dict[str, str]] = {

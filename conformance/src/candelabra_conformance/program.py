@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
-from candelabra.library import Operator
 
 from candelabra_conformance import literals
 from candelabra_conformance.layouts import BROADCAST, CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED
+from candelabra_conformance.records import CallableRecord, Record, parameter_names
 from candelabra_conformance.transport import Array
 
 Strides = tuple[tuple[int, ...], int]
@@ -50,22 +50,36 @@ class Program:
         return literals.plain(value)
 
 
-def argument_texts(
-    program: Program, record: Operator[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> list[str]:
+def argument_texts(program: Program, record: Record, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
     """The texts of the call's arguments; the program gets a variable for each tensor."""
-    names = [p.name for p in record.schema.parameters]
+    names = parameter_names(record, len(args))
     names += [f"argument{i}" for i in range(len(names), len(args))]
     texts = [program.argument(value, LETTERS.get(name, name)) for name, value in zip(names, args, strict=False)]
     return texts + [f"{name}={program.argument(value, LETTERS.get(name, name))}" for name, value in kwargs.items()]
 
 
-def spelled(record: Operator[..., Any]) -> str:
-    """How a program names the operator's function: as the public one where that is the operator itself."""
+def spelled(record: Record, arguments: Sequence[str]) -> str:
+    """How a program calls something: by the public function where that is the operator itself, or as a method.
+
+    ``ValueError`` for a function that only an overload set calls.
+    """
+    if isinstance(record, CallableRecord) and not record.entry.is_function:
+        return method_text(next(iter(record.entry.methods())), record.entry.is_property, arguments)
+    public = record.entry.public_name if isinstance(record, CallableRecord) else record.public_name
     found: Any = cd
-    for part in record.public_name.split("."):
+    for part in public.split("."):
         found = getattr(found, part, None)
-    return f"cd.{record.public_name}" if found is record.function else f"OPERATORS[{record.name!r}]"
+    if found is record.function:
+        return f"cd.{public}({', '.join(arguments)})"
+    if isinstance(record, CallableRecord):
+        raise ValueError(f"{record.name} is called by an overload set only")
+    return f"OPERATORS[{record.name!r}]({', '.join(arguments)})"
+
+
+def method_text(name: str, is_property: bool, arguments: Sequence[str]) -> str:
+    """A call of a method of the first argument, or its property."""
+    first, *rest = arguments
+    return f"{first}.{name}" if is_property else f"{first}.{name}({', '.join(rest)})"
 
 
 def placed(array: Array, layout: str | Strides) -> str:

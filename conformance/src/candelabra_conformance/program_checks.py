@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor
-from candelabra.library import Operator
 
 from candelabra_conformance import literals
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.program import Program
+from candelabra_conformance.records import Record
 from candelabra_conformance.tolerance import eps, tiny, wide
 from candelabra_conformance.transport import Array
 
@@ -29,7 +29,7 @@ FLAT: Final = (
 class Written:
     """What the writer of a property is given."""
 
-    record: Operator[..., Any]
+    record: Record
     call: str
     arguments: list[str]
     program: Program

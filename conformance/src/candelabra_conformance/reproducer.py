@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from candelabra.library import OPERATORS, Operator
+from candelabra.library import OverloadSet
 
 from candelabra_conformance import literals
 from candelabra_conformance.layouts import CONTIGUOUS
 from candelabra_conformance.program import Layout, Program, argument_texts, spelled
 from candelabra_conformance.program_checks import VALUES, WRITERS, Written
+from candelabra_conformance.records import CallableRecord, Record, UnknownNameError, arguments_of, everything_named
+from candelabra_conformance.samples.sample import HERE, Sample, arrays
 from candelabra_conformance.transport import Array
 
 
 def reproducer(
-    operator: str | Operator[..., Any],
+    operator: str | Record,
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -35,6 +37,8 @@ def reproducer(
 ) -> str:
     """The text of a program that shows what ``operator(*args, **kwargs)`` gets wrong on a device.
 
+    ``operator`` is a record or its name, or the name of a public callable.
+
     Arguments are a sample's: NumPy arrays stand for tensors, which lie in memory as ``layout`` says (a name, or
     strides and offset by array); ``HERE`` stands for the device. ``expected`` is what ``property`` expects: for
     ``"value"``, ``"special"``, ``"inplace"``, ``"out"`` and ``"random"`` the values (an array, or a tuple of them
@@ -48,10 +52,10 @@ def reproducer(
     The program ends with AssertionError while the fault is there, and prints what differs. ``ValueError`` for a
     property that is not known, unless ``check`` is given; ``TypeError`` for arguments that have no literal.
     """
-    record = OPERATORS[operator] if isinstance(operator, str) else operator
+    record = record_named(operator) if isinstance(operator, str) else operator
     program = Program(str(device), layout)
-    arguments = argument_texts(program, record, args, kwargs or {})
-    call = f"{spelled(record)}({', '.join(arguments)})"
+    arguments = argument_texts(program, record, args, on_the_device(record, args, kwargs or {}))
+    call = spelled(record, arguments)
     writer = WRITERS.get(property)
     if check is not None:
         lines = [f"inputs = [{', '.join(program.names.values())}]", f"got = {call}", *check]
@@ -61,20 +65,36 @@ def reproducer(
         if expected is None and property in VALUES:
             expected, allowed = answered(record, args, kwargs or {}, allowed)
         lines = writer(Written(record, call, arguments, program, expected, allowed))
+    return composed(program, f"{record.name}: {property}", lines, seed, note)
+
+
+def composed(program: Program, title: str, lines: Sequence[str], seed: int | None, note: str) -> str:
+    """The text of a program: what it is about, its imports, its tensors, and these lines."""
     first = [f"cd.manual_seed({seed})"] if seed is not None else []
-    body = [f"device = {program.device!r}", *program.setup, *first, *lines]
-    text = "\n".join(body)
-    title = (
-        f"# {record.name}: {property}"
-        + (f", {layout}" if isinstance(layout, str) and layout != CONTIGUOUS else "")
-        + f", on {device}"
-    )
-    about = [title, *(f"# {line}" for line in note.splitlines())]
+    text = "\n".join([f"device = {program.device!r}", *program.setup, *first, *lines])
+    layout = f", {program.layout}" if isinstance(program.layout, str) and program.layout != CONTIGUOUS else ""
+    about = [f"# {title}{layout}, on {program.device}", *(f"# {line}" for line in note.splitlines())]
     return "\n".join([*about, *literals.imports(text), "import candelabra as cd", "", text, ""])
 
 
+def record_named(name: str) -> Record:
+    """The record of an operator, or a public callable by its public name. ``UnknownNameError`` for any other."""
+    record = everything_named(name)[0]
+    if isinstance(record, OverloadSet):
+        raise UnknownNameError(f"{name!r} stands for several operators: {record!r}")
+    return record
+
+
+def on_the_device(record: Record, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keywords, with the device for a public callable that would else make its tensor on the default one."""
+    given = Sample(tuple(args), kwargs)
+    if not isinstance(record, CallableRecord) or record.schema.named("device") is None or tuple(arrays(given.args)):
+        return kwargs
+    return kwargs if "device" in arguments_of(record, given) else {**kwargs, "device": HERE}
+
+
 def answered(
-    record: Operator[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], allowed: Any
+    record: Record, args: Sequence[Any], kwargs: Mapping[str, Any], allowed: Any
 ) -> tuple[tuple[Array, ...], Any]:
     """What the reference device answers in the widest precision, in the dtype that is due, and the error allowed."""
     from candelabra_conformance.shadowing.answer import answer

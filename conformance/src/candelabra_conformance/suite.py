@@ -12,15 +12,25 @@ from typing import Any, Final
 from candelabra import fallback_counts
 from candelabra.dtypes import BY_NAME
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
-from candelabra.library import OPERATORS, Layer, Operator, explain_key
+from candelabra.library import Layer, Operator, OverloadSet, explain_key
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
-from candelabra_conformance.model import DEVICE, FAILED, PASSED, SKIPPED, UNSUPPORTED, Case, Result
+from candelabra_conformance.model import (
+    DEVICE,
+    FAILED,
+    NO_SAMPLES,
+    PASSED,
+    SAMPLES,
+    SKIPPED,
+    UNSUPPORTED,
+    Case,
+    Result,
+)
 from candelabra_conformance.properties import registry as properties
+from candelabra_conformance.records import CallableRecord, Record, everything_named, everything_tested, name_of
 from candelabra_conformance.reporting_failure import reproduced
+from candelabra_conformance.samples.gather import generators_of
 
-SAMPLES: Final = "samples"
-"""The property of having something to be tried on. It comes first: no operator passes for want of a sample."""
 ROUTES: Final = {"strided": "native", "cross-device": "native", "layer": "native", "promotion": "native"}
 
 
@@ -34,30 +44,36 @@ def plan(
 ) -> list[Case]:
     """Every case for a device, level 0 first, then by operator. ``patterns`` (``softmax/*``) keep only ids that match.
 
-    ``huge`` adds the cases on more than 2**31 bytes.
+    ``operators`` are names of operators, of overload sets, of public callables, or of the device itself; by default
+    all. ``UnknownNameError`` for another name. ``huge`` adds the cases on more than 2**31 bytes.
     """
     properties.load()
     wanted = list(patterns)
-    names = sorted(OPERATORS) if operators is None else list(operators)
+    if operators is None:
+        tested = everything_tested()
+    else:
+        names = list(dict.fromkeys(operators))
+        tested = [each for name in names if name != DEVICE for each in everything_named(name)]
     if wanted and operators is None:
         heads = [p.split("/")[0] for p in wanted]
-        names = [n for n in names if any(fnmatch.fnmatchcase(n, head) for head in heads)]
+        tested = [each for each in tested if any(fnmatch.fnmatchcase(name_of(each), head) for head in heads)]
     cases = list(_of_device(context, huge)) if operators is None or DEVICE in names else []
     context.planning = True
     try:
-        cases += [case for name in names if name != DEVICE for case in _of_operator(context, OPERATORS[name])]
+        cases += [case for each in sorted(tested, key=_order) for case in _of(context, each)]
     finally:
         context.planning = False
     cases = [c for c in cases if c.level <= level]
     if wanted:
         cases = [c for c in cases if any(fnmatch.fnmatchcase(c.id, pattern) for pattern in wanted)]
-    return sorted(cases, key=_order)
+    return sorted(cases, key=lambda case: (case.level != 0, case.operator != DEVICE))
 
 
-def _order(case: Case) -> tuple[bool, bool, bool, str]:
-    """Memory first, then what else the device itself does, then primitives, then what is composed of them."""
-    composed = case.operator != DEVICE and OPERATORS[case.operator].body is not None
-    return case.level != 0, case.operator != DEVICE, composed, case.operator
+def _order(tested: Record | OverloadSet) -> tuple[int, str]:
+    """Primitives first, then what is composed of them, the overload sets of both, and public callables."""
+    if isinstance(tested, Operator):
+        return int(tested.body is not None), tested.name
+    return 2 + isinstance(tested, CallableRecord), name_of(tested)
 
 
 def _of_device(context: Context, huge: bool) -> Iterator[Case]:
@@ -67,17 +83,19 @@ def _of_device(context: Context, huge: bool) -> Iterator[Case]:
                 yield Case(DEVICE, found.name, d.name if d else "", layout, level)
 
 
-def _of_operator(context: Context, op: Operator[..., Any]) -> Iterator[Case]:
-    """The operator's cases; where a generator fails, only the one that says so."""
+def _of(context: Context, tested: Record | OverloadSet) -> Iterator[Case]:
+    """The cases of an operator, overload set or public callable; where a generator fails, only the one that says so."""
+    name = name_of(tested)
     try:
         cases = [
-            Case(op.name, found.name, d.name if d else "", layout, level)
-            for found in properties.OF_OPERATORS.values()
-            for d, layout, level in found.axes(context, op)
+            Case(name, found.name, d.name if d else "", layout, level)
+            for found in properties.properties_of(tested).values()
+            for d, layout, level in found.axes(context, tested)
         ]
     except Exception:
         cases = []
-    yield Case(op.name, SAMPLES, "", "", 1)
+    if not isinstance(tested, OverloadSet):
+        yield Case(name, SAMPLES, "", "", 1)
     yield from cases
 
 
@@ -134,24 +152,37 @@ def _checked(context: Context, case: Case) -> float | None:
     d = BY_NAME[case.dtype] if case.dtype else None
     if case.operator == DEVICE:
         return properties.OF_DEVICES[case.property].check(context, d, case.layout)
-    op = OPERATORS[case.operator]
+    tested = subject_of(case)
     if case.property == SAMPLES:
-        has_samples(context, op)
+        assert not isinstance(tested, OverloadSet)
+        has_samples(context, tested)
         return None
-    return properties.OF_OPERATORS[case.property].check(context, op, d, case.layout)
+    return properties.properties_of(tested)[case.property].check(context, tested, d, case.layout)
 
 
-def has_samples(context: Context, op: Operator[..., Any]) -> None:
-    """Hold that there is something to try the operator on, in every dtype that it takes."""
+def subject_of(case: Case) -> Record | OverloadSet:
+    """What a case is about. A record and an overload set of one name have different properties."""
+    properties.load()
+    under = everything_named(case.operator)
+    return next((each for each in under if case.property in properties.properties_of(each)), under[0])
+
+
+def has_samples(context: Context, op: Record) -> None:
+    """Hold that there is something to try the operator on, in every dtype that it takes.
+
+    A public callable takes what it has samples in; one without any is skipped and listed.
+    """
     taken = context.dtypes(op)
     empty = [d.name for d in taken if not context.samples(op, d)]
+    advice = "add a generator to candelabra_conformance/samples, or to what the plugin gives as candelabra_samples()"
     if empty:
-        raise Failure(
-            f"operator {op.name!r} has no samples in {', '.join(empty)}: add a generator to "
-            "candelabra_conformance/samples, or to what the plugin gives as candelabra_samples()"
-        )
-    for found in properties.OF_OPERATORS.values():
+        raise Failure(f"operator {op.name!r} {NO_SAMPLES} in {', '.join(empty)}: {advice}")
+    for found in properties.properties_of(op).values():
         list(found.axes(context, op))  # what a generator or an axis raises is this case's failure
+    if not taken and isinstance(op, CallableRecord):
+        if generators_of(op.name, "inputs"):
+            raise NotApplicable(f"public callable {op.name!r} makes nothing that the device stores")
+        raise NotApplicable(f"public callable {op.name!r} {NO_SAMPLES}: {advice}")
 
 
 def _with_sample(failure: Failure) -> str:
@@ -185,7 +216,9 @@ def _route(context: Context, case: Case, missing: tuple[str, ...]) -> str:
         return ""
     if case.operator in missing:
         return "fallback"
-    op = OPERATORS[case.operator]
+    op = subject_of(case)
+    if not isinstance(op, Operator):
+        return ""
     grad = case.property.startswith(("gradient", "inplace-gradient"))
     try:
         route = explain_key(op, context.instance, BY_NAME[case.dtype], grad).route

@@ -16,7 +16,7 @@ from __future__ import annotations
 from candelabra._annotations import Any
 from candelabra._autograd.hooks import RemovableHandle, add_hook
 from candelabra._codegen.arguments import wrap_dim
-from candelabra._codegen.overloading import member_for
+from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
 from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
@@ -29,7 +29,7 @@ from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
 from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state
-from candelabra._namespace.publishing import entry_named, operator_named, public_function, public_names
+from candelabra._namespace.publishing import entries, entry_named, operator_named, public_function, public_names
 from candelabra._plugins import contributions
 from candelabra._plugins import registry as plugins
 from candelabra._plugins.kernels import get_kernel, register_kernel
@@ -50,7 +50,7 @@ from candelabra._records.promotion import (
     unpromoted,
 )
 from candelabra._records.record import OPERATORS, Operator, operator
-from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature
+from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, title_of
 from candelabra._records.rules import by, checked_pointwise, like_input, pointwise, reduction, shape_of, unchecked
 from candelabra._records.schema import (
     BOUND,
@@ -83,9 +83,10 @@ __all__ = [
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
-    "SHAPE", "TENSOR", "entry_named", "member_for", "operator_named", "public_function", "public_names", "refusal",
-    "common_dtype", "Explanation", "canonical", "explain", "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD",
-    "VIEW", "mode", "state", "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device",
+    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "member_for", "operator_named", "public_function",
+    "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain", "explain_key",
+    "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
+    "instance_of_key", "kernel_for", "open_device",
     "Tensor", "wrap", "dtype_of_array",
     # joining in
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",

@@ -14,8 +14,8 @@ ROWS = [
     # factories
     Row("arange-infinite", lambda s: cd.arange(float("inf")), R, r"unsupported range: 0 -> inf"),
     Row("arange-nan", lambda s: cd.arange(0, 3, float("nan")), R, r"unsupported range: 0 -> 3"),
-    Row("arange-bool", lambda s: cd.arange(3, dtype=cd.bool), N, r"\"arange_cpu\" not implemented for 'Bool'"),
-    Row("linspace-bool", lambda s: cd.linspace(0, 1, 3, dtype=cd.bool), N, r"\"linspace_cpu\" not implemented for 'Bool'"),
+    Row("arange-bool", lambda s: cd.arange(3, dtype=cd.bool), N, r"\"arange\" not implemented for 'Bool'"),
+    Row("linspace-bool", lambda s: cd.linspace(0, 1, 3, dtype=cd.bool), N, r"\"linspace\" not implemented for 'Bool'"),
     Row("linspace-steps", lambda s: cd.linspace(0, 1, 2.5), T, r"linspace\(\): argument 'steps' must be int, not float"),
     Row("logspace-vector", lambda s: cd.logspace(0, s.v3, 3), R, r"logspace only supports 0-dimensional start and end tensors, but got end with 1 dimension\(s\)"),
     Row("linspace-vector", lambda s: cd.linspace(s.v3, 1, 3), R, r"only supports 0-dimensional start and end tensors, but got start with 1 dimension"),

@@ -14,7 +14,7 @@ from candelabra_conformance.layouts import ALIASED, BROADCAST, MEMORY, TRANSPOSE
 from candelabra_conformance.opchecking.derivatives import body, gradient, gradient2
 from candelabra_conformance.opchecking.subject import Subject, given_tensors
 from candelabra_conformance.opchecking.verdicts import Broken, NotApplicable
-from candelabra_conformance.oracle import with_arrays
+from candelabra_conformance.perturbation import with_arrays
 from candelabra_conformance.samples.sample import Sample, arrays
 from candelabra_conformance.shadowing.answer import answer
 from candelabra_conformance.transport import Array, to_device, to_host

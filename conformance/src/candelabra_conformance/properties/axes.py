@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from candelabra.dtypes import BY_NAME, dtype
-from candelabra.library import Operator
 
 from candelabra_conformance.context import MAIN, Context
-from candelabra_conformance.layouts import CONTIGUOUS, MEMORY
+from candelabra_conformance.layouts import ALIASED, BROADCAST, CONTIGUOUS, MEMORY
+from candelabra_conformance.oracle import as_given
 from candelabra_conformance.properties.registry import Axes, Axis
+from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.sample import LARGE
 
 USUAL: Final = frozenset({"float32", "int64", "bool"})
@@ -25,7 +26,7 @@ def usual(context: Context, d: dtype) -> bool:
 def everywhere(level: int) -> Axes:
     """Every dtype on every layout, four of them on large inputs; what is unusual at level 3."""
 
-    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+    def axes(context: Context, op: Record) -> Iterator[Axis]:
         long = context.main_dtypes(op, count=4)
         for d in context.dtypes(op):
             for layout in context.layouts(op, d):
@@ -41,11 +42,11 @@ def some(
     dtypes: int = 1,
     layouts: tuple[str, ...] = (CONTIGUOUS,),
     floating: bool = False,
-    when: Callable[[Operator[..., Any]], bool] = lambda op: True,
+    when: Callable[[Any], bool] = lambda op: True,
 ) -> Axes:
     """The first few dtypes (all of them: 0) on the named layouts that the operator has samples for."""
 
-    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+    def axes(context: Context, op: Record) -> Iterator[Axis]:
         if not when(op):
             return
         able = context.dtypes(op) if not dtypes else context.main_dtypes(op, count=99)
@@ -62,7 +63,7 @@ def some(
 def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
     """The first dtypes of each kind of number: the main one on all of the layouts, the others on the first."""
 
-    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+    def axes(context: Context, op: Record) -> Iterator[Axis]:
         able = context.main_dtypes(op, count=99)
         kinds = {(d.is_floating_point, d.is_complex, d.name == "bool"): d for d in reversed(able)}
         for d in sorted(kinds.values(), key=able.index):
@@ -73,12 +74,10 @@ def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
     return axes
 
 
-def main_on_all_layouts(
-    level: int, when: Callable[[Operator[..., Any]], bool] = lambda op: True, floating: bool = False
-) -> Axes:
+def main_on_all_layouts(level: int, when: Callable[[Any], bool] = lambda op: True, floating: bool = False) -> Axes:
     """The first dtype on every layout of memory, every other dtype on contiguous memory."""
 
-    def axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+    def axes(context: Context, op: Record) -> Iterator[Axis]:
         if not when(op):
             return
         able = [d for d in context.dtypes(op) if not floating or d.is_floating_point or d.is_complex]
@@ -87,5 +86,36 @@ def main_on_all_layouts(
             for layout in MEMORY if d in main else (CONTIGUOUS,):
                 if context.laid_out(op, d, layout):
                     yield Axis(d, layout, level if usual(context, d) else 3)
+
+    return axes
+
+
+def of_callable(
+    level: int,
+    layouts: tuple[str, ...],
+    *,
+    when: Callable[[CallableRecord], bool] = lambda op: True,
+    floating: bool = False,
+) -> Axes:
+    """The first dtypes of each kind of number: the main one on all of the layouts, the others on the first.
+
+    Every dtype where the result of the public callable hangs on it. What is written to does not lie in memory that
+    several elements share.
+    """
+    categories = each_category(level, layouts)
+
+    def axes(context: Context, op: CallableRecord) -> Iterator[Axis]:
+        if not when(op):
+            return
+        found = list(categories(context, op))
+        tried = [d for d, layout, _ in found if layout == layouts[0]]
+        if as_given(op):
+            more = [d for d in context.dtypes(op) if d not in tried and context.laid_out(op, d, layouts[0])]
+            found += [Axis(d, layouts[0], 3) for d in more]
+        for axis in found:
+            if axis.dtype is None or (floating and not (axis.dtype.is_floating_point or axis.dtype.is_complex)):
+                continue
+            if not op.writes or axis.layout not in (BROADCAST, ALIASED):
+                yield axis
 
     return axes

@@ -9,11 +9,12 @@ from candelabra import Tensor
 from candelabra.dtypes import dtype
 from candelabra.library import Operator
 
-from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.calling import called, tensors, tensors_in
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, OFFSET, STEP, TRANSPOSED, placed
-from candelabra_conformance.properties.axes import each_category, main_on_all_layouts
+from candelabra_conformance.properties.axes import each_category, main_on_all_layouts, of_callable
 from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, Sample
 from candelabra_conformance.transport import Array, to_device, to_host
 
@@ -44,15 +45,19 @@ def same(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@operator_property("inputs", main_on_all_layouts(1))
-def inputs(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """No input changes, neither its values nor its version nor what lies around it in memory."""
+@operator_property("inputs", main_on_all_layouts(1), of_callable(1, (CONTIGUOUS, TRANSPOSED, STEP)))
+def inputs(context: Context, op: Record, d: dtype, layout: str) -> float | None:
+    """No input changes, neither its values nor its version nor what lies around it in memory.
+
+    But what a public callable writes into, by its name: ``Tensor.uniform_``.
+    """
     for found in context.each(op, d, layout):
         args, kwargs = _arguments(context, found, layout)
-        given = given_tensors([args, kwargs])
+        written = isinstance(op, CallableRecord) and op.writes
+        given = given_tensors([args[written:], kwargs])
         before = [storage(t) for t in given]
         versions = [t._version[0] for t in given]
-        for tensor in tensors(called(op, args, kwargs, context.instance)):
+        for tensor in tensors_in(called(op, args, kwargs, context.instance)):
             to_host(tensor)  # asynchronous work is done before anybody looks
         for tensor, values, version in zip(given, before, versions, strict=True):
             if not same(storage(tensor), values):

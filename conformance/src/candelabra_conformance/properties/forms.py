@@ -10,11 +10,12 @@ from candelabra import Tensor, autograd
 from candelabra.dtypes import can_cast, dtype
 from candelabra.library import Instance, Operator, real_part
 
-from candelabra_conformance.calling import called
+from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED, place, placed
-from candelabra_conformance.oracle import with_arrays
-from candelabra_conformance.properties.axes import main_on_all_layouts, some
+from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.perturbation import with_arrays
+from candelabra_conformance.properties.axes import main_on_all_layouts, of_callable, some
 from candelabra_conformance.properties.effects import same, storage
 from candelabra_conformance.properties.gradients import (
     compare_gradients,
@@ -25,6 +26,7 @@ from candelabra_conformance.properties.gradients import (
 )
 from candelabra_conformance.properties.registry import operator_property
 from candelabra_conformance.properties.value import agree
+from candelabra_conformance.records import Record
 from candelabra_conformance.samples.sample import LARGE, Sample
 from candelabra_conformance.tolerance import eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
@@ -139,32 +141,37 @@ def _through_inplace(op: Operator[..., Any], found: Sample, layout: str, instanc
     return tuple(to_host(g) if g is not None else np.zeros(leaf.shape) for g, leaf in zip(grads, leaves, strict=True))
 
 
-@operator_property("out", some(2, dtypes=2, when=lambda op: op.out))
-def out(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """``out=`` receives the values: fitting, without elements (then it is resized), and not contiguous."""
+@operator_property(
+    "out", some(2, dtypes=2, when=lambda op: op.out), of_callable(2, (CONTIGUOUS,), when=lambda op: op.out)
+)
+def out(context: Context, op: Record, d: dtype, layout: str) -> float | None:
+    """``out=`` receives the values: fitting, without elements (then it is resized), and not contiguous.
+
+    Several results are written into a tuple of tensors.
+    """
     for found in context.each(op, d, layout):
         answer = context.oracle.answer(op, found)
-        if len(answer.want) > 1 or found.of is not None or not op.out:
+        if found.of is not None or not answer.want:
             continue
-        shape, due = answer.want[0].shape, answer.dtypes[0]
-        for given in _targets(shape, due, context.instance):
+        each = [targets(w.shape, due, context.instance) for w, due in zip(answer.want, answer.dtypes, strict=True)]
+        for given in zip(*each, strict=True):
             args, kwargs = placed([found.args, dict(found.kwargs)], layout, context.instance)
-            version = given._version[0]
+            versions = [t._version[0] for t in given]
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)
                 warnings.filterwarnings("default", message="operator .* has no kernel")
-                back = called(op, args, {**kwargs, "out": given}, context.instance)
-            if back is not given:
+                receiver = given[0] if len(given) == 1 else given
+                back = tensors_in(called(op, args, {**kwargs, "out": receiver}, context.instance))
+            if len(back) != len(given) or any(b is not t for b, t in zip(back, given, strict=True)):
                 raise Failure("out=: the result is not the tensor that was given", found, layout)
-            if given._version[0] == version:
+            if any(t._version[0] == version for t, version in zip(given, versions, strict=True)):
                 raise Failure("out=: the version counter did not move", found, layout)
-            agree(context, op, d, found, layout, (to_host(given),))
+            agree(context, op, d, found, layout, tuple(to_host(t) for t in given))
     return None
 
 
-def _targets(shape: tuple[int, ...], d: dtype, instance: Instance) -> list[Tensor]:
-    from candelabra_conformance.numpy_dtypes import host_dtype
-
+def targets(shape: tuple[int, ...], d: dtype, instance: Instance) -> list[Tensor]:
+    """Tensors for ``out=``: one that fits, one without elements, one that is not contiguous."""
     blank = np.ones(shape, host_dtype(d))
     return [
         to_device(blank, instance),

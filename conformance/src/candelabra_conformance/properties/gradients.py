@@ -15,17 +15,19 @@ from typing import Any, Final
 import numpy as np
 from candelabra import Tensor, autograd
 from candelabra.dtypes import dtype
-from candelabra.library import DIFFERENTIABLE, Instance, Operator
+from candelabra.library import Instance, Operator
 
-from candelabra_conformance.calling import called, tensors
+from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.comparing import described, error_in_ulp, wrong
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, STEP, TRANSPOSED, placed
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
-from candelabra_conformance.oracle import DIRECTIONS, perturbed, with_arrays
+from candelabra_conformance.oracle import DIRECTIONS, as_given
+from candelabra_conformance.perturbation import perturbed, with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, usual
 from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import scale_of
+from candelabra_conformance.records import CallableRecord, Record, arguments_of, parameter_names, takes_tensors
 from candelabra_conformance.samples.sample import LARGE, Sample
 from candelabra_conformance.tolerance import eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
@@ -38,7 +40,7 @@ LAYOUTS_TWICE: Final = (CONTIGUOUS, TRANSPOSED, STEP)
 
 
 def has_gradient(op: Operator[..., Any]) -> bool:
-    """Whether a result carries a gradient: by rules of its own or those of its body."""
+    """Whether a result of an operator carries a gradient: by rules of its own or those of its body."""
     differentiable = op.differentiable or (op.body is not None and op.not_differentiable is None)
     return differentiable and bool(op.schema.differentiable)
 
@@ -53,9 +55,25 @@ def _twice(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
                     yield Axis(d, layout, 2 if usual(context, d) else 3)
 
 
-@operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True))
-def gradient(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """The vector-Jacobian product with fixed cotangents, for every input that may ask for one."""
+def _of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
+    """As :func:`_twice`: the reference holds the dtypes of 8 and 16 bytes against finite differences."""
+    if op.entry.factory:
+        return
+    able = list(dict.fromkeys([*context.main_dtypes(op, count=99), *context.dtypes(op)]))
+    able = [d for d in able if d.name in TWICE]
+    for place, d in enumerate(able):
+        for layout in LAYOUTS_TWICE if place == 0 else LAYOUTS_TWICE[:1]:
+            samples = (s for s in context.laid_out(op, d, layout) if s.gradient and s.kind != LARGE)
+            if any(differentiable_places(op, s) for s in samples):
+                yield Axis(d, layout, 2 if usual(context, d) else 3)
+
+
+@operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True), _of_callable)
+def gradient(context: Context, op: Record, d: dtype, layout: str) -> float | None:
+    """The vector-Jacobian product with fixed cotangents, for every input that may ask for one.
+
+    A sample says where a public callable has no derivative; else a floating result without one is a failure.
+    """
     return _hold(context, op, d, layout, first_derivatives)
 
 
@@ -65,10 +83,10 @@ def gradient2(context: Context, op: Operator[..., Any], d: dtype, layout: str) -
     return _hold(context, op, d, layout, second_derivatives)
 
 
-Derivatives = Callable[[Operator[..., Any], Sample, str, Instance], tuple[Array, ...]]
+Derivatives = Callable[[Record, Sample, str, Instance], tuple[Array, ...]]
 
 
-def _hold(context: Context, op: Operator[..., Any], d: dtype, layout: str, derivatives: Derivatives) -> float | None:
+def _hold(context: Context, op: Record, d: dtype, layout: str, derivatives: Derivatives) -> float | None:
     worst = None
     for found in context.each(op, d, layout):
         if not found.gradient or found.kind == LARGE or not differentiable_places(op, found):
@@ -81,7 +99,7 @@ def _hold(context: Context, op: Operator[..., Any], d: dtype, layout: str, deriv
 
 
 def _agreed(
-    context: Context, op: Operator[..., Any], found: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
+    context: Context, op: Record, found: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
 ) -> float:
     """The largest error, with the inputs moved in as many directions as it takes."""
     for directions in DIRECTIONS[:-1]:
@@ -91,13 +109,13 @@ def _agreed(
 
 
 def _wanted(
-    context: Context, op: Operator[..., Any], found: Sample, derivatives: Derivatives, d: dtype, directions: int
+    context: Context, op: Record, found: Sample, derivatives: Derivatives, d: dtype, directions: int
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """The reference's derivatives in the widest precision, and how far they move. Layouts don't matter to it."""
     key = (derivatives.__name__, id(found), directions)
 
     def make() -> tuple[tuple[Array, ...], list[Array]]:
-        widened = with_arrays(found, wide)
+        widened = found if as_given(op) else with_arrays(found, wide)
         want = derivatives(op, widened, CONTIGUOUS, context.reference)
         spread = [np.zeros(w.shape) for w in want]
         for seed in range(directions):
@@ -135,14 +153,13 @@ def compare_gradients(
 
 
 # -- derivatives of a sample ------------------------------------------------------------------------------------------
-def differentiable_places(op: Operator[..., Any], found: Sample) -> list[str]:
+def differentiable_places(op: Record, found: Sample) -> list[str]:
     """The parameters whose arrays may ask for a gradient."""
-    names = [p.name for p in op.schema.parameters]
-    given = {**dict(zip(names, found.args)), **dict(found.kwargs)}
+    given = arguments_of(op, found)
     return [
         p.name
         for p in op.schema.parameters
-        if p.kind in DIFFERENTIABLE and p.name not in found.constant and _floats(given.get(p.name))
+        if takes_tensors(op, p) and p.name not in found.constant and _floats(given.get(p.name))
     ]
 
 
@@ -152,9 +169,9 @@ def _floats(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind not in "biu"
 
 
-def leaves_of(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Any, Any, list[Tensor]]:
+def leaves_of(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[Any, Any, list[Tensor]]:
     """The arguments on the device, and the leaves among them: the tensors that ask for a gradient."""
-    names = [p.name for p in op.schema.parameters]
+    names = parameter_names(op, len(found.args))
     chosen = differentiable_places(op, found)
     args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
     leaves: list[Tensor] = []
@@ -175,16 +192,23 @@ def leaves_of(op: Operator[..., Any], found: Sample, layout: str, instance: Inst
     return args, kwargs, leaves
 
 
-def _outputs(
-    op: Operator[..., Any], found: Sample, layout: str, instance: Instance
-) -> tuple[list[Tensor], list[Tensor]]:
+def _outputs(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
     args, kwargs, leaves = leaves_of(op, found, layout, instance)
-    if found.call is None:
-        made = called(op, args, kwargs, instance)
-        made = made if found.of is None else found.of(made)
-    else:
-        made = called(op, args, kwargs, instance, partial(found.call, op.function))
-    return [t for t in tensors(made) if t.requires_grad], leaves
+    made = tensors_in(_computed(op, found, args, kwargs, instance))
+    outputs = [t for t in made if t.requires_grad]
+    if not outputs and isinstance(op, CallableRecord) and any(t.is_floating_point() or t.is_complex() for t in made):
+        raise Failure("no result requires grad: the sample says gradient=False where none is due", found, layout)
+    return outputs, leaves
+
+
+def _computed(op: Record, found: Sample, args: Any, kwargs: Any, instance: Instance) -> Any:
+    """The results by which a sample is differentiated."""
+    if isinstance(op, CallableRecord) and op.writes:
+        args = [args[0] * 1, *args[1:]]  # an operator's result: leaves cannot be written to
+    if found.call is not None:
+        return called(op, args, kwargs, instance, partial(found.call, op.function))
+    made = called(op, args, kwargs, instance)
+    return made if found.of is None else found.of(made)
 
 
 def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Tensor]:
@@ -200,7 +224,7 @@ def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Ten
     return made
 
 
-def first_derivatives(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+def first_derivatives(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
     """The gradients of the leaves; zeros where an output does not depend on one."""
     outputs, leaves = _outputs(op, found, layout, instance)
     if not outputs:
@@ -209,7 +233,7 @@ def first_derivatives(op: Operator[..., Any], found: Sample, layout: str, instan
     return tuple(_on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
 
 
-def second_derivatives(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+def second_derivatives(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
     """The gradients of the gradients, by the leaves and by the cotangents."""
     outputs, leaves = _outputs(op, found, layout, instance)
     if not outputs:
@@ -234,9 +258,7 @@ def _on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
     return to_host(gradient)
 
 
-def _against_differences(
-    op: Operator[..., Any], found: Sample, layout: str, instance: Instance, *, twice: bool
-) -> None:
+def _against_differences(op: Record, found: Sample, layout: str, instance: Instance, *, twice: bool) -> None:
     """Finite differences along a random direction (Griewank and Walther, Evaluating Derivatives, 2008, ch. 1)."""
     args, kwargs, leaves = leaves_of(op, found, layout, instance)
     if not 0 < sum(leaf.numel() for leaf in leaves) <= DIFFERENCED:
@@ -249,10 +271,8 @@ def _against_differences(
 
     def call(*values: Tensor) -> Any:
         given = {id(leaf): value for leaf, value in zip(leaves, values, strict=True)}
-        function = op.function if found.call is None else partial(found.call, op.function)
-        made = called(op, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance, function)
-        made = found.of(made) if found.of is not None and found.call is None else made
-        return tuple(t for t in tensors(made) if t.requires_grad)
+        made = _computed(op, found, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance)
+        return tuple(t for t in tensors_in(made) if t.requires_grad)
 
     if not call(*leaves):
         return

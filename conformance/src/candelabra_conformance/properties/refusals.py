@@ -14,22 +14,23 @@ from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedDType, UnsupportedOperator
 from candelabra.library import Operator, canonical
 
-from candelabra_conformance.calling import at, called, tensors
+from candelabra_conformance.calling import at, called, tensors_in
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, placed
 from candelabra_conformance.numpy_dtypes import device_dtype
-from candelabra_conformance.properties.axes import each_category
+from candelabra_conformance.properties.axes import each_category, of_callable
 from candelabra_conformance.properties.effects import given_tensors, same, storage
 from candelabra_conformance.properties.forms import has_inplace
 from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import agree, results
-from candelabra_conformance.samples.gather import gathered
+from candelabra_conformance.records import Record
+from candelabra_conformance.samples.gather import gathered, generators_of
 from candelabra_conformance.samples.sample import Sample, arrays
 from candelabra_conformance.taking import refused
 from candelabra_conformance.transport import to_host
 
 
-def outcome(op: Operator[..., Any], found: Sample, instance: Any, function: Any = None) -> tuple[type, str] | None:
+def outcome(op: Record, found: Sample, instance: Any, function: Any = None) -> tuple[type, str] | None:
     """Class and text of what a call raises, waiting for it; the device's name is written ``DEVICE``. None: nothing.
 
     ``function`` is another form of the operator. Raises :class:`Failure` where the refused call has changed a tensor;
@@ -39,7 +40,7 @@ def outcome(op: Operator[..., Any], found: Sample, instance: Any, function: Any 
     given = given_tensors([args, kwargs])
     before = [storage(t) for t in given]
     try:
-        for tensor in tensors(called(op, args, kwargs, instance, function)):
+        for tensor in tensors_in(called(op, args, kwargs, instance, function)):
             to_host(tensor)
         instance.backend.synchronize(instance.index)
     except Exception as error:
@@ -69,8 +70,12 @@ def _raised(error: Exception, instance: Any) -> tuple[type, str]:
     return type(error), text
 
 
-@operator_property("errors", each_category(3, (CONTIGUOUS,)))
-def errors(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+def _has_mistakes(op: Record) -> bool:
+    return bool(generators_of(op.name, "mistakes"))
+
+
+@operator_property("errors", each_category(3, (CONTIGUOUS,)), of_callable(3, (CONTIGUOUS,), when=_has_mistakes))
+def errors(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Every mistake raises what the reference raises, class and text, in place too; and the device works on.
 
     The text may be that of the operator's rule instead, if it raises the same class.
@@ -78,14 +83,14 @@ def errors(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> f
     for found in context.each_of(op, d, "mistakes"):
         if not _refused_alike(context, op, found):
             raise Failure(f"the reference raises nothing for this mistake{_note(found)}", found, layout)
-        if has_inplace(op) and found.args and isinstance(found.args[0], np.ndarray):
+        if isinstance(op, Operator) and has_inplace(op) and found.args and isinstance(found.args[0], np.ndarray):
             _refused_alike(context, op, found, op.form("inplace"))
     good = context.laid_out(op, d, CONTIGUOUS)[0]
     agree(context, op, d, good, CONTIGUOUS, results(context, op, good, CONTIGUOUS))
     return None
 
 
-def _refused_alike(context: Context, op: Operator[..., Any], found: Sample, function: Any = None) -> bool:
+def _refused_alike(context: Context, op: Record, found: Sample, function: Any = None) -> bool:
     """Hold that the device refuses what the reference refuses, in its words; False where the reference does not."""
     want = outcome(op, found, context.reference, function)
     if want is None:
@@ -93,7 +98,7 @@ def _refused_alike(context: Context, op: Operator[..., Any], found: Sample, func
     got = want if context.is_reference else outcome(op, found, context.instance, function)
     if got == want:
         return True
-    rule = ruling(op, found, context.reference)
+    rule = ruling(op, found, context.reference) if isinstance(op, Operator) else None
     allowed = [want] if rule is None or rule[0] is not want[0] or rule == want else [rule, want]
     form = "" if function is None else " in place"
     due = f"{want[0].__name__}: {' or '.join(repr(text) for _, text in allowed)} is due{form}{_note(found)}"

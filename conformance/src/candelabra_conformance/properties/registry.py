@@ -9,9 +9,10 @@ from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from candelabra.dtypes import dtype
-from candelabra.library import Operator
+from candelabra.library import Operator, OverloadSet
 
 from candelabra_conformance.context import Context
+from candelabra_conformance.records import Record
 
 
 class Axis(NamedTuple):
@@ -22,7 +23,8 @@ class Axis(NamedTuple):
     level: int
 
 
-Axes = Callable[[Context, Operator[..., Any]], Iterator[Axis]]
+Axes = Callable[[Context, Any], Iterator[Axis]]
+"""Given what is tested: a record, or an overload set."""
 DeviceAxes = Callable[[Context], Iterator[Axis]]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,14 +38,38 @@ class Property(NamedTuple):
 
 
 OF_OPERATORS: Final[dict[str, Property]] = {}
+OF_CALLABLES: Final[dict[str, Property]] = {}
+OF_OVERLOADS: Final[dict[str, Property]] = {}
 OF_DEVICES: Final[dict[str, Property]] = {}
 
 
-def operator_property(name: str, axes: Axes) -> Callable[[F], F]:
-    """Declare a property of operators."""
+def operator_property(name: str, axes: Axes, callables: Axes | None = None) -> Callable[[F], F]:
+    """Declare a property of operators; with ``callables``, of public callables too, on these axes."""
 
     def declare(check: F) -> F:
         OF_OPERATORS[name] = Property(name, check, axes)
+        if callables is not None:
+            OF_CALLABLES[name] = Property(name, check, callables)
+        return check
+
+    return declare
+
+
+def callable_property(name: str, axes: Axes) -> Callable[[F], F]:
+    """Declare a property of public callables alone."""
+
+    def declare(check: F) -> F:
+        OF_CALLABLES[name] = Property(name, check, axes)
+        return check
+
+    return declare
+
+
+def overload_property(name: str, axes: Axes) -> Callable[[F], F]:
+    """Declare a property of overload sets."""
+
+    def declare(check: F) -> F:
+        OF_OVERLOADS[name] = Property(name, check, axes)
         return check
 
     return declare
@@ -57,6 +83,13 @@ def device_property(name: str, axes: DeviceAxes) -> Callable[[F], F]:
         return check
 
     return declare
+
+
+def properties_of(tested: Record | OverloadSet) -> dict[str, Property]:
+    """The properties that are held of something."""
+    if isinstance(tested, OverloadSet):
+        return OF_OVERLOADS
+    return OF_OPERATORS if isinstance(tested, Operator) else OF_CALLABLES
 
 
 @cache

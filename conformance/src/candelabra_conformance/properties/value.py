@@ -3,45 +3,67 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from candelabra.dtypes import dtype
-from candelabra.library import Operator
 
-from candelabra_conformance.calling import called, determined, tensors
+from candelabra_conformance.calling import called, determined, split, tensors_in
 from candelabra_conformance.comparing import described, error_in_ulp, wrong
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.layouts import CONTIGUOUS, placed
-from candelabra_conformance.oracle import DIRECTIONS, Answer
-from candelabra_conformance.properties.axes import everywhere, some
+from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
+from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.oracle import DIRECTIONS, Answer, as_given, dtypes_of
+from candelabra_conformance.properties.axes import everywhere, of_callable, some
 from candelabra_conformance.properties.registry import operator_property
-from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample
+from candelabra_conformance.records import CallableRecord, Record
+from candelabra_conformance.samples.gather import generators_of
+from candelabra_conformance.samples.sample import KINDS, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, arrays
 from candelabra_conformance.samples.special_values import EITHER_ZERO
 from candelabra_conformance.tolerance import CORRECTLY_ROUNDED, eps, rounded, wide
 from candelabra_conformance.transport import Array
 
+SMALL: Final = (*MEMORY, *KINDS[1:-1])
+"""The layouts and kinds of samples that public callables are tried on."""
 
-@operator_property("value", everywhere(1))
-def value(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """Every output agrees with the oracle within the derived bound."""
+
+@operator_property("value", everywhere(1), of_callable(1, SMALL))
+def value(context: Context, op: Record, d: dtype, layout: str) -> float | None:
+    """Every output agrees with the oracle within the derived bound; what is no tensor is equal."""
     worst = None
     for found in context.each(op, d, layout):
-        got = results(context, op, found, layout)
+        got, others = split(found, made(context, op, found, layout), context.reference)
         worst = max(worst or 0.0, agree(context, op, d, found, layout, got))
+        same_others(others, context.oracle.answer(op, found).others, found, layout)
     return worst
 
 
-def results(context: Context, op: Operator[..., Any], found: Sample, layout: str) -> tuple[Array, ...]:
-    """What the device computes of a sample, on the host."""
+def made(context: Context, op: Record, found: Sample, layout: str) -> Any:
+    """What the device makes of a sample."""
     args = placed(found.args, layout, context.instance)
     kwargs = placed(dict(found.kwargs), layout, context.instance)
-    return determined(found, called(op, args, kwargs, context.instance), context.reference)
+    return called(op, args, kwargs, context.instance)
+
+
+def results(context: Context, op: Record, found: Sample, layout: str) -> tuple[Array, ...]:
+    """What the device computes of a sample, on the host."""
+    return determined(found, made(context, op, found, layout), context.reference)
+
+
+def same_others(got: tuple[Any, ...], want: tuple[Any, ...], found: Sample, layout: str) -> None:
+    """Hold that numbers, dtypes, texts and the like are equal and of one type."""
+    if len(got) != len(want):
+        raise Failure(f"{len(got)} results that are no tensors, {len(want)} are due", found, layout)
+    for value, due in zip(got, want, strict=True):
+        both_nan = value != value and due != due
+        if type(value) is not type(due) or not (value == due or both_nan):
+            alone = due if len(want) == 1 else None
+            raise Failure(f"the result is {value!r}, {due!r} is due", found, layout, plain=alone)
 
 
 def agree(
     context: Context,
-    op: Operator[..., Any],
+    op: Record,
     d: dtype,
     found: Sample,
     layout: str,
@@ -67,7 +89,8 @@ def agree(
             own = context.oracle.own(op, found)[place] if not context.is_reference else want
             if not _as_own(values, own, due, exact):
                 words = described(values, want, bad, due, spread, answer.length)
-                name = f"{op.schema.outputs[place]}: " if len(answer.want) > 1 and found.of is None else ""
+                named = op.schema.outputs if len(op.schema.outputs) == len(answer.want) else range(len(answer.want))
+                name = f"{named[place]}: " if len(answer.want) > 1 and found.of is None else ""
                 raise Failure(name + words, found, layout, expected=want, got=values, dtype=due)
         worst = max(worst, error_in_ulp(values, want, due, scale_of(spread, due)))
     return worst
@@ -103,7 +126,7 @@ def spread_of(answer: Answer, place: int, found: Sample) -> Array:
     return np.asarray(np.maximum(spread, np.max(spread, initial=0.0, where=np.isfinite(spread))) + eps(d) * size)
 
 
-def is_correctly_rounded(context: Context, op: Operator[..., Any], due: dtype) -> bool:
+def is_correctly_rounded(context: Context, op: Record, due: dtype) -> bool:
     """Whether there is but one right value in that dtype, though most results have to be rounded.
 
     The reference's own float64 is held against 80 bits, whose rounding to 53 may be the other of two neighbours.
@@ -117,8 +140,14 @@ def _as_own(values: Array, own: Array, due: dtype, exact: bool) -> bool:
     return values.shape == own.shape and not wrong(values, wide(own), 0.0, 1, due, exact).any()
 
 
-@operator_property("special", some(3, dtypes=0, layouts=(CONTIGUOUS,)))
-def special(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+def _has_special(op: Record) -> bool:
+    return bool(generators_of(op.name, "special"))
+
+
+@operator_property(
+    "special", some(3, dtypes=0, layouts=(CONTIGUOUS,)), of_callable(3, (CONTIGUOUS,), when=_has_special)
+)
+def special(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """NaN, infinities, signed zeros, subnormals and extremes come out as the oracle says, zeros with their sign."""
     worst = None
     for found in context.each_of(op, d, "special"):
@@ -141,27 +170,68 @@ def _same_zeros(values: Array, want: Array, d: dtype, found: Sample) -> None:
         raise Failure(f"the zero at {list(index)} has the other sign: got {float(values[index])!r}", found)
 
 
-@operator_property("result", some(1, dtypes=0, layouts=(CONTIGUOUS, ZERO_DIM, ZERO_SIZE, LENGTH_ONE)))
-def result(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+@operator_property(
+    "result",
+    some(1, dtypes=0, layouts=(CONTIGUOUS, ZERO_DIM, ZERO_SIZE, LENGTH_ONE)),
+    of_callable(1, (CONTIGUOUS, ZERO_DIM, ZERO_SIZE)),
+)
+def result(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Dtype, shape and device of every output are the record's, also without dimensions and without elements."""
     for found in context.each(op, d, layout):
-        args = placed(found.args, layout, context.instance)
-        kwargs = placed(dict(found.kwargs), layout, context.instance)
-        made = called(op, args, kwargs, context.instance)
+        whole = made(context, op, found, layout)
         answer = context.oracle.answer(op, found)
-        if type(made).__name__ != (op.schema.result.__name__ if op.schema.result else "Tensor"):
-            raise Failure(f"the result is a {type(made).__name__}", found, layout)
-        for place, tensor in enumerate(tensors(made)):
-            held = context.instance.backend.dtype_of(tensor._payload)
+        if isinstance(op, CallableRecord):
+            as_declared(context, op, whole, answer, found, layout)
+        elif type(whole).__name__ != (op.schema.result.__name__ if op.schema.result else "Tensor"):
+            raise Failure(f"the result is a {type(whole).__name__}", found, layout)
+        for place, tensor in enumerate(tensors_in(whole)):
+            if tensor.device != context.device and not _is_elsewhere(op, found):
+                raise Failure(f"the result is on {tensor.device}, not on {context.device}", found, layout)
+            held = tensor._instance.backend.dtype_of(tensor._payload)
             if held is not tensor.dtype:
                 raise Failure(f"the payload's dtype is {held.name}, the tensor's {tensor.dtype.name}", found, layout)
-            if tensor.device != context.device:
-                raise Failure(f"the result is on {tensor.device}, not on {context.device}", found, layout)
             if not isinstance(tensor._payload.shape, tuple):
                 raise Failure(f"the payload's shape is {tensor._payload.shape!r}, not a tuple", found, layout)
             if found.of is None:
                 _expect(tensor, answer.dtypes[place], answer.want[place].shape, found, layout)
     return None
+
+
+def _is_elsewhere(op: Record, found: Sample) -> bool:
+    """Whether a result may be on another device than the one under test: nothing that the callable is given is there.
+
+    A tensor over the memory of a NumPy array is on the host's.
+    """
+    given = tuple(arrays([found.args, dict(found.kwargs)]))
+    return isinstance(op, CallableRecord) and op.schema.named("device") is None and not given
+
+
+KINDS_OF_NUMBERS: Final = {
+    "b": "bool",
+    "i": "integer",
+    "u": "integer",
+    "f": "floating",
+    "V": "floating",
+    "c": "complex",
+}
+
+
+def as_declared(context: Context, op: CallableRecord, whole: Any, answer: Answer, found: Sample, layout: str) -> None:
+    """Hold that a public callable returns what its signature says, in a dtype of the kind that its reference gives.
+
+    In the very dtype where the result hangs on it, as in ``Tensor.half``.
+    """
+    returns = op.entry.returns
+    plain = {"Tensor": "Tensor", "bool": "bool", "int": "int", "float": "float", "complex": "complex", "str": "str"}
+    due = plain.get(returns) or next((kind for kind in ("tuple", "list", "dict") if returns.startswith(kind)), None)
+    if due is not None and type(whole).__name__ != due and "|" not in returns:
+        raise Failure(f"the result is a {type(whole).__name__}, the signature says {returns}", found, layout)
+    if found.of is not None or not context.is_reference:
+        return
+    for d, kind in zip(dtypes_of(whole), answer.kinds, strict=True):
+        held = host_dtype(d)
+        if kind != held if as_given(op) else KINDS_OF_NUMBERS[kind.kind] != KINDS_OF_NUMBERS[held.kind]:
+            raise Failure(f"the result is {d.name}, the reference gives {kind.name}", found, layout)
 
 
 def _expect(tensor: Any, d: dtype, shape: tuple[int, ...], found: Sample, layout: str) -> None:

@@ -41,6 +41,24 @@ def eye(n: int, m: int, dtype: DType, device: Any) -> Array:
     return np.eye(n, m, dtype=host_dtype(dtype))
 
 
+@reference("new_full")
+def new_full(x: Array, shape: Any, value: Any, dtype: DType | None) -> Array:
+    """One number."""
+    return np.full(shape, value, x.dtype if dtype is None else host_dtype(dtype))
+
+
+@reference("new_arange")
+def new_arange(x: Array, start: Any, step: Any, length: int, dtype: DType | None) -> Array:
+    """Counted in int64 or float64, then cast."""
+    return np.asarray(start + step * np.arange(length)).astype(x.dtype if dtype is None else host_dtype(dtype))
+
+
+@reference("new_eye")
+def new_eye(x: Array, n: int, m: int, dtype: DType | None) -> Array:
+    """NumPy's."""
+    return np.eye(n, m, dtype=x.dtype if dtype is None else host_dtype(dtype))
+
+
 @reference("cast")
 def cast(x: Array, dtype: DType) -> Array:
     """NumPy's; complex numbers lose their imaginary part, anything but 0 is True."""

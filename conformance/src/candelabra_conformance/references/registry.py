@@ -1,4 +1,4 @@
-"""Which function answers for an operator where no device may: NumPy's, SciPy's, or a formula."""
+"""Which function answers for an operator or a public callable where no device may: NumPy's, SciPy's, or a formula."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ Reference = Callable[..., Any]
 R = TypeVar("R", bound=Reference)
 
 REFERENCES: Final[dict[str, Reference]] = {}
-"""``{operator: function}``, the arguments by position as the operator's record declares them."""
+"""``{operator or public callable: function}``. The arguments come by position as the operator's record declares them,
+those of a public callable as its samples give them."""
 EXTENDED: Final[set[str]] = set()
 """Operators whose reference computes in ``np.longdouble`` when it is given such arrays: it judges float64 results."""
 AS_GIVEN: Final[set[str]] = set()
 """Operators whose result hangs on the dtype itself (the next number, a rounded quotient): their reference is asked in
-the operands' own dtype, and never in a wider one."""
+the operands' own dtype, and never in a wider one. That of a public callable then says the dtype of the result, too."""
 
 
 def reference(*operators: str, extended: bool = False, as_given: bool = False) -> Callable[[R], R]:

@@ -31,6 +31,7 @@ def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
         _kernels(run),
         _routes(run),
         _errors(run, errors),
+        _without_samples(run),
         _stale(run),
     ]
     joined = "\n\n".join(section for section in sections if section) + "\n"
@@ -165,6 +166,11 @@ def _error_matrix(worst: list[Result]) -> str:
     operators = sorted({operator for operator, _ in cells}, key=tally.operator_order)
     rows = [[code(operator), *(cells.get((operator, dtype), "") for dtype in dtypes)] for operator in operators]
     return table(["operator", *(dtype or "any" for dtype in dtypes)], rows, right=1)
+
+
+def _without_samples(run: Run) -> str:
+    names = tally.without_samples(run)
+    return "### Public callables without samples\n\n" + ", ".join(map(code, names)) if names else ""
 
 
 def _stale(run: Run) -> str:

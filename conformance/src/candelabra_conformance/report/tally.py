@@ -68,6 +68,12 @@ def failures(run: Run) -> list[Result]:
     return sorted((r for r in run.results if r.verdict in BAD), key=lambda r: (r.case.level, r.case))
 
 
+def without_samples(run: Run) -> list[str]:
+    """The public callables that the suite has nothing to try on."""
+    skipped = (r for r in run.results if r.case.property == model.SAMPLES and r.verdict == model.SKIPPED)
+    return sorted(r.case.operator for r in skipped if model.NO_SAMPLES in r.message)
+
+
 def blockers(run: Run) -> list[tuple[str, int]]:
     """What blocks cases, and how many it blocks; what blocks most first."""
     found = Counter(r.blocked_by or "unknown" for r in run.results if r.verdict == model.BLOCKED)

@@ -42,6 +42,7 @@ def summary(run: Run, failures: int = 10, errors: int = 5) -> RenderableType:
     )
     worst = [f"{tally.ulp_text(r.ulp)} ULP  {r.case.id}" for r in tally.worst_ulps(run)[:errors]]
     parts += _lines("largest errors", worst)
+    parts += _lines("public callables without samples", _some(tally.without_samples(run)))
     parts += _lines("expected failures that match nothing any more, or have expired", list(run.stale))
     parts.append(_verdict(run))
     return Group(*parts)
@@ -98,6 +99,12 @@ def _lines(title: str, lines: list[str]) -> list[RenderableType]:
     if not lines:
         return []
     return [Text(), Text(title, "bold"), *(_indented(line) for line in lines)]
+
+
+def _some(names: list[str]) -> list[str]:
+    """The first names on a line, and how many there are more; nothing for none."""
+    rest = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return [", ".join(names[:8]) + rest] if names else []
 
 
 def _kernel(name: str, unlocked: tuple[str, ...]) -> str:

@@ -111,6 +111,34 @@ def no_such_dtype(t: Maker) -> Iterator[Sample]:
     yield sample(*first, dtype=t.dtype, device="no such device", note="no such device")
 
 
+@inputs("new_full")
+def filled_like_an_operand(t: Maker) -> Iterator[Sample]:
+    """In the operand's dtype and in another, of every kind of shape."""
+    for shape, kind in SHAPES:
+        yield sample(t(*shape[:1]), shape, 1, kind=kind)
+    yield sample(t(2), (2, 3), True)
+    yield sample(t(2), (2, 3), 3, dtype=t.of("int64").dtype)
+
+
+@inputs("new_arange")
+def ranges_like_an_operand(t: Maker) -> Iterator[Sample]:
+    """In the operand's dtype and in another."""
+    own = {} if defined("arange", t.dtype) else {"dtype": t.of("int64").dtype}
+    yield sample(t(2), 0, 1, 7, **own)
+    yield sample(t(3), 3, 2, 5, dtype=t.of("int64").dtype)
+    yield sample(t(), 5, 3, 1, kind="length-1", **own)
+    yield sample(t(2), 5, 3, 0, kind="zero-size", **own)
+
+
+@inputs("new_eye")
+def identities_like_an_operand(t: Maker) -> Iterator[Sample]:
+    """In the operand's dtype and in another."""
+    yield sample(t(2), 3, 3)
+    yield sample(t(2), 2, 5, dtype=t.of("int64").dtype)
+    yield sample(t(1), 1, 1, kind="length-1")
+    yield sample(t(2), 0, 3, kind="zero-size")
+
+
 def castable(t: Maker, target: dtype, *shape: int) -> Array:
     """Numbers that the target holds after its fraction is cut off: C leaves all others open."""
     if target.category <= INTEGER and not target.is_signed and t.dtype.category >= FLOATING:

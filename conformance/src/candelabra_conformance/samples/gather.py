@@ -1,4 +1,5 @@
-"""All samples of an operator in a dtype: its family's, those of plugins, and those that follow from its record."""
+"""All samples of an operator or a public callable in a dtype: this package's, those of plugins, and those that follow
+from an operator's record."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import numpy as np
 from candelabra.dtypes import dtype
 from candelabra.library import Operator, contributions
 
+from candelabra_conformance.records import Record
 from candelabra_conformance.samples import registry
 from candelabra_conformance.samples.maker import Maker, Outline
 from candelabra_conformance.samples.registry import DOMAINS, Generator
@@ -22,23 +24,30 @@ TABLES: Final[dict[str, dict[str, list[Generator]]]] = {
 }
 
 
-def gathered(op: Operator[..., Any], d: dtype, what: str) -> Iterator[Sample]:
+def gathered(op: Record, d: dtype, what: str) -> Iterator[Sample]:
     """Every sample of a sort (a key of :data:`TABLES`). Each generator has a maker of its own: its neighbours' draws
     don't change its values."""
-    registry.load()
-    generators = [*TABLES[what].get(op.name, ()), *brought().get(op.name, {}).get(what, ())]
+    generators = generators_of(op.name, what)
     for generator in generators:
         yield from generator(maker(op, d))
-    if what != "inputs" or not generators:
+    if isinstance(op, Operator) and (what != "inputs" or not generators):
         yield from of_record(what)(op, maker(op, d))
 
 
-def outlined(op: Operator[..., Any], d: dtype) -> list[Sample]:
-    """The operator's inputs by shape and dtype alone, which costs little; see :class:`Outline`."""
+def generators_of(name: str, what: str) -> list[Generator]:
+    """The generators of a sort that were written for a name, in this package and in plugins."""
     registry.load()
+    return [*TABLES[what].get(name, ()), *brought().get(name, {}).get(what, ())]
+
+
+def outlined(op: Record, d: dtype) -> list[Sample]:
+    """The operator's inputs by shape and dtype alone, which costs little; see :class:`Outline`."""
     found: list[Sample] = []
-    generators = [*registry.INPUTS.get(op.name, ()), *brought().get(op.name, {}).get("inputs", ())]
-    for generator in generators or [lambda t: of_record("inputs")(op, t)]:
+    generators = generators_of(op.name, "inputs")
+    if isinstance(op, Operator) and not generators:
+        record = op
+        generators = [lambda t: of_record("inputs")(record, t)]
+    for generator in generators:
         try:
             with np.errstate(all="ignore"):
                 found += list(generator(Outline(op.name, d, *DOMAINS.get(op.name, ()))))
@@ -47,7 +56,7 @@ def outlined(op: Operator[..., Any], d: dtype) -> list[Sample]:
     return found
 
 
-def maker(op: Operator[..., Any], d: dtype) -> Maker:
+def maker(op: Record, d: dtype) -> Maker:
     """A maker for the operator, in its domain."""
     return Maker(op.name, d, *DOMAINS.get(op.name, ()))
 

@@ -1,4 +1,8 @@
-"""Which generators make an operator's samples: those of this package's families, then those of plugins."""
+"""Which generators make the samples of an operator or of a public callable: those of this package, then of plugins.
+
+The key is an operator's own name, or a public name: ``"stack"``, ``"linalg.svd"``, of what is a method only
+``"Tensor.to"``.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ MISTAKES: Final[dict[str, list[Generator]]] = {}
 SPECIAL: Final[dict[str, list[Generator]]] = {}
 DOMAINS: Final[dict[str, tuple[float, float]]] = {}
 ONLY: Final[dict[str, Callable[[dtype], bool]]] = {}
+DRAWS: Final[set[str]] = set()
 
 
 def _marks(table: dict[str, list[Generator]], operators: tuple[str, ...]) -> Callable[[G], G]:
@@ -55,6 +60,11 @@ def domain(low: float, high: float, *operators: str) -> None:
 def only(takes: Callable[[dtype], bool], *operators: str) -> None:
     """Say which dtypes these operators are defined for, where their records leave it to the fronts."""
     ONLY.update(dict.fromkeys(operators, takes))
+
+
+def draws(*names: str) -> None:
+    """Say that public callables without a parameter ``generator`` draw random numbers: their calls are seeded."""
+    DRAWS.update(names)
 
 
 def defined(operator: str, d: dtype) -> bool:

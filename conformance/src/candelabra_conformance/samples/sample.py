@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from candelabra.dtypes import dtype
 
 
 class _Here:
@@ -18,6 +19,30 @@ class _Here:
 
 HERE: Final = _Here()
 
+
+@dataclass(frozen=True)
+class Fresh:
+    """Stands in a sample's arguments for what Python source gives, evaluated anew for each call.
+
+    ``cd``, ``np`` and ``device`` (the device that the case runs on) have their meaning in it.
+    """
+
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class HostArray:
+    """Stands in a sample's arguments for a NumPy array itself, where an array alone would stand for a tensor.
+
+    Each call is given a copy.
+    """
+
+    array: np.ndarray[Any, Any]
+
+
+SEED: Final = 20240229
+"""Public callables that draw random numbers are called with all default generators at the start of this seed."""
+
 ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE = "ordinary", "0-d", "zero-size", "length-1", "large"
 KINDS: Final = (ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE)
 """What a sample is about. Ordinary ones are tried in every memory layout, the others as they are."""
@@ -25,7 +50,8 @@ KINDS: Final = (ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE)
 
 @dataclass(frozen=True)
 class Sample:
-    """``operator(*args, **kwargs)``. A NumPy array (also inside a list or tuple) stands for a tensor of its dtype."""
+    """``operator(*args, **kwargs)``. A NumPy array (also inside a list or tuple) stands for a tensor of its dtype, and
+    :data:`HERE`, :class:`Fresh` and :class:`HostArray` for what depends on the device or on the call."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -46,6 +72,8 @@ class Sample:
     result as Tensors, returns a Tensor or a tuple of them, made with candelabra's functions."""
     layouts: tuple[str, ...] = ()
     """The layouts of memory that the operator takes, where it does not take all."""
+    held: tuple[dtype, ...] = ()
+    """Dtypes that the device has to store for this call, beside those of the arguments."""
     call: Callable[..., Any] | None = None
     """For derivatives, where the arguments' domain is no open set (symmetric matrices) or ``of`` is needed: given the
     operator's function and the arguments as Tensors, a differentiable function of free parameters."""
@@ -54,14 +82,14 @@ class Sample:
 def sample(*args: Any, **options: Any) -> Sample:
     """A :class:`Sample`: positional arguments are the operator's; keywords are the operator's too, but for the fields
     of :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``exact``, ``of``, ``layouts``,
-    ``call``)."""
+    ``held``, ``call``)."""
     known = {name: options.pop(name) for name in FIELDS if name in options}
     if known.get("kind", ORDINARY) not in KINDS:
         raise ValueError(f"sample(): kind must be one of {', '.join(KINDS)}, got {known['kind']!r}")
     return Sample(args, options, **known)
 
 
-FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", "layouts", "call")
+FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", "layouts", "held", "call")
 
 
 def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:

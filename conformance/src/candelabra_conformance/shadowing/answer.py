@@ -14,11 +14,13 @@ from typing import Any, Final
 import numpy as np
 from candelabra import device as Device
 from candelabra.dtypes import dtype
-from candelabra.library import Instance, Operator, open_device, plugins
+from candelabra.library import Instance, open_device, plugins
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import wrong
-from candelabra_conformance.oracle import floating_of, perturbed, with_arrays
+from candelabra_conformance.oracle import as_given
+from candelabra_conformance.perturbation import floating_of, perturbed, with_arrays
+from candelabra_conformance.records import Record
 from candelabra_conformance.samples.sample import HERE, Sample, arrays, mapped
 from candelabra_conformance.tolerance import bound, eps, rounded, wide
 from candelabra_conformance.transport import Array, to_device, to_host
@@ -41,7 +43,7 @@ class Expected:
     spread: tuple[Array, ...]
     dtypes: tuple[dtype, ...]
     length: int
-    record: Operator[..., Any]
+    record: Record
 
     def rounded(self) -> tuple[Array, ...]:
         """The wide values in the dtypes that are due."""
@@ -63,9 +65,7 @@ class Expected:
         return bad if want.shape != own.shape else bad & wrong(got, want, spread, self.length, d)
 
 
-def answer(
-    record: Operator[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], reference: Any = None
-) -> Expected:
+def answer(record: Record, args: Sequence[Any], kwargs: Mapping[str, Any], reference: Any = None) -> Expected:
     """What the reference device makes of a call whose tensors are given as arrays.
 
     ``reference`` is a device, the installation's reference unless given. Raises what the operator raises there.
@@ -76,7 +76,7 @@ def answer(
     alone = Expected(own, own, tuple(np.zeros(v.shape) for v in own), dtypes, 1, record)
     d = floating_of(given)
     widened = with_arrays(given, wide)
-    if record.random or d is None or not _holds(instance, widened):
+    if record.random or as_given(record) or d is None or not _holds(instance, widened):
         return alone
     try:
         want = _values(record, widened, instance)[0]
@@ -91,9 +91,7 @@ def answer(
     return Expected(own, want, tuple(spread), dtypes, length, record)
 
 
-def _values(
-    record: Operator[..., Any], given: Sample, instance: Instance
-) -> tuple[tuple[Array, ...], tuple[dtype, ...]]:
+def _values(record: Record, given: Sample, instance: Instance) -> tuple[tuple[Array, ...], tuple[dtype, ...]]:
     args, kwargs = mapped((given.args, dict(given.kwargs)), lambda a: to_device(a, instance))
     results = tensors(called(record, args, kwargs, instance))
     return tuple(to_host(r) for r in results), tuple(r.dtype for r in results)

@@ -12,6 +12,7 @@ from candelabra.library import Instance, Operator
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.layouts import CONTIGUOUS, OFFSET, STEP, TRANSPOSED, placed
 from candelabra_conformance.program_trial import best
+from candelabra_conformance.records import Record
 from candelabra_conformance.reproducer import reproducer
 from candelabra_conformance.samples.sample import HERE, arrays
 from candelabra_conformance.shadowing.answer import answer
@@ -70,7 +71,7 @@ def _written(
 
 
 def smallest(
-    record: Operator[..., Any], given: Any, layout: Any, instance: Instance, written: bool, reference: str,
+    record: Record, given: Any, layout: Any, instance: Instance, written: bool, reference: str,
     tried: Sequence[str] = TRIED,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Smaller arguments, and a plain layout, that still give a wrong value; what was given where there are none."""
@@ -82,9 +83,7 @@ def smallest(
     return (given, layout) if name is None else (shrunk(given, lambda args: failing(args, name)), name)
 
 
-def fails(
-    record: Operator[..., Any], given: Any, layout: str, instance: Instance, written: bool, reference: str
-) -> bool:
+def fails(record: Record, given: Any, layout: str, instance: Instance, written: bool, reference: str) -> bool:
     """Whether the operator's values are wrong on the device for these arrays in this layout."""
     try:
         expected = answer(record, given[0], given[1], reference)

@@ -1,4 +1,7 @@
-"""``candelabra explain OP``: the numbered steps of dispatch, and which of them serves the operator."""
+"""``candelabra explain NAME``: the numbered steps of dispatch, and which of them serves an operator.
+
+Of an overload set, which operator serves which call; of a public callable, which operators it names.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +9,80 @@ import argparse
 import difflib
 import sys
 
+from candelabra._annotations import Any
 from candelabra._cli.routes import instances, typical_dtype
+from candelabra._device import Instance
 from candelabra._dispatch.explain import explain_key
-from candelabra._namespace.publishing import operator_named, public_function
-from candelabra._records.record import OPERATORS
+from candelabra._namespace.calls import called_by
+from candelabra._namespace.publishing import entry_named, public_names
+from candelabra._records.callables import PublicCallable
+from candelabra._records.overloads import OverloadSet
+from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.registry import title_of
 from candelabra.dtypes import BY_NAME
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The operator, ``--device`` and ``--dtype``."""
-    parser.add_argument("operator", metavar="OP", help="an operator's name, as `candelabra ops` lists them")
+    """The name, ``--device`` and ``--dtype``."""
+    parser.add_argument("name", metavar="NAME", help="an operator or a public name, as `candelabra ops` lists them")
     parser.add_argument("--device", help="only this device, as in acme or acme:1; all otherwise")
     parser.add_argument("--dtype", choices=sorted(BY_NAME), help="the dtype of the tensors; a usual one otherwise")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the steps for inference and with a gradient, per device."""
-    record = operator_named(arguments.operator)
-    if record is None and public_function(arguments.operator) is not None:
-        print(
-            f"{arguments.operator} is a function over several operators, which depend on its arguments: "
-            f"candelabra.explain({arguments.operator!r}, ...) shows those of a call"
-        )
-        return 0
-    if record is None:
-        close = difflib.get_close_matches(arguments.operator, OPERATORS)
+    """Print what stands behind a name: 0, or 2 for an unknown name, 1 for a device or dtype that cannot be had."""
+    name: str = arguments.name
+    entry: Any = entry_named(name) or OPERATORS.get(name)
+    if entry is None:
+        close = difflib.get_close_matches(name, {*OPERATORS, *public_names()})
         advice = f"; did you mean {' or '.join(close)}?" if close else "; `candelabra ops` lists them"
-        print(f"candelabra: there is no operator {arguments.operator!r}{advice}", file=sys.stderr)
+        print(f"candelabra: there is no operator and no public name {name!r}{advice}", file=sys.stderr)
         return 2
+    if isinstance(entry, PublicCallable):
+        explain_callable(entry)
+        return 0
     try:
-        devices = instances(arguments.device)
-        for instance in devices:
-            d = typical_dtype(record, instance, arguments.dtype)
-            print(f"{record.name} on {instance.device}, {d.name}")
-            print("without a gradient:\n" + str(explain_key(record, instance, d, False)))
-            if d.is_floating_point or d.is_complex:
-                print("with a gradient:\n" + str(explain_key(record, instance, d, True)))
+        if isinstance(entry, OverloadSet):
+            explain_overloads(entry, arguments.device, arguments.dtype)
+        else:
+            explain_operator(entry, instances(arguments.device), arguments.dtype)
     except RuntimeError as error:  # no such device, or a dtype that it does not hold
         print(f"candelabra: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def explain_operator(record: Operator[..., Any], devices: list[Instance], dtype: str | None) -> None:
+    """Print the steps for inference and with a gradient, per device."""
+    for instance in devices:
+        d = typical_dtype(record, instance, dtype)
+        print(f"{record.name} on {instance.device}, {d.name}")
+        print("without a gradient:\n" + str(explain_key(record, instance, d, False)))
+        if d.is_floating_point or d.is_complex:
+            print("with a gradient:\n" + str(explain_key(record, instance, d, True)))
+
+
+def explain_overloads(overloads: OverloadSet, device: str | None, dtype: str | None) -> None:
+    """Print which member serves which signature, and on a device that is named, the steps of each."""
+    devices = instances(device) if device is not None else []
+    title = title_of(overloads)
+    print(f"{title} is an overload set: the first of its members that a call fits serves it")
+    for signature in overloads.signatures():
+        kind = "operator" if isinstance(signature.entry, Operator) else "public callable"
+        print(f"  {title}{signature}\n      {kind} {signature.entry.name}")
+    for member, _ in overloads.members if devices else ():
+        print()
+        if isinstance(member, Operator):
+            explain_operator(member, devices, dtype)
+        else:
+            explain_callable(member)
+
+
+def explain_callable(entry: PublicCallable) -> None:
+    """Print that a name is a public callable's, and which operators and public names it names."""
+    title = title_of(entry)
+    (signature,) = entry.signatures()
+    print(f"{title} is a public callable: it has no kernel of its own, what it calls has")
+    print(f"  {title}{'' if entry.is_property else signature}")
+    print(f"  it names {', '.join(called_by(entry)) or 'no operator'}")
+    print(f"candelabra.explain({title!r}, ...) shows how those of a call are served")

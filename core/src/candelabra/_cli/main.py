@@ -14,8 +14,14 @@ from candelabra._version import __version__
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "devices": ("candelabra._cli.devices", "list the devices of every backend that is installed"),
     "doctor": ("candelabra._cli.doctor", "check every plugin: found, imported, version window, devices, tracebacks"),
-    "ops": ("candelabra._cli.ops", "list the operators and how each device serves them"),
-    "explain": ("candelabra._cli.explain", "say step by step how a device serves an operator"),
+    "ops": (
+        "candelabra._cli.ops",
+        "list the operators and how each device serves them; --public lists the public names",
+    ),
+    "explain": (
+        "candelabra._cli.explain",
+        "say step by step how a device serves an operator, and what stands behind a public name",
+    ),
 }
 """Subcommand → its module, with ``add_arguments(parser)`` and ``run(arguments) -> exit status``, and what it does."""
 

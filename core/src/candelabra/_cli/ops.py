@@ -1,24 +1,37 @@
-"""``candelabra ops``: every operator, how each device serves it, and whether it has a derivative."""
+"""``candelabra ops``: every operator, how each device serves it, and whether it has a derivative.
+
+``candelabra ops --public`` lists the public names instead: whether an operator stands behind one, an overload set or a
+public callable, and which operators these stand for.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 
 from candelabra._annotations import Any
 from candelabra._cli.routes import instances, table
+from candelabra._namespace import index
+from candelabra._namespace.publishing import public_names
+from candelabra._records.overloads import OverloadSet
 from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.registry import ENTRIES, METHODS, Entry
 from candelabra.errors import BackendError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--device`` and ``--missing``."""
+    """``--device``, ``--missing`` and ``--public``."""
     parser.add_argument("--device", help="only this device, as in acme or acme:1")
     parser.add_argument("--missing", action="store_true", help="only operators that a device lacks or that fall back")
+    parser.add_argument("--public", action="store_true", help="the public names instead, with what stands behind each")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table and, under it, how often each route occurs."""
+    """Print the table and, under it, how often each route or kind occurs."""
+    if arguments.public:
+        print_public_names()
+        return 0
     try:
         devices = instances(arguments.device)
     except (BackendError, RuntimeError) as error:
@@ -45,3 +58,30 @@ def derivative(record: Operator[..., Any]) -> str:
     if record.differentiable:
         return "yes"
     return "by body" if record.body is not None and record.not_differentiable is None else "no"
+
+
+def print_public_names() -> None:
+    """Print every function and every method with its kind and the operators behind it."""
+    index.load_all()
+    rows: dict[str, Entry] = {name: ENTRIES[name] for name in public_names()}
+    rows |= {f"Tensor.{name}": entry for name, (entry, _) in METHODS.items() if not entry.is_function}
+    width = max(map(len, rows)) + 2
+    print("public name".ljust(width) + "kind".ljust(14) + "operators")
+    for name, entry in sorted(rows.items()):
+        print((name.ljust(width) + kind_of(entry).ljust(14) + behind(entry)).rstrip())
+    counts = Counter(map(kind_of, rows.values()))
+    print(f"{len(rows)} public names: " + ", ".join(f"{count} {kind}s" for kind, count in sorted(counts.items())))
+
+
+def kind_of(entry: Entry) -> str:
+    """What stands behind a public name, in words."""
+    if isinstance(entry, Operator):
+        return "operator"
+    return "overload set" if isinstance(entry, OverloadSet) else "callable"
+
+
+def behind(entry: Any) -> str:
+    """The operators that an entry stands for: a record's own, a set's members. A callable's are not listed."""
+    if isinstance(entry, OverloadSet):
+        return ", ".join(member.name for member, _ in entry.members)
+    return entry.name if isinstance(entry, Operator) else ""

@@ -119,10 +119,27 @@ def publish(entry: Entry) -> Callable[[], None]:
     return withdraw
 
 
+def entries() -> list[Entry]:
+    """What stands behind all public names of functions and methods, each once. Imports every module that declares."""
+    index.load_all()
+    found = [*ENTRIES.values(), *(entry for entry, _ in METHODS.values())]
+    return list({id(entry): entry for entry in found}.values())
+
+
 def entry_named(name: str) -> Entry | None:
-    """What stands behind a public name, ``"linalg.inv"``; None if there is nothing of that name."""
+    """What stands behind a public name, ``"linalg.inv"`` or ``"Tensor.to"``; None if there is nothing of that name.
+
+    ``StaleIndex`` where the index says that a module declares the name, and it does not.
+    """
+    if name.startswith("Tensor."):
+        method = name.removeprefix("Tensor.")
+        if method not in METHODS and method in index.METHODS_IN:
+            index.load(index.METHODS_IN[method])
+        return METHODS[method][0] if method in METHODS else None
     if name not in ENTRIES and name in index.FUNCTIONS_IN:
         index.load(index.FUNCTIONS_IN[name])
+        if name not in ENTRIES:
+            raise index.StaleIndex(index.stale(f"{index.FUNCTIONS_IN[name]} declares no function {name!r}"))
     return ENTRIES.get(name)
 
 

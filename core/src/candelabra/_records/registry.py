@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from candelabra import _journal as journal
 from candelabra._annotations import Any, Final, Protocol
+from candelabra._namespace import index
 from candelabra._records.schema import REQUIRED, Parameter
 
 ENTRIES: Final[dict[str, Entry]] = {}
@@ -47,28 +48,55 @@ class Signature:
             keyword_only |= p.keyword_only or p.variadic
             default = "" if p.default is REQUIRED else f" = {p.default!r}"
             words.append(f"{'*' * p.variadic}{p.name}: {p.annotation}{default}")
-        added = [f"{name}=None" for name in ("out",) if getattr(self.entry, name, False)]
+        added = ["out=None"] if getattr(self.entry, "out", False) else []
         if getattr(self.entry, "factory", False):
-            added = [*FACTORY_KEYWORDS]
+            declared = {p.name for p in self.parameters}
+            added = [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in declared]
         return f"({', '.join([*words, *(['*'] if added and not keyword_only else []), *added])}) -> {self.returns}"
 
 
 class Entry(Protocol):
     """What stands behind a public name."""
 
-    name: str
-    """The Python identifier: ``linalg_inv`` of ``linalg.inv``."""
-    public_name: str
-    aliases: tuple[str, ...]
-    """Further public names; one without a dot is a method's name too."""
-    doc: str
-    public: bool
-    """False for records that have no public name of their own."""
-    is_function: bool
-    """False for what is a method only."""
-    is_property: bool
-    declared_in: str
-    """The module that declares it."""
+    @property
+    def name(self) -> str:
+        """The Python identifier: ``linalg_inv`` of ``linalg.inv``."""
+        ...
+
+    @property
+    def public_name(self) -> str:
+        """The name of the function, with its namespace."""
+        ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Further public names; one without a dot is a method's name too."""
+        ...
+
+    @property
+    def doc(self) -> str:
+        """The documentation."""
+        ...
+
+    @property
+    def public(self) -> bool:
+        """False for records that have no public name of their own."""
+        ...
+
+    @property
+    def is_function(self) -> bool:
+        """False for what is a method only."""
+        ...
+
+    @property
+    def is_property(self) -> bool:
+        """Whether its methods are properties."""
+        ...
+
+    @property
+    def declared_in(self) -> str:
+        """The module that declares it."""
+        ...
 
     def methods(self) -> dict[str, str]:
         """``{method of Tensor: form}``."""
@@ -88,18 +116,22 @@ def add(entry: Entry) -> None:
 
     Raises ``ValueError`` when a name is taken: a public name has one entry.
     """
-    functions = [entry.public_name, *entry.aliases] if entry.public else []
+    functions = [entry.public_name, *entry.aliases] if entry.public and entry.is_function else []
     methods = entry.methods()
-    for name in functions:
-        if (name in ENTRIES and entry.is_function) or any(m in METHODS for m in methods):
-            taken = ENTRIES.get(name) or next(METHODS[m][0] for m in methods if m in METHODS)
-            raise ValueError(
-                f"the public name {name!r} is declared twice: first in {taken.declared_in}, now in {entry.declared_in}"
-            )
-    if entry.is_function:
-        ENTRIES.update(dict.fromkeys(functions, entry))
-    METHODS.update({method: (entry, form) for method, form in methods.items()})
+    homes = [index.FUNCTIONS_IN.get(name) for name in functions] + [index.METHODS_IN.get(name) for name in methods]
+    for home in homes:
+        if home is not None and home != entry.declared_in:
+            index.load(home)  # the name is that module's: what it declares stands first
+    taken = {name: ENTRIES[name] for name in functions if name in ENTRIES}
+    taken |= {f"Tensor.{name}": METHODS[name][0] for name in methods if name in METHODS}
+    if taken:
+        name, first = next(iter(taken.items()))
+        raise ValueError(
+            f"the public name {name!r} is declared twice: first in {first.declared_in}, now in {entry.declared_in}"
+        )
     withdrawals = [publish(entry) for publish in ADDED]
+    ENTRIES.update(dict.fromkeys(functions, entry))
+    METHODS.update({method: (entry, form) for method, form in methods.items()})
 
     def undo() -> None:
         for name in functions:
@@ -110,6 +142,11 @@ def add(entry: Entry) -> None:
             withdraw()
 
     journal.note(undo)
+
+
+def title_of(entry: Entry) -> str:
+    """The name under which users find an entry: ``linalg.inv``, or ``Tensor.T`` of what is a method only."""
+    return entry.public_name if entry.is_function else f"Tensor.{next(iter(entry.methods()))}"
 
 
 def method_names(name: str, method: bool | str, namespace: str, aliases: tuple[str, ...]) -> list[str]:

@@ -48,7 +48,7 @@ random_binomial.vjp(count=lambda g: zeroed(g), prob=lambda g: zeroed(g))
 def _check(name: str, *tensors: Tensor) -> None:
     for t in tensors:
         if t.dtype.category != FLOATING:
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{PYTHON_NAMES[t.dtype.name]}'")
+            raise NotImplementedError(f"\"{name}\" not implemented for '{PYTHON_NAMES[t.dtype.name]}'")
 
 
 def _words(name: str, generator: Any, shape: tuple[int, ...], like: Tensor) -> tuple[int, int]:

@@ -84,7 +84,7 @@ def arange(
     length = -((start - end) // step) if whole else math.ceil((real[1] - real[0]) / real[2])
     d = d or (int64 if whole else get_default_dtype())
     if d.category == BOOL:
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+        raise NotImplementedError("\"arange\" not implemented for 'Bool'")
     return _made(creation.arange.function(start, step, length, dtype=d, device=open_device(device)), requires_grad)
 
 
@@ -109,7 +109,7 @@ def linspace(
         default = default.to_complex()
     d = as_dtype(dtype) if dtype is not None else default
     if d.category == BOOL:
-        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+        raise NotImplementedError("\"linspace\" not implemented for 'Bool'")
     if d.category == INTEGER:
         start, end = int(start), int(end)
     return _made(creation.linspace.function(start, end, steps, dtype=d, device=open_device(device)), requires_grad)

@@ -71,7 +71,7 @@ def randn(
 ) -> Tensor:
     """Standard normal numbers in the given shape, of a floating or complex dtype (complex ones have variance 1)."""
     wanted = _shape(shape, size)
-    return _new("randn", "normal", "normal_kernel_cpu", wanted, generator, dtype, device, requires_grad)
+    return _new("randn", "normal", "normal", wanted, generator, dtype, device, requires_grad)
 
 
 def _bounds(name: str, low: Any, high: Any, size: Any) -> tuple[int, int, Any]:
@@ -160,7 +160,7 @@ def randn_like(
 ) -> Tensor:
     """:func:`randn` in the shape, dtype and device of ``input``."""
     shape, d, place = tuple(input.shape), dtype or input.dtype, device or input.device
-    return _new("randn_like", "normal", "normal_kernel_cpu", shape, generator, d, place, requires_grad)
+    return _new("randn_like", "normal", "normal", shape, generator, d, place, requires_grad)
 
 
 @public(method=False, factory=True)
@@ -200,14 +200,17 @@ def normal(
         if size is None:
             raise TypeError("normal(): two numbers need a 'size'; normal(mean, std, size) or tensors were expected")
         d = get_default_dtype() if dtype is None else as_dtype(dtype)
-        check_floating("normal_kernel_cpu", d)
+        check_floating("normal", d)
         check_std(std)
         noise = draw("normal", "normal", as_sizes((size,)), d, open_device(device), generator)
         return _marked(scaled(noise, std, mean), requires_grad)
     for value in tensors:
-        check_floating("normal_kernel_cpu", value.dtype, allow_complex=value is mean)
+        check_floating("normal", value.dtype, allow_complex=value is mean)
     check_std(std)
     like = tensors[0]
+    elsewhere = device is not None and open_device(device) is not like._instance
+    if size is not None or elsewhere or (dtype is not None and as_dtype(dtype) is not like.dtype):
+        raise TypeError("normal(): 'size', 'dtype' and 'device' go with two numbers; a tensor says these itself")
     shape = broadcast_shapes(*(tuple(t._payload.shape) for t in tensors))
     noise = draw("normal", "normal", shape, like.dtype, like._instance, generator)
     mean, std = (v.detach() if hasattr(v, "_payload") else v for v in (mean, std))
@@ -219,12 +222,12 @@ def normal(
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element of ``input`` says (or ``p``, for all), else 0, in ``input``'s dtype."""
     if p is None:
-        check_floating("bernoulli_tensor_cpu_p_", input.dtype, allow_complex=False)
+        check_floating("bernoulli_tensor_p", input.dtype, allow_complex=False)
     else:
         check_probability(p)
         if input.is_complex():
             kind = PYTHON_NAMES[input.dtype.name]
-            raise NotImplementedError(f"\"bernoulli_scalar_cpu_\" not implemented for '{kind}'")
+            raise NotImplementedError(f"\"bernoulli_scalar\" not implemented for '{kind}'")
     chance = input if p is None else float(p)
     return cast_to(draw_bernoulli("bernoulli", chance, tuple(input.shape), input._instance, generator), input.dtype)
 

@@ -83,7 +83,7 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Generator
 @public(is_function=False)
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator | None = None) -> Tensor:
     """Normal numbers of the given mean and standard deviation; complex ones have variance ``std**2`` in all."""
-    check_floating("normal_kernel_cpu", input.dtype)
+    check_floating("normal", input.dtype)
     check_std(std)
     noise = draw("normal_", "normal", _target(input), input.dtype, input._instance, generator)
     return _fill(input, scaled(noise, std, mean))
@@ -92,7 +92,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
 @public(is_function=False)
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """``exp`` of normal numbers of the given mean and standard deviation."""
-    check_floating("log_normal_cpu", input.dtype, allow_complex=False)
+    check_floating("log_normal", input.dtype, allow_complex=False)
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     wide = _wide(input.dtype)
@@ -127,7 +127,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if input.dtype.category == COMPLEX or input.dtype.category == BOOL:
-        raise NotImplementedError(f"\"geometric_cpu\" not implemented for '{input.dtype}'")
+        raise NotImplementedError(f"\"geometric\" not implemented for '{input.dtype}'")
     noise = draw("geometric_", "exponential", _target(input), _wide(input.dtype), input._instance, generator)
     count = (noise / -math.log1p(-p)).floor() + 1
     if input.dtype.category == INTEGER:
@@ -151,7 +151,7 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Gene
     holds from 0 on (a floating dtype: up to where it holds every integer)."""
     d = input.dtype
     if d.category == COMPLEX:
-        raise NotImplementedError('"random_kernel_cpu" not implemented for complex dtypes')
+        raise NotImplementedError('"random" not implemented for complex dtypes')
     low, high = (0, from_) if to is None and from_ is not None else (0 if from_ is None else from_, to)
     if high is None:
         high = (1 << d.digits) + 1 if d.category == FLOATING else 2 if d.category == BOOL else iinfo(d).max + 1
@@ -164,9 +164,9 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Gene
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """1 with probability ``p``, a number or a floating tensor that broadcasts to this one, else 0."""
     if input.dtype.category == COMPLEX:
-        raise NotImplementedError('"bernoulli_scalar_cpu_" not implemented for complex dtypes')
+        raise NotImplementedError('"bernoulli_scalar" not implemented for complex dtypes')
     if hasattr(p, "_payload"):
-        check_floating("bernoulli_tensor_cpu_p_", p.dtype, allow_complex=False)
+        check_floating("bernoulli_tensor_p", p.dtype, allow_complex=False)
     else:
         check_probability(p)
         p = float(p)

@@ -1,0 +1,172 @@
+"""Overload sets: a call of the public name gives what the member gives that serves it.
+
+A set has no samples of its own. Each sample of a member that is a record is a call of the set too, if the overload for
+that member accepts its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from candelabra.dtypes import dtype
+from candelabra.library import Operator, OverloadSet, Parameter, bind, entry_named, member_for
+
+from candelabra_conformance.calling import at, called, split
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.layouts import CONTIGUOUS, placed
+from candelabra_conformance.properties.axes import each_category
+from candelabra_conformance.properties.public_forms import Results, Way, alike, function_way, method_way
+from candelabra_conformance.properties.refusals import outcome
+from candelabra_conformance.properties.registry import Axis, overload_property
+from candelabra_conformance.properties.value import agree
+from candelabra_conformance.samples.sample import LARGE, Sample
+
+
+def records_of(overloads: OverloadSet) -> Iterator[tuple[Operator[..., Any], tuple[Parameter, ...]]]:
+    """The members of a set that are records, with the parameters that their overloads accept."""
+    for member, parameters in overloads.members:
+        if isinstance(member, Operator):
+            yield member, parameters
+
+
+def _in_each_category(level: int) -> Callable[[Context, OverloadSet], Iterator[Axis]]:
+    """A dtype of each kind of number, as far as a member takes it."""
+    categories = each_category(level, (CONTIGUOUS,))
+
+    def axes(context: Context, overloads: OverloadSet) -> Iterator[Axis]:
+        found: dict[str, Axis] = {}
+        for member, _ in records_of(overloads):
+            for axis in categories(context, member):
+                if axis.dtype is not None:
+                    found.setdefault(axis.dtype.name, axis)
+        yield from found.values()
+
+    return axes
+
+
+def _once(context: Context, overloads: OverloadSet) -> Iterator[Axis]:
+    """In the main dtype of the first member that is a record."""
+    for member, _ in records_of(overloads):
+        for d in context.main_dtypes(member):
+            yield Axis(d, CONTIGUOUS, 3)
+            return
+
+
+@overload_property("overloads", _in_each_category(1))
+def overloads(context: Context, overload_set: OverloadSet, d: dtype, layout: str) -> float | None:
+    """Each sample of a member, called by the public name as function, as method and in place, gives the same bits."""
+    for member, parameters in records_of(overload_set):
+        if d not in context.dtypes(member):
+            continue
+        samples = [s for s in context.samples(member, d) if s.kind != LARGE]
+        for found in samples:
+            if accepts(overload_set, member, parameters, context, found):
+                context.current = (found, layout)
+                for way, member_form in forms_of(overload_set, member, found):
+                    _same(context, overload_set, member, d, way, member_form)
+    return None
+
+
+def accepts(
+    overload_set: OverloadSet, member: Operator[..., Any], parameters: tuple[Parameter, ...], context: Context,
+    found: Sample,
+) -> bool:  # fmt: skip
+    """Whether the overload of a member accepts a sample's arguments: it may have fewer parameters than the member."""
+    names = [p.name for p in member.schema.parameters]
+    if any(name not in {p.name for p in parameters} for name in names[: len(found.args)]):
+        return False
+    return bind(parameters, *_arguments(context, found), False) is not None
+
+
+def _arguments(context: Context, found: Sample) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, context.instance)
+    return at(tuple(args), context.device), at(kwargs, context.device)
+
+
+def forms_of(
+    overload_set: OverloadSet, member: Operator[..., Any], found: Sample
+) -> Iterator[tuple[Way, Callable[..., Any]]]:
+    """The ways to call a set, each with the member's form that gives the same."""
+    for name in (overload_set.public_name, *overload_set.aliases) if overload_set.is_function else ():
+        yield function_way(name, found), member.function
+    if not (found.args and isinstance(found.args[0], np.ndarray)):
+        return
+    for name, form in overload_set.methods().items():
+        held: Any = entry_named(f"Tensor.{name}")
+        if held is overload_set and (form == "function" or member.inplace):
+            yield method_way(name, False, found), member.form(form)
+
+
+def _same(
+    context: Context, overload_set: OverloadSet, member: Operator[..., Any], d: dtype, way: Way,
+    member_form: Callable[..., Any],
+) -> None:  # fmt: skip
+    """Hold that the set's form gives what the member's form gives; what that refuses is refused with the same words."""
+    found = way.call
+    want = _outcome(context, member, found, member_form)
+    got = _outcome(context, member, found, way.function)
+    if isinstance(want, tuple) and isinstance(got, tuple):
+        if alike(got, want):
+            return
+        if member.name in context.instance.capabilities.nondeterministic:
+            agree(context, member, d, found, CONTIGUOUS, got[0])
+            return
+    elif type(got) is type(want) and str(got) == str(want):
+        return
+    said = f": {type(got).__name__}: {got}" if isinstance(got, Exception) else ""
+    picked = _picked(context, overload_set, member, found)
+    words = f"{way.words} does not give what {member.name} gives{picked}{said}"
+    raise Failure(words, found, CONTIGUOUS, member=member, form=way.text)
+
+
+def _outcome(
+    context: Context, member: Operator[..., Any], found: Sample, form: Callable[..., Any]
+) -> Results | Exception:
+    """The result of a call by copies of its own of the arguments, or what it raises."""
+    args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, context.instance)
+    try:
+        return split(found, called(member, args, kwargs, context.instance, form), context.reference)
+    except Exception as error:
+        return error
+
+
+def _picked(context: Context, overload_set: OverloadSet, member: Operator[..., Any], found: Sample) -> str:
+    """Which other member the set picks for a call, in words; empty where it picks this one."""
+    args, kwargs = _arguments(context, found)
+    try:
+        picked = member_for(overload_set, args, kwargs)
+    except TypeError:
+        return ", no overload fits"
+    return "" if picked is member else f", the set picks {picked.name}"
+
+
+@overload_property("overload-errors", _once)
+def overload_errors(context: Context, overload_set: OverloadSet, d: dtype, layout: str) -> float | None:
+    """A mistake that fits one member alone is refused in that member's words."""
+    for member, _ in records_of(overload_set):
+        if d not in context.dtypes(member):
+            continue
+        for found in context.each_of(member, d, "mistakes"):
+            if fitting(overload_set, context, found) != [member]:
+                continue
+            want = outcome(member, found, context.instance)
+            got = outcome(member, found, context.instance, overload_set.function)
+            if got != want:
+                note = f" ({found.note})" if found.note else ""
+                raise Failure(f"{_said(got)} is raised, {member.name} raises {_said(want)}{note}", found, layout)
+    return None
+
+
+def fitting(overload_set: OverloadSet, context: Context, found: Sample) -> list[Any]:
+    """The members whose overloads take so many arguments of these names."""
+    args, kwargs = _arguments(context, found)
+    return [
+        member for member, parameters in overload_set.members
+        if bind(parameters, args, kwargs, bool(getattr(member, "out", False))) is not None
+    ]  # fmt: skip
+
+
+def _said(raised: tuple[type, str] | None) -> str:
+    return f"{raised[0].__name__}: {raised[1]!r}" if raised is not None else "nothing"

@@ -1,0 +1,191 @@
+"""Functions and methods that draw random numbers: the specification's draws from the start of the seed, then scaled.
+
+Each step of the scaling is rounded to the dtype; half types compute in float32 and round once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from candelabra.dtypes import FLOATING, INTEGER, dtype, float32, float64, iinfo, int64
+
+from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
+from candelabra_conformance.references.factories import held, shape_of
+from candelabra_conformance.references.registry import REFERENCES, reference
+from candelabra_conformance.samples.sample import SEED
+
+Array = np.ndarray[Any, Any]
+EXACT = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}
+"""Up to here a floating dtype holds every integer."""
+
+
+def place(generator: Any) -> tuple[int, int]:
+    """Where a call starts to draw: the generator's seed and offset, or the default generator's."""
+    return (SEED, 0) if generator is None else (generator.initial_seed(), generator.get_offset())
+
+
+def drawn(kind: str, shape: tuple[int, ...], d: dtype, generator: Any) -> Array:
+    """``shape`` numbers of a continuous kind."""
+    return np.asarray(REFERENCES[f"random_{kind}"](shape, *place(generator), d, None))
+
+
+def scaled(noise: Array, factor: Any, shift: Any) -> Array:
+    """``noise * factor + shift``."""
+    held = noise.dtype
+    wide = noise.astype(np.float32) if held.itemsize == 2 else noise
+    return np.asarray((wide * wide.dtype.type(factor) + wide.dtype.type(shift)).astype(held))
+
+
+def integers(shape: tuple[int, ...], low: int, high: int, d: dtype, generator: Any) -> Array:
+    """Whole numbers; floating ones are drawn as int64 and cast."""
+    whole = d if d.category <= INTEGER else int64
+    drawn = REFERENCES["random_integers"](shape, low, high, *place(generator), whole, None)
+    return np.asarray(drawn).astype(host_dtype(d))
+
+
+def wide(x: Array) -> dtype:
+    """The dtype to draw in where the target is an integer or a half one."""
+    d = device_dtype(x.dtype)
+    return d if d in (float32, float64) else float32
+
+
+# -- new tensors ------------------------------------------------------------------------------------------------------
+@reference("rand", as_given=True)
+def rand(*size: Any, dtype: dtype | None = None, generator: Any = None) -> Array:
+    """Uniform numbers."""
+    return drawn("uniform", shape_of(size), dtype or float32, generator)
+
+
+@reference("randn", as_given=True)
+def randn(*size: Any, dtype: dtype | None = None, generator: Any = None) -> Array:
+    """Normal numbers."""
+    return drawn("normal", shape_of(size), dtype or float32, generator)
+
+
+@reference("rand_like", as_given=True)
+def rand_like(x: Array, generator: Any = None) -> Array:
+    """Uniform numbers."""
+    return drawn("uniform", x.shape, device_dtype(x.dtype), generator)
+
+
+@reference("randn_like", as_given=True)
+def randn_like(x: Array, generator: Any = None) -> Array:
+    """Normal numbers."""
+    return drawn("normal", x.shape, device_dtype(x.dtype), generator)
+
+
+@reference("randint", as_given=True)
+def randint(low: int, high: Any, size: Any = None, dtype: dtype | None = None, generator: Any = None) -> Array:
+    """``randint(high, size)`` or ``randint(low, high, size)``."""
+    first, last, shape = (0, low, high) if size is None else (low, high, size)
+    return integers(tuple(shape), first, last, dtype or int64, generator)
+
+
+@reference("randint_like", as_given=True)
+def randint_like(x: Array, low: int, high: int | None = None) -> Array:
+    """``randint_like(input, high)`` or ``randint_like(input, low, high)``."""
+    first, last = (0, low) if high is None else (low, high)
+    return integers(x.shape, first, last, device_dtype(x.dtype), None)
+
+
+@reference("randperm", as_given=True)
+def randperm(n: int, dtype: dtype | None = None, generator: Any = None) -> Array:
+    """An order, drawn as int64."""
+    order = REFERENCES["random_permutation"](n, *place(generator), int64, None)
+    return np.asarray(order).astype(held(dtype, int64))
+
+
+# -- distributions ----------------------------------------------------------------------------------------------------
+@reference("normal", as_given=True)
+def normal(mean: Any, std: Any, size: Any = None, generator: Any = None) -> Array:
+    """Noise times deviation plus mean, in the dtype of the tensors."""
+    if size is not None:
+        return scaled(drawn("normal", tuple(size), float32, generator), std, mean)
+    like = mean if isinstance(mean, np.ndarray) else std
+    noise = drawn("normal", np.broadcast_shapes(np.shape(mean), np.shape(std)), device_dtype(like.dtype), generator)
+    return np.asarray(((noise * std).astype(like.dtype) + mean).astype(like.dtype))
+
+
+@reference("bernoulli", as_given=True)
+def bernoulli(x: Array, p: float | None = None, generator: Any = None) -> Array:
+    """1 where a uniform number lies below the probability."""
+    chance = x if p is None else p
+    return np.asarray(REFERENCES["random_bernoulli"](chance, x.shape, *place(generator), None)).astype(x.dtype)
+
+
+@reference("multinomial", as_given=True)
+def multinomial(x: Array, num_samples: int, replacement: bool = False, generator: Any = None) -> Array:
+    """Indices of weights."""
+    return np.asarray(REFERENCES["random_multinomial"](x, num_samples, replacement, *place(generator)))
+
+
+@reference("poisson", as_given=True)
+def poisson(x: Array, generator: Any = None) -> Array:
+    """Section 15 of the specification."""
+    return np.asarray(REFERENCES["random_poisson"](x, *place(generator))).astype(x.dtype)
+
+
+@reference("binomial", as_given=True)
+def binomial(count: Array, prob: Array, generator: Any = None) -> Array:
+    """Section 16 of the specification."""
+    pair = np.broadcast_arrays(count, prob)
+    return np.asarray(REFERENCES["random_binomial"](*pair, *place(generator))).astype(count.dtype)
+
+
+# -- in place ---------------------------------------------------------------------------------------------------------
+@reference("Tensor.uniform_", as_given=True)
+def uniform_(x: Array, low: float = 0, high: float = 1, generator: Any = None) -> Array:
+    """Uniform numbers, scaled; of a complex tensor both parts."""
+    noise = drawn("uniform", x.shape, device_dtype(x.dtype), generator)
+    return scaled(noise, high - low, complex(low, low) if x.dtype.kind == "c" else low)
+
+
+@reference("Tensor.normal_", as_given=True)
+def normal_(x: Array, mean: float = 0, std: float = 1, generator: Any = None) -> Array:
+    """Normal numbers, scaled."""
+    return scaled(drawn("normal", x.shape, device_dtype(x.dtype), generator), std, mean)
+
+
+@reference("Tensor.log_normal_", as_given=True)
+def log_normal_(x: Array, mean: float = 1, std: float = 2, generator: Any = None) -> Array:
+    """``exp`` of normal numbers."""
+    return np.exp(scaled(drawn("normal", x.shape, wide(x), generator), std, mean)).astype(x.dtype)
+
+
+@reference("Tensor.exponential_", as_given=True)
+def exponential_(x: Array, lambd: float = 1, generator: Any = None) -> Array:
+    """Exponential numbers of rate 1, divided by the rate."""
+    noise = drawn("exponential", x.shape, device_dtype(x.dtype), generator)
+    return noise if lambd == 1 else (noise.astype(host_dtype(wide(x))) / lambd).astype(x.dtype)
+
+
+@reference("Tensor.geometric_", as_given=True)
+def geometric_(x: Array, p: float, generator: Any = None) -> Array:
+    """How often an exponential number holds that of one trial, and one."""
+    noise = drawn("exponential", x.shape, wide(x), generator)
+    return np.asarray(np.floor(noise / noise.dtype.type(-math.log1p(-p))) + 1).astype(x.dtype)
+
+
+@reference("Tensor.cauchy_", as_given=True)
+def cauchy_(x: Array, median: float = 0, sigma: float = 1, generator: Any = None) -> Array:
+    """The tangent of a uniform angle, scaled."""
+    noise = drawn("uniform", x.shape, wide(x), generator)
+    return scaled(np.tan((noise - noise.dtype.type(0.5)) * noise.dtype.type(math.pi)), sigma, median).astype(x.dtype)
+
+
+@reference("Tensor.random_", as_given=True)
+def random_(x: Array, low: int | None = None, high: int | None = None, generator: Any = None) -> Array:
+    """``random_()``, ``random_(to)`` or ``random_(from, to)``."""
+    d = device_dtype(x.dtype)
+    most = 2 if d.name == "bool" else EXACT[d.name] + 1 if d.category == FLOATING else iinfo(d).max + 1
+    first, last = (low or 0, high) if high is not None else (0, most if low is None else low)
+    return integers(x.shape, first, last, d, generator)
+
+
+@reference("Tensor.bernoulli_", as_given=True)
+def bernoulli_(x: Array, p: Any = 0.5, generator: Any = None) -> Array:
+    """1 where a uniform number lies below the probability."""
+    chance = np.broadcast_to(p, x.shape) if isinstance(p, np.ndarray) else p
+    return np.asarray(REFERENCES["random_bernoulli"](chance, x.shape, *place(generator), None)).astype(x.dtype)

@@ -1,0 +1,56 @@
+"""Windows for spectra: SciPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from candelabra_conformance.references.registry import Reference, references
+
+Array = np.ndarray[Any, Any]
+scipys: Final[Any] = import_module("scipy.signal.windows")  # which has no types
+NUTTALL: Final = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
+
+
+def window(make: Callable[..., Any]) -> Reference:
+    """SciPy's window of a length, in which dtype does not matter."""
+
+    def made(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Array:
+        return np.asarray(make(M, sym=sym, **options), np.float64)
+
+    return made
+
+
+def older(make: Callable[..., Any]) -> Reference:
+    """The same under the older name: periodic unless asked otherwise, the parameters by position."""
+
+    def made(M: int, periodic: bool = True, *parameters: float, dtype: Any = None) -> Array:
+        return np.asarray(make(M, *parameters, sym=not periodic), np.float64)
+
+    return made
+
+
+def general_hamming(M: int, alpha: float = 0.54, *, sym: bool = True) -> Any:
+    """SciPy's, which has no default."""
+    return scipys.general_hamming(M, alpha, sym)
+
+
+references({
+    **{f"signal.windows.{name}": window(getattr(scipys, name)) for name in (
+        "bartlett", "blackman", "cosine", "exponential", "general_cosine", "hamming", "hann",
+    )},
+    "signal.windows.gaussian": window(lambda M, std=1.0, *, sym: scipys.gaussian(M, std, sym)),
+    "signal.windows.general_hamming": window(general_hamming),
+    "signal.windows.kaiser": window(lambda M, beta=12.0, *, sym: scipys.kaiser(M, beta, sym)),
+    "signal.windows.nuttall": window(lambda M, *, sym: scipys.general_cosine(M, NUTTALL, sym)),
+    "bartlett_window": older(scipys.bartlett),
+    "blackman_window": older(scipys.blackman),
+    "hann_window": older(scipys.hann),
+    "hamming_window": older(
+        lambda M, alpha=0.54, beta=0.46, *, sym: scipys.general_cosine(M, (alpha, beta), sym)
+    ),
+    "kaiser_window": older(lambda M, beta=12.0, *, sym: scipys.kaiser(M, beta, sym)),
+})  # fmt: skip

@@ -1,0 +1,256 @@
+"""Functions and methods that draw random numbers: what they draw, how it is scaled, whose generator is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from candelabra_conformance.samples.factories import chosen
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes
+from candelabra_conformance.samples.sample import ZERO_DIM, ZERO_SIZE, Fresh, Sample, sample
+
+GENERATOR = Fresh("cd.Generator(device).manual_seed(7)")
+"""A generator of the caller's own."""
+
+
+# -- new tensors ------------------------------------------------------------------------------------------------------
+@inputs("rand", "randn")
+def continuous(t: Maker) -> Iterator[Sample]:
+    """Sizes one by one and as a sequence; from the default generator and another."""
+    if t.is_floating or t.is_complex:
+        yield sample(2, 3, **chosen(t))
+        yield sample((7,), dtype=t.dtype, generator=GENERATOR)
+        yield sample((), dtype=t.dtype, kind=ZERO_DIM)
+        yield sample(0, dtype=t.dtype, kind=ZERO_SIZE)
+
+
+@mistakes("rand", "randn")
+def not_continuous(t: Maker) -> Iterator[Sample]:
+    """Integers are drawn by other functions; sizes count from 0."""
+    yield sample(2, dtype=t.of("int64").dtype, note="integers")
+    yield sample(2, -1, note="negative")
+    yield sample(2, generator=3, note="no generator")
+
+
+@inputs("rand_like", "randn_like")
+def continuous_like(t: Maker) -> Iterator[Sample]:
+    """In the shape and the dtype of the tensor."""
+    if t.is_floating or t.is_complex:
+        yield sample(t(2, 3))
+        yield sample(t(7), generator=GENERATOR)
+        yield sample(t(), kind=ZERO_DIM)
+
+
+@inputs("randint")
+def whole_numbers(t: Maker) -> Iterator[Sample]:
+    """From 0 or another number on; in floating dtypes too."""
+    if t.is_complex or t.is_bool:
+        return
+    kind = {} if t.dtype.name == "int64" else {"dtype": t.dtype}
+    yield sample(10, (2, 3), **kind)
+    yield sample(3, 100, (7,), **kind)
+    yield sample(0, 5, (4,), generator=GENERATOR, **kind)
+    yield sample(1, 2, (), kind=ZERO_DIM, **kind)
+
+
+@mistakes("randint")
+def no_whole_numbers(t: Maker) -> Iterator[Sample]:
+    """A range that is empty, a fraction, no size."""
+    yield sample(5, 5, (2,), note="empty")
+    yield sample(0.5, 3, (2,), note="a fraction")
+    yield sample(3, 5, note="no size")
+
+
+@inputs("randint_like")
+def whole_numbers_like(t: Maker) -> Iterator[Sample]:
+    """In the shape and the dtype of the tensor."""
+    if t.is_complex or t.is_bool:
+        return
+    yield sample(t(2, 3), 10)
+    yield sample(t(7), 3, 100)
+    yield sample(t(), 5, kind=ZERO_DIM)
+
+
+@inputs("randperm")
+def orders(t: Maker) -> Iterator[Sample]:
+    """Of none, one, some."""
+    if t.is_complex or t.is_bool:
+        return
+    kind = {} if t.dtype.name == "int64" else {"dtype": t.dtype}
+    yield sample(9, **kind)
+    yield sample(17, generator=GENERATOR, **kind)
+    yield sample(0, kind=ZERO_SIZE, **kind)
+
+
+@mistakes("randperm")
+def no_order(t: Maker) -> Iterator[Sample]:
+    """Counts are integers from 0, which the dtype holds."""
+    yield sample(-1, note="negative")
+    yield sample(2.5, note="a fraction")
+    yield sample(300, dtype=t.of("uint8").dtype, note="more than the dtype holds")
+
+
+# -- distributions ----------------------------------------------------------------------------------------------------
+@inputs("normal")
+def normal_numbers(t: Maker) -> Iterator[Sample]:
+    """Means and deviations for each, for all."""
+    if not t.is_floating:
+        return
+    yield sample(t(2, 3), t(3, low=0.1, high=2.0))
+    yield sample(t(4), 0.5, generator=GENERATOR)
+    yield sample(1.5, t(4, low=0.1, high=2.0))
+    if t.dtype.name == "float32":
+        yield sample(1.0, 2.0, (2, 3))
+
+
+@mistakes("normal")
+def no_deviation(t: Maker) -> Iterator[Sample]:
+    """Deviations are not negative, and numbers alone need a size."""
+    yield sample(0.0, -1.0, (2,), note="negative")
+    yield sample(0.0, 1.0, note="no size")
+    yield sample(t(3), 1.0, (3,), note="a tensor and a size")
+    yield sample(t(3), 1.0, dtype=t.of("int64").dtype, note="a tensor and another dtype")
+
+
+@inputs("bernoulli")
+def decisions(t: Maker) -> Iterator[Sample]:
+    """A probability for each, and one for all."""
+    if t.is_floating:
+        yield sample(t(2, 3, low=0.05, high=0.95), gradient=False)
+        yield sample(t(7, low=0.05, high=0.95), generator=GENERATOR, gradient=False)
+        yield sample(t.array(0.5), kind=ZERO_DIM, gradient=False)
+    if not t.is_complex:
+        yield sample(t(2, 3), 0.3, gradient=False)
+
+
+@mistakes("bernoulli")
+def no_probability(t: Maker) -> Iterator[Sample]:
+    """Probabilities lie between 0 and 1."""
+    yield sample(t(3), 1.5, note="above 1")
+    yield sample(t(3), -0.5, note="below 0")
+
+
+@inputs("multinomial")
+def categories(t: Maker) -> Iterator[Sample]:
+    """One row of weights, several; with replacement and without."""
+    if t.is_floating:
+        yield sample(t(5, low=0.1, high=2.0), 3, gradient=False)
+        yield sample(t(2, 4, low=0.1, high=2.0), 6, True, generator=GENERATOR, gradient=False)
+        yield sample(t(2, 4, low=0.1, high=2.0), num_samples=4, replacement=False, gradient=False)
+
+
+@mistakes("multinomial")
+def no_categories(t: Maker) -> Iterator[Sample]:
+    """At least one is drawn, of rows, and not more than there are."""
+    yield sample(t(5), 0, note="none")
+    yield sample(t(5), 6, note="more than there are")
+    yield sample(t(2, 2, 2), 1, note="three dims")
+
+
+@inputs("poisson")
+def counts(t: Maker) -> Iterator[Sample]:
+    """Small rates and large ones; no rate."""
+    if t.is_floating:
+        yield sample(t(2, 3, low=0.5, high=20.0), gradient=False)
+        yield sample(t.array([0.0, 3.0, 50.0]), GENERATOR, gradient=False)
+
+
+@mistakes("poisson")
+def no_rates(t: Maker) -> Iterator[Sample]:
+    """Rates are real floating numbers."""
+    yield sample(t.of("int64")(3), note="integers")
+
+
+@inputs("binomial")
+def successes(t: Maker) -> Iterator[Sample]:
+    """Counts and probabilities broadcast."""
+    if t.is_floating:
+        yield sample(t.array([[5.0], [20.0]]), t(3, low=0.1, high=0.9), gradient=False)
+        yield sample(t.array([7.0, 0.0]), t.array([0.5, 0.5]), GENERATOR, gradient=False)
+
+
+@mistakes("binomial")
+def no_trials(t: Maker) -> Iterator[Sample]:
+    """Trials are counted in real floating numbers."""
+    yield sample(t.of("int64")(3), t.of("float32")(3), note="integers")
+
+
+# -- in place ---------------------------------------------------------------------------------------------------------
+def filled(t: Maker, *arguments: Any, **keywords: Any) -> Iterator[Sample]:
+    """Tensors of some shapes, filled by default, with these arguments, and by another generator."""
+    yield sample(t(2, 3), gradient=False)
+    yield sample(t(4), *arguments, gradient=False, **keywords)
+    yield sample(t(5), generator=GENERATOR, gradient=False)
+    yield sample(t(), kind=ZERO_DIM, gradient=False)
+
+
+@inputs("Tensor.uniform_", "Tensor.normal_")
+def continuous_in_place(t: Maker) -> Iterator[Sample]:
+    """In the unit interval or standard, and scaled."""
+    if t.is_floating or t.is_complex:
+        yield from filled(t, 1.0, 3.0)
+
+
+@inputs("Tensor.log_normal_", "Tensor.cauchy_")
+def scaled_in_place(t: Maker) -> Iterator[Sample]:
+    """With the default parameters, and others."""
+    if t.is_floating:
+        yield from filled(t, 0.5, 0.25)
+
+
+@inputs("Tensor.exponential_")
+def exponential_in_place(t: Maker) -> Iterator[Sample]:
+    """Of rate 1, and another."""
+    if t.is_floating:
+        yield from filled(t, 2.5)
+
+
+@inputs("Tensor.geometric_")
+def trials_in_place(t: Maker) -> Iterator[Sample]:
+    """In integers and floats."""
+    if not (t.is_bool or t.is_complex):
+        yield sample(t(2, 3), 0.3, gradient=False)
+        yield sample(t(4), p=0.7, generator=GENERATOR, gradient=False)
+
+
+@inputs("Tensor.random_")
+def integers_in_place(t: Maker) -> Iterator[Sample]:
+    """All that the dtype holds, up to a number, between two."""
+    if not t.is_complex:
+        yield sample(t(2, 3), gradient=False)
+        yield sample(t(4), 2, gradient=False)
+        yield sample(t(4), generator=GENERATOR, gradient=False)
+    if not (t.is_complex or t.is_bool):
+        yield sample(t(4), 3, 90, gradient=False)
+
+
+@inputs("Tensor.bernoulli_")
+def decisions_in_place(t: Maker) -> Iterator[Sample]:
+    """A probability for all, and one for each."""
+    if not t.is_complex:
+        yield sample(t(2, 3), gradient=False)
+        yield sample(t(4), 0.2, generator=GENERATOR, gradient=False)
+        yield sample(t(2, 3), t.of("float32")(3, low=0.1, high=0.9), gradient=False)
+
+
+@mistakes("Tensor.uniform_", "Tensor.normal_", "Tensor.log_normal_", "Tensor.exponential_", "Tensor.cauchy_")
+def no_parameters(t: Maker) -> Iterator[Sample]:
+    """Deviations and rates are positive, and continuous numbers are floating."""
+    name = t.operator.removeprefix("Tensor.")
+    bad = {"uniform_": (3.0, 1.0), "normal_": (0.0, -1.0), "exponential_": (-1.0,)}.get(name, (0.0, -1.0))
+    yield sample(t(3), *bad, note="no such parameters")
+    yield sample(t.of("int64")(3), note="integers")
+
+
+@mistakes("Tensor.geometric_", "Tensor.bernoulli_")
+def no_chance(t: Maker) -> Iterator[Sample]:
+    """Probabilities lie between 0 and 1."""
+    yield sample(t(3), 1.5, note="above 1")
+    yield sample(t(3), -0.5, note="below 0")
+
+
+@mistakes("Tensor.random_")
+def no_integers(t: Maker) -> Iterator[Sample]:
+    """The range is not empty."""
+    yield sample(t(3), 5, 5, note="empty")

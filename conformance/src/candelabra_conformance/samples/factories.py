@@ -1,0 +1,218 @@
+"""Functions that make tensors of a shape: zeros, scales, triangles of indices, and those like another tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from candelabra_conformance.literals import host_list
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes
+from candelabra_conformance.samples.sample import ZERO_DIM, ZERO_SIZE, Sample, sample
+
+
+def chosen(t: Maker) -> dict[str, Any]:
+    """The keyword that asks for the dtype; none for the default one."""
+    return {} if t.dtype.name == "float32" else {"dtype": t.dtype}
+
+
+def number(t: Maker) -> Any:
+    """A number of the dtype's own kind."""
+    return True if t.is_bool else 3 if t.is_integer else 1.5 if t.is_floating else 1.5 - 2j
+
+
+# -- filled -----------------------------------------------------------------------------------------------------------
+@inputs("zeros", "ones")
+def filled(t: Maker) -> Iterator[Sample]:
+    """Sizes one by one, as a sequence, none."""
+    yield sample(2, 3, **chosen(t))
+    yield sample((4, 1, 2), dtype=t.dtype)
+    yield sample([5], dtype=t.dtype)
+    yield sample((), kind=ZERO_DIM, **chosen(t))
+    yield sample(2, 0, 3, kind=ZERO_SIZE, dtype=t.dtype)
+
+
+@mistakes("zeros", "ones", "empty")
+def no_shape(t: Maker) -> Iterator[Sample]:
+    """Sizes are integers from 0."""
+    yield sample(2, -1, note="negative")
+    yield sample((2.5,), note="a fraction")
+    yield sample("2", note="text")
+
+
+def unspecified_in(t: Maker) -> bool:
+    """Whether memory that nobody wrote to may hold anything: a byte of a bool is 0 or 1."""
+    return not t.is_bool
+
+
+def shape_of(made: Any) -> tuple[int, ...]:
+    """All that is due of a tensor whose content is unspecified."""
+    return tuple(made.shape)
+
+
+@inputs("empty")
+def unspecified(t: Maker) -> Iterator[Sample]:
+    """Sizes one by one, as a sequence, none."""
+    if unspecified_in(t):
+        yield sample(2, 3, of=shape_of, **chosen(t))
+        yield sample((4, 1), dtype=t.dtype, of=shape_of)
+        yield sample((), kind=ZERO_DIM, of=shape_of, **chosen(t))
+
+
+@inputs("empty_strided")
+def unspecified_with_steps(t: Maker) -> Iterator[Sample]:
+    """In C order, in another, with gaps."""
+    if unspecified_in(t):
+        for stride in ((3, 1), (1, 2), (7, 2)):
+            yield sample((2, 3), stride, of=shape_of, **chosen(t))
+
+
+@mistakes("empty_strided")
+def no_steps(t: Maker) -> Iterator[Sample]:
+    """A step for each size, and none below 0."""
+    yield sample((2, 3), (1,), note="too few")
+    yield sample((2, 3), (3, -1), note="negative")
+
+
+@inputs("empty_permuted")
+def unspecified_in_an_order(t: Maker) -> Iterator[Sample]:
+    """Each order of the dims."""
+    if unspecified_in(t):
+        for order in ((0, 1, 2), (2, 0, 1)):
+            yield sample((2, 3, 4), order, of=shape_of, **chosen(t))
+
+
+@mistakes("empty_permuted")
+def no_order(t: Maker) -> Iterator[Sample]:
+    """Every dim once."""
+    yield sample((2, 3), (0,), note="too few")
+    yield sample((2, 3), (0, 2), note="no such dim")
+    yield sample((2, 3), (0, 0), note="twice")
+
+
+@inputs("zeros_like", "ones_like")
+def like_another(t: Maker) -> Iterator[Sample]:
+    """The dtype of the tensor."""
+    yield sample(t(2, 3))
+    yield sample(t(4, 1, 2))
+    yield sample(t(), kind=ZERO_DIM)
+    yield sample(t(2, 0), kind=ZERO_SIZE)
+
+
+@inputs("empty_like")
+def unspecified_like_another(t: Maker) -> Iterator[Sample]:
+    """The shape of the tensor."""
+    if unspecified_in(t):
+        yield sample(t(2, 3), of=shape_of, gradient=False)
+        yield sample(t(), kind=ZERO_DIM, of=shape_of, gradient=False)
+
+
+@inputs("full_like")
+def filled_like_another(t: Maker) -> Iterator[Sample]:
+    """A number of the dtype's kind and one that is cast."""
+    yield sample(t(2, 3), number(t))
+    yield sample(t(4), 1)
+    yield sample(t(), number(t), kind=ZERO_DIM)
+    yield sample(t(2, 0), True, kind=ZERO_SIZE)
+
+
+# -- methods that make a tensor like this one -------------------------------------------------------------------------
+@inputs("Tensor.new_zeros", "Tensor.new_ones")
+def new_filled(t: Maker) -> Iterator[Sample]:
+    """Sizes one by one and as a sequence, with the tensor's dtype and another."""
+    yield sample(t(2), 3, 4, gradient=False)
+    yield sample(t(2), (3, 4), gradient=False)
+    yield sample(t(2), (), kind=ZERO_DIM, gradient=False)
+    yield sample(t(2), (3,), dtype=t.of("int64").dtype, note="another dtype", gradient=False)
+
+
+@inputs("Tensor.new_empty")
+def new_unspecified(t: Maker) -> Iterator[Sample]:
+    """Sizes one by one and as a sequence."""
+    if unspecified_in(t):
+        yield sample(t(2), 3, 4, of=shape_of, gradient=False)
+        yield sample(t(2), (3, 4), of=shape_of, gradient=False)
+
+
+@inputs("Tensor.new_empty_strided")
+def new_unspecified_with_steps(t: Maker) -> Iterator[Sample]:
+    """In C order and in another."""
+    if unspecified_in(t):
+        for stride in ((3, 1), (1, 2)):
+            yield sample(t(2), (2, 3), stride, of=shape_of, gradient=False)
+
+
+@inputs("Tensor.new_full")
+def new_of_one_number(t: Maker) -> Iterator[Sample]:
+    """With the tensor's dtype and another."""
+    yield sample(t(2), (3, 4), number(t), gradient=False)
+    yield sample(t(2), (), number(t), kind=ZERO_DIM, gradient=False)
+    yield sample(t(2), (3,), 2, dtype=t.of("int64").dtype, note="another dtype", gradient=False)
+
+
+@inputs("Tensor.new")
+def new_of_values(t: Maker) -> Iterator[Sample]:
+    """Values in nested lists; sizes give unspecified content."""
+    yield sample(t(2), host_list(t(2, 3)), gradient=False)
+    if unspecified_in(t):
+        yield sample(t(2), 2, 3, of=shape_of, gradient=False)
+
+
+# -- scales and triangles ---------------------------------------------------------------------------------------------
+@inputs("range")
+def ranges_with_their_end(t: Maker) -> Iterator[Sample]:
+    """Up and down, the end met and passed by, the end alone."""
+    if t.is_bool or t.is_complex:
+        return
+    yield sample(0, 6, 2, dtype=t.dtype)
+    yield sample(0, 5, 2, dtype=t.dtype)
+    yield sample(4, **chosen(t))
+    if t.dtype.is_signed:
+        yield sample(3, -3, -2, dtype=t.dtype)
+    if t.is_floating:
+        yield sample(0.5, 2.0, 0.25, **chosen(t))
+
+
+@mistakes("range")
+def no_range(t: Maker) -> Iterator[Sample]:
+    """The step leads to the end, and both are finite."""
+    yield sample(0, 5, 0, note="no step")
+    yield sample(0, 5, -1, note="away from the end")
+    yield sample(0, float("inf"), note="no end")
+
+
+@inputs("logspace")
+def powers(t: Maker) -> Iterator[Sample]:
+    """Of 10, of 2, one and none. Of integers powers of 2, which every device computes exactly."""
+    if t.is_bool or (t.is_integer and t.dtype.itemsize == 1):
+        return
+    yield sample(0, 5, 6, 2.0, dtype=t.dtype)
+    yield sample(0, 1, 0, kind=ZERO_SIZE, dtype=t.dtype)
+    if t.is_floating or t.is_complex:
+        yield sample(-1.0, 2.0, 7, **chosen(t))
+        yield sample(0.5, 3.0, 1, 3.0, dtype=t.dtype, note="one")
+
+
+@mistakes("logspace")
+def no_steps_between(t: Maker) -> Iterator[Sample]:
+    """Steps are counted from 0, and the ends have no dims."""
+    yield sample(0, 1, -1, note="negative")
+    yield sample(t.of("float32")(2), 1, 3, note="a start with dims")
+
+
+@inputs("tril_indices", "triu_indices")
+def triangles(t: Maker) -> Iterator[Sample]:
+    """Wide, high, with the diagonal above and below; none."""
+    if t.dtype.name in ("int64", "int32"):
+        kind = {} if t.dtype.name == "int64" else {"dtype": t.dtype}
+        for rows, columns, offset in ((3, 3, 0), (2, 4, 1), (4, 2, -1), (3, 5, -2)):
+            yield sample(rows, columns, offset, **kind)
+        yield sample(4, 3, **kind)
+        yield sample(0, 3, kind=ZERO_SIZE, **kind)
+
+
+@mistakes("tril_indices", "triu_indices")
+def no_triangle(t: Maker) -> Iterator[Sample]:
+    """Sizes are integers from 0, and so are indices."""
+    yield sample(-1, 3, note="negative")
+    yield sample(3, 3, dtype=t.of("float32").dtype, note="floating indices")

@@ -1,0 +1,189 @@
+"""Methods by which Python and other libraries read a tensor: numbers, arrays, DLPack, copies, pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes
+from candelabra_conformance.samples.sample import ZERO_DIM, ZERO_SIZE, Fresh, Sample, sample
+
+ON_HOST = Fresh("cd.from_numpy(np.arange(6, dtype='float32').reshape(2, 3))")
+"""A tensor in the host's memory, whichever device is under test."""
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+@inputs("Tensor.__float__", "Tensor.__int__", "Tensor.__trunc__")
+def real_numbers(t: Maker) -> Iterator[Sample]:
+    """One element, with dims and without."""
+    if not t.is_complex:
+        yield sample(t(1))
+        yield sample(t(1, 1))
+        yield sample(t(), kind=ZERO_DIM)
+
+
+@inputs("Tensor.__floor__", "Tensor.__ceil__")
+def rounded_numbers(t: Maker) -> Iterator[Sample]:
+    """Fractions of both signs, and whole numbers."""
+    if t.is_floating:
+        yield sample(t.array([2.5]))
+        yield sample(t.array(-2.5), kind=ZERO_DIM)
+    if not t.is_complex:
+        yield sample(t(1))
+
+
+@inputs("Tensor.__complex__")
+def complex_numbers(t: Maker) -> Iterator[Sample]:
+    """Of every dtype."""
+    yield sample(t(1))
+    yield sample(t(), kind=ZERO_DIM)
+
+
+@inputs("Tensor.__index__")
+def indices(t: Maker) -> Iterator[Sample]:
+    """Of integers and bools."""
+    if t.is_integer or t.is_bool:
+        yield sample(t(1))
+        yield sample(t(), kind=ZERO_DIM)
+
+
+@mistakes(
+    "Tensor.__float__", "Tensor.__int__", "Tensor.__complex__", "Tensor.__index__", "Tensor.__floor__",
+    "Tensor.__ceil__", "Tensor.__trunc__",
+)  # fmt: skip
+def no_number(t: Maker) -> Iterator[Sample]:
+    """More than one element, and none."""
+    yield sample(t(2), note="two")
+    yield sample(t(0), note="none")
+    if t.operator not in ("Tensor.__complex__", "Tensor.__index__"):
+        yield sample(t.of("complex64")(1), note="complex")
+
+
+@inputs("Tensor.__round__")
+def rounded(t: Maker) -> Iterator[Sample]:
+    """To whole numbers and to decimals; halves go to the even neighbour."""
+    if t.is_integer:
+        yield sample(t(2, 3))
+    if t.is_floating:
+        yield sample(t(2, 3))
+        yield sample(t.array([0.5, 1.5, 2.5, -0.5]), exact=True, gradient=False)
+        yield sample(t(4), 1, gradient=False) if t.dtype.itemsize > 2 else sample(t(4), None)
+        yield sample(t(), kind=ZERO_DIM)
+
+
+@inputs("Tensor.__divmod__", "Tensor.__rdivmod__")
+def quotients(t: Maker) -> Iterator[Sample]:
+    """By tensors and by numbers, both signs, away from whole quotients."""
+    if t.is_complex or t.is_bool:
+        return
+    first, second = ([7.5, 8.25, 5.0], [2.0, 3.0, 1.5]) if t.is_floating else ([7, 8, 5], [2, 3, 9])
+    signs = [1, -1, 1] if t.dtype.is_signed else [1, 1, 1]
+    yield sample(t.array([a * s for a, s in zip(first, signs, strict=True)]), t.array(second), exact=True)
+    # A number divided by what divides it is a jump.
+    yield sample(t.array(second if t.operator == "Tensor.__divmod__" else [3, 5, 7]), 4, exact=True)
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------------
+@inputs("Tensor.numpy")
+def arrays_of_tensors(t: Maker) -> Iterator[Sample]:
+    """From every device: by force."""
+    yield sample(t(2, 3), force=True, exact=True)
+    yield sample(t(), force=True, kind=ZERO_DIM, exact=True)
+    yield sample(t(2, 0), force=True, kind=ZERO_SIZE, exact=True)
+
+
+def of_main(t: Maker) -> bool:
+    """Whether samples that are not about the dtype are asked for in the one that stands for all."""
+    return t.dtype.name == "float32"
+
+
+@inputs("Tensor.__array__")
+def arrays_by_protocol(t: Maker) -> Iterator[Sample]:
+    """In its dtype, in another, as a copy."""
+    if of_main(t):
+        yield sample(ON_HOST)
+        yield sample(ON_HOST, Fresh("np.dtype('int64')"))
+        yield sample(ON_HOST, copy=True)
+
+
+@mistakes("Tensor.__array__")
+def a_cast_without_a_copy(t: Maker) -> Iterator[Sample]:
+    """Another dtype takes a copy."""
+    yield sample(ON_HOST, Fresh("np.dtype('int64')"), copy=False, note="no copy")
+
+
+@inputs("Tensor.__array_interface__")
+def addresses(t: Maker) -> Iterator[Sample]:
+    """Shape and type, in NumPy's protocol."""
+    if of_main(t):
+        yield sample(ON_HOST, of=lambda found: (found["shape"], found["typestr"]))
+
+
+@inputs("Tensor.__buffer__")
+def buffers(t: Maker) -> Iterator[Sample]:
+    """The elements, read through the buffer."""
+    if of_main(t):
+        yield sample(ON_HOST, 0, of=lambda view: (view.shape, view.format, view.tolist()))
+
+
+@inputs("Tensor.__dlpack__")
+def capsules(t: Maker) -> Iterator[Sample]:
+    """A capsule of the protocol's version that was asked for."""
+    if of_main(t):
+        yield sample(ON_HOST, of=named)
+        yield sample(ON_HOST, max_version=(1, 0), of=named)
+
+
+def named(capsule: Any) -> str:
+    """What a capsule is called."""
+    return repr(capsule).split('"')[1]
+
+
+@inputs("Tensor.__dlpack_device__")
+def devices_by_number(t: Maker) -> Iterator[Sample]:
+    """The host's number."""
+    if of_main(t):
+        yield sample(ON_HOST)
+
+
+@inputs("Tensor.data_ptr")
+def addresses_of_elements(t: Maker) -> Iterator[Sample]:
+    """Somewhere, and nowhere for no elements."""
+    if of_main(t):
+        yield sample(ON_HOST, of=bool)
+        yield sample(t(0), kind=ZERO_SIZE)
+
+
+@inputs("Tensor.is_pinned")
+def never_pinned(t: Maker) -> Iterator[Sample]:
+    """Never."""
+    yield sample(t(2, 3))
+
+
+# -- copies and pickles -----------------------------------------------------------------------------------------------
+@inputs("Tensor.__deepcopy__")
+def deep_copies(t: Maker) -> Iterator[Sample]:
+    """With an empty memo."""
+    yield sample(t(2, 3), Fresh("{}"), gradient=False, exact=True)
+    yield sample(t(), Fresh("{}"), gradient=False, kind=ZERO_DIM, exact=True)
+
+
+@inputs("Tensor.__copy__")
+def shallow_copies(t: Maker) -> Iterator[Sample]:
+    """A second tensor on the same memory."""
+    yield sample(t(2, 3), gradient=False, exact=True)
+
+
+@inputs("Tensor.__reduce_ex__")
+def pickles(t: Maker) -> Iterator[Sample]:
+    """What is pickled, called again."""
+    yield sample(t(2, 3), 4, of=lambda parts: parts[0](*parts[1]), gradient=False)
+    yield sample(t(), 2, of=lambda parts: parts[0](*parts[1]), gradient=False, kind=ZERO_DIM)
+
+
+@inputs("resolve_conj", "resolve_neg")
+def nothing_lazy(t: Maker) -> Iterator[Sample]:
+    """The tensor itself."""
+    yield sample(t(2, 3))
+    yield sample(t(), kind=ZERO_DIM)

@@ -1,0 +1,229 @@
+"""Public functions of networks that are no records: activations, convolutions, normalisation, pooling, shuffling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from candelabra_conformance.samples.convolution import PLANS
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.pooling import POOLS
+from candelabra_conformance.samples.registry import draws, inputs, mistakes
+from candelabra_conformance.samples.sample import ORDINARY, ZERO_DIM, ZERO_SIZE, Sample, sample
+
+draws("rrelu", "rrelu_")
+
+# -- activations ------------------------------------------------------------------------------------------------------
+ACTIVATIONS: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
+    "celu": ((), (0.5,)), "celu_": ((), (0.5,)), "hardshrink": ((), (0.3,)), "selu": ((),), "selu_": ((),),
+    "threshold": ((0.3, -1.0),), "threshold_": ((0.3, -1.0),), "rrelu": ((), (0.2, 0.4)), "rrelu_": ((), (0.2, 0.4)),
+}  # fmt: skip
+"""By activation: arguments after the input."""
+
+
+@inputs(*ACTIVATIONS)
+def activated(t: Maker) -> Iterator[Sample]:
+    """Both signs, with the default parameters and others."""
+    if t.is_floating:
+        for arguments in ACTIVATIONS[t.operator]:
+            yield sample(t(3, 5), *arguments)
+        yield sample(t(), *ACTIVATIONS[t.operator][0], kind=ZERO_DIM)
+        yield sample(t(2, 0), *ACTIVATIONS[t.operator][0], kind=ZERO_SIZE)
+
+
+@inputs("rrelu")
+def with_random_slopes(t: Maker) -> Iterator[Sample]:
+    """In training the slopes are drawn."""
+    if t.is_floating:
+        yield sample(t(3, 5), 0.1, 0.4, True)
+
+
+@inputs("celu", "selu", "threshold")
+def in_place_on_request(t: Maker) -> Iterator[Sample]:
+    """``inplace=False`` by keyword."""
+    if t.is_floating:
+        yield sample(t(4), *ACTIVATIONS[t.operator][0], inplace=False)
+
+
+@mistakes("rrelu")
+def no_slopes(t: Maker) -> Iterator[Sample]:
+    """Bounds are finite and in order."""
+    yield sample(t(3), 0.5, 0.1, note="out of order")
+    yield sample(t(3), 0.1, float("inf"), note="infinite")
+
+
+@mistakes("celu")
+def no_slope(t: Maker) -> Iterator[Sample]:
+    """A divisor of 0."""
+    yield sample(t(3), 0.0, note="0")
+
+
+@inputs("prelu")
+def with_learnt_slopes(t: Maker) -> Iterator[Sample]:
+    """One slope, and one for each channel."""
+    if t.is_floating:
+        yield sample(t(2, 3, 4), t(3))
+        yield sample(t(2, 3), t(1))
+        yield sample(t(5), t.array(0.25))
+
+
+@mistakes("prelu")
+def slopes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """As many as channels, in one dim."""
+    yield sample(t(2, 3), t(2), note="too few")
+    yield sample(t(2, 3), t(3, 1), note="two dims")
+
+
+# -- convolutions -----------------------------------------------------------------------------------------------------
+@inputs("conv1d", "conv2d", "conv3d")
+def convolutions(t: Maker) -> Iterator[Sample]:
+    """The plans of the record; without a batch; paddings by name."""
+    rank = int(t.operator[-2])
+    if not t.is_floating:
+        return
+    for plan in PLANS:
+        if len(plan.stride) == rank and plan.kind == ORDINARY:
+            yield sample(t(*plan.input), t(*plan.weight), t(plan.weight[0]), *plan[2:6])
+    yield sample(t(2, *[5] * rank), t(3, 2, *[2] * rank), padding="same", note="without a batch")
+    yield sample(t(1, 2, *[5] * rank), t(3, 2, *[3] * rank), None, 2, "valid")
+
+
+@mistakes("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def no_convolutions(t: Maker) -> Iterator[Sample]:
+    """Ranks, strides, groups, biases that do not fit."""
+    rank = int(t.operator[-2])
+    x, weight = t(1, 2, *[5] * rank), t(2, 2, *[3] * rank)
+    yield sample(t(5), weight, note="too few dims")
+    yield sample(x, weight, t(3), note="a bias of another size")
+    yield sample(x, weight, stride=0, note="stride 0")
+    yield sample(x, weight, groups=0, note="no groups")
+    yield sample(x, weight, padding=-1, note="a negative padding")
+
+
+@inputs("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def transposed_convolutions(t: Maker) -> Iterator[Sample]:
+    """Stride, padding, what is added to the size, groups, dilation; without a batch."""
+    rank = int(t.operator[-2])
+    if t.is_floating:
+        x = t(2, 4, *[3] * rank)
+        yield sample(x, t(4, 3, *[2] * rank), t(3))
+        yield sample(x, t(4, 3, *[3] * rank), None, 2, 1, 1)
+        yield sample(x, t(4, 1, *[2] * rank), t(2), 1, 0, 0, 2, 2)
+        yield sample(t(2, *[3] * rank), t(2, 3, *[2] * rank), stride=2, note="without a batch")
+
+
+# -- normalisation ----------------------------------------------------------------------------------------------------
+@inputs("layer_norm")
+def normalized_layers(t: Maker) -> Iterator[Sample]:
+    """Over one dim and two, with weight and bias and without."""
+    if t.is_floating:
+        yield sample(t(2, 3, 5), (5,))
+        yield sample(t(2, 3, 5), (3, 5), t(3, 5), t(3, 5))
+        yield sample(t(4, 5), [5], t(5), eps=0.1)
+
+
+@inputs("rms_norm")
+def scaled_layers(t: Maker) -> Iterator[Sample]:
+    """Over one dim and two, with a weight and without."""
+    if t.is_floating:
+        yield sample(t(2, 3, 5), (5,))
+        yield sample(t(2, 3, 5), (3, 5), t(3, 5))
+        yield sample(t(4, 5), [5], t(5), 0.1)
+
+
+@mistakes("layer_norm", "rms_norm")
+def no_layers(t: Maker) -> Iterator[Sample]:
+    """Shapes that are not those of the last dims."""
+    yield sample(t(2, 3), (2,), note="another size")
+    yield sample(t(2, 3), (), note="no dims")
+    yield sample(t(2, 3), (3,), t(2), note="a weight of another size")
+
+
+@inputs("group_norm")
+def normalized_groups(t: Maker) -> Iterator[Sample]:
+    """One group, several, with weight and bias and without."""
+    if t.is_floating:
+        yield sample(t(2, 4, 3), 2)
+        yield sample(t(2, 4, 2, 2), 1, t(4), t(4))
+        yield sample(t(2, 6, 3), num_groups=3, weight=t(6), eps=0.1)
+
+
+@mistakes("group_norm")
+def no_groups(t: Maker) -> Iterator[Sample]:
+    """Groups divide the channels, of which there is a weight each."""
+    yield sample(t(2, 4, 3), 3, note="not divisible")
+    yield sample(t(2, 4, 3), 2, t(3), note="a weight of another size")
+    yield sample(t(4), 2, note="one dim")
+
+
+# -- pooling ----------------------------------------------------------------------------------------------------------
+@inputs("max_pool1d", "max_pool2d", "max_pool3d")
+def largest(t: Maker) -> Iterator[Sample]:
+    """The pools of the record, with indices and without."""
+    rank = int(t.operator[-2])
+    if not t.is_floating:
+        return
+    for pool in POOLS:
+        if len(pool.window) == rank and pool.kind == ORDINARY:
+            yield sample(t(*pool.shape), *pool[1:6])
+    yield sample(t(2, 3, *[6] * rank), 2, return_indices=True)
+
+
+@inputs("avg_pool1d")
+def means(t: Maker) -> Iterator[Sample]:
+    """With padding that counts and padding that does not, windows that hang over."""
+    if t.is_floating:
+        yield sample(t(2, 3, 7), 3)
+        yield sample(t(2, 3, 7), 3, 2, 1)
+        yield sample(t(3, 8), 3, 2, 1, True, False)
+
+
+@mistakes("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d")
+def no_pools(t: Maker) -> Iterator[Sample]:
+    """Windows and steps are positive, padding at most half a window, the input is large enough."""
+    rank = int(t.operator[-2])
+    x = t(1, 2, *[4] * rank)
+    yield sample(x, 0, note="no window")
+    yield sample(x, 2, 0, note="no step")
+    yield sample(x, 2, 1, 2, note="too much padding")
+    yield sample(x, 9, note="a window larger than the input")
+
+
+@inputs("adaptive_avg_pool1d")
+def adapted_means(t: Maker) -> Iterator[Sample]:
+    """To fewer places, to one, to as many."""
+    if t.is_floating:
+        for size in (3, 1, 7):
+            yield sample(t(2, 3, 7), size)
+        yield sample(t(2, 8), (5,))
+
+
+# -- shuffling --------------------------------------------------------------------------------------------------------
+@inputs("pixel_shuffle")
+def pixels_of_channels(t: Maker) -> Iterator[Sample]:
+    """By two, by three, with more dims before."""
+    yield sample(t(1, 4, 2, 3), 2)
+    yield sample(t(9, 2, 1), 3)
+    yield sample(t(2, 1, 4, 1, 2), 2)
+
+
+@inputs("pixel_unshuffle")
+def channels_of_pixels(t: Maker) -> Iterator[Sample]:
+    """By two, by three."""
+    yield sample(t(1, 2, 4, 6), 2)
+    yield sample(t(1, 3, 6), 3)
+
+
+@inputs("channel_shuffle")
+def dealt_channels(t: Maker) -> Iterator[Sample]:
+    """From two groups and three."""
+    yield sample(t(2, 4, 3), 2)
+    yield sample(t(1, 6, 2, 2), 3)
+
+
+@mistakes("pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
+def what_does_not_divide(t: Maker) -> Iterator[Sample]:
+    """Factors that do not divide, none, too few dims."""
+    yield sample(t(1, 5, 5, 5), 2, note="not divisible")
+    yield sample(t(1, 4, 2, 2), 0, note="0")
+    yield sample(t(4, 4), 2, note="too few dims")

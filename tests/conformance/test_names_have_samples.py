@@ -1,0 +1,90 @@
+"""Every public name is tested by the suite: operators and public callables by samples, overload sets by their members'.
+
+Names that are not yet are in ``names_without_samples.txt``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import candelabra as cd
+import pytest
+from candelabra.library import OPERATORS, Operator, OverloadSet, PublicCallable, entries, title_of
+from candelabra_conformance.context import Context
+from candelabra_conformance.model import PASSED, SKIPPED, Case
+from candelabra_conformance.properties.registry import OF_OVERLOADS
+from candelabra_conformance.records import CallableRecord, everything_tested, name_of
+from candelabra_conformance.references.registry import REFERENCES, load
+from candelabra_conformance.running.pairwise import pairwise
+from candelabra_conformance.samples.gather import generators_of
+from candelabra_conformance.suite import plan, run_case
+
+LISTED = [
+    line
+    for line in (Path(__file__).parent / "names_without_samples.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+CALLABLES = sorted(
+    each.name for each in everything_tested() if isinstance(each, CallableRecord) and generators_of(each.name, "inputs")
+)
+SETS = sorted(name_of(each) for each in everything_tested() if isinstance(each, OverloadSet))
+
+
+@functools.cache
+def context() -> Context:
+    """The reference device under test, once in a process."""
+    return Context(str(cd.get_default_device()))
+
+
+def untested(entry: object) -> bool:
+    """Whether a public callable has no samples, or an operator of its name hides that it has."""
+    if not isinstance(entry, PublicCallable):
+        return False
+    name = title_of(entry)
+    return name in OPERATORS or not generators_of(name, "inputs")
+
+
+def test_every_public_callable_has_samples() -> None:
+    """But for those that are listed, and nothing is listed in vain: who adds samples takes the name off the list."""
+    missing = {title_of(entry) for entry in entries() if untested(entry)}
+    assert sorted(missing - set(LISTED)) == [], "these public callables have no samples"
+    assert sorted(set(LISTED) - missing) == [], "these names can be taken off the list"
+
+
+def test_a_public_name_is_tested_once() -> None:
+    """No two operators, sets or callables are tested under one name, but a set and the operator that it is made of."""
+    every = everything_tested()
+    names = Counter(name_of(each) for each in every)
+    sets = [each for each in every if isinstance(each, OverloadSet)]
+    of_members = {each.name for each in sets for member, _ in each.members if member.name == each.name}
+    assert {name for name, count in names.items() if count > 1} <= of_members
+    assert all(isinstance(entry, (Operator, OverloadSet, PublicCallable)) for entry in entries())
+
+
+def test_every_callable_with_samples_has_a_reference() -> None:
+    """What the reference device gives is held against NumPy, SciPy or a formula."""
+    load()
+    assert [name for name in CALLABLES if name not in REFERENCES] == []
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_the_reference_conforms(name: str) -> None:
+    """Every public callable, in every pair of property, dtype and layout."""
+    check(pairwise(plan(context(), operators=[name])))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_overloads_give_what_their_members_give(name: str) -> None:
+    """The cases of the set alone, where an operator has the same name."""
+    check(case for case in plan(context(), operators=[name]) if case.property in OF_OVERLOADS)
+
+
+def check(cases: Iterable[Case]) -> None:
+    """Hold that there are cases and that they pass."""
+    results = [run_case(context(), case) for case in cases]
+    assert results
+    wrong = [r for r in results if r.verdict not in (PASSED, SKIPPED)]
+    assert not wrong, "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in wrong[:5])

@@ -1,0 +1,161 @@
+"""Overload sets in the suite: a set that gives something else than its member is caught, and a program shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra import Tensor
+from candelabra import _journal as journal
+from candelabra.library import OPERATORS, Operator, OverloadSet, entries, operator, overloads, pointwise
+from candelabra_conformance.context import Context
+from candelabra_conformance.model import FAILED, PASSED, Case, Result
+from candelabra_conformance.properties import overloads as property_module
+from candelabra_conformance.records import name_of
+from candelabra_conformance.references.registry import REFERENCES
+from candelabra_conformance.samples import Maker, registry, sample
+from candelabra_conformance.suite import plan, run_case
+
+from tests.conformance.broken_device import run
+
+
+@pytest.fixture
+def context() -> Context:
+    """The reference device under test."""
+    return Context(str(cd.get_default_device()))
+
+
+Make = Callable[..., OverloadSet]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Two records, ``flicker_once(input)`` and ``flicker_by(input, factor)``, and a set over them for one test."""
+    recordings = []
+    with journal.Recording() as recording:
+
+        @operator(pointwise, public=False)
+        def flicker_once(input: Tensor) -> Tensor:
+            """Twice the input."""
+            return input * 2
+
+        @operator(pointwise, public=False)
+        def flicker_by(input: Tensor, factor: float = 2) -> Tensor:
+            """The input times a number."""
+            if factor == 13:
+                raise ValueError("13 is refused")
+            return input * factor
+
+    recordings.append(recording)
+
+    def once(t: Maker) -> Iterator[Any]:
+        yield sample(t(4))
+
+    def by(t: Maker) -> Iterator[Any]:
+        yield sample(t(4), 3)
+        yield sample(t(2, 3), factor=5)
+        yield sample(t(3))
+
+    def refused(t: Maker) -> Iterator[Any]:
+        yield sample(t(4), 13, note="13")
+
+    registry.INPUTS.update({"flicker_once": [once], "flicker_by": [by]})
+    registry.MISTAKES["flicker_by"] = [refused]
+    REFERENCES.update({"flicker_once": lambda x: x * 2, "flicker_by": lambda x, factor=2: x * factor})
+
+    def made(*members: Any, **options: Any) -> OverloadSet:
+        with journal.Recording() as recording:
+            found = overloads("flicker", *members, **options)
+        recordings.append(recording)
+        return found
+
+    yield made
+    for recording in reversed(recordings):
+        recording.undo()
+    for table in (registry.INPUTS, registry.MISTAKES, REFERENCES):
+        for name in ("flicker_once", "flicker_by"):
+            table.pop(name, None)
+
+
+def members() -> tuple[Operator[..., Any], Operator[..., Any]]:
+    """The two records."""
+    return OPERATORS["flicker_once"], OPERATORS["flicker_by"]
+
+
+def results(context: Context) -> dict[str, Result]:
+    """The results of the set's cases by id."""
+    return {case.id: run_case(context, case) for case in plan(context, operators=["flicker"])}
+
+
+def test_a_set_has_the_cases_of_its_members(context: Context, make: Make) -> None:
+    """In a dtype of each kind of number, with the mistakes in one; as a function, as a method and in place."""
+    make(*members(), inplace=True)
+    found = results(context)
+    assert {r.verdict for r in found.values()} == {PASSED}
+    assert set(found) == {
+        *(f"flicker/overloads/{d}/contiguous" for d in ("float32", "int64", "complex64", "bool")),
+        "flicker/overload-errors/float32/contiguous",
+    }
+
+
+def test_a_set_that_picks_another_member_is_caught(context: Context, make: Make) -> None:
+    """The message names the member that was picked; the program calls both and fails."""
+
+    def flicker_anything(input: Tensor, factor: Any = 1) -> Tensor:
+        """The input."""
+        return input * 1
+
+    make(flicker_anything, *members())
+    result = results(context)["flicker/overloads/float32/contiguous"]
+    assert result.verdict == FAILED
+    assert "flicker does not give what flicker_once gives, the set picks flicker_anything" in result.message
+    assert "want = OPERATORS['flicker_once'](x)\ngot = cd.flicker(x)\n" in result.reproducer
+    with pytest.raises(AssertionError):
+        run(result.reproducer)
+
+
+def test_a_method_and_an_in_place_form_that_differ_are_caught(
+    context: Context, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands on the class Tensor is called."""
+    make(*members(), inplace=True)
+    monkeypatch.setattr(Tensor, "flicker_", lambda self, *args, **kwargs: self.mul_(5))
+    result = results(context)["flicker/overloads/float32/contiguous"]
+    assert "Tensor.flicker_ does not give what flicker_once gives" in result.message
+    assert (
+        "want = OPERATORS['flicker_once'].form('inplace')(x.clone())\ngot = x.clone().flicker_()" in result.reproducer
+    )
+    with pytest.raises(AssertionError):
+        run(result.reproducer)
+    monkeypatch.undo()
+    run(result.reproducer)
+
+
+def test_an_overload_of_fewer_parameters_has_fewer_calls(context: Context, make: Make) -> None:
+    """A sample with an argument that the set does not accept for that member is not a call of the set."""
+    found = make((OPERATORS["flicker_by"], "input"))
+    ((member, parameters),) = property_module.records_of(found)
+    calls = context.samples(member, cd.float32)
+    assert [property_module.accepts(found, member, parameters, context, call) for call in calls] == [False, False, True]
+    assert {r.verdict for r in results(context).values()} == {PASSED}
+
+
+def test_a_mistake_in_other_words_is_caught(context: Context, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that fits one member alone raises what the member raises."""
+    found = make(*members())
+    wrong = lambda *args, **kwargs: (_ for _ in ()).throw(TypeError("no overload"))  # noqa: E731
+    monkeypatch.setitem(found._forms, "function", wrong)
+    case = Case("flicker", "overload-errors", "float32", "contiguous")
+    result = run_case(context, case)
+    assert result.verdict == FAILED
+    assert "TypeError: 'no overload' is raised, flicker_" in result.message
+
+
+def test_every_set_of_the_library_has_cases(context: Context) -> None:
+    """At least one member of each is a record that has samples."""
+    for entry in entries():
+        if isinstance(entry, OverloadSet):
+            cases = plan(context, operators=[name_of(entry)])
+            assert "overloads" in {case.property for case in cases}, entry

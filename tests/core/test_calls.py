@@ -1,0 +1,66 @@
+"""What is read off a public callable's code: the operators and public names that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra import Tensor
+from candelabra import _journal as journal
+from candelabra._namespace.calls import called_by
+from candelabra.library import PublicCallable, entry_named, public, record
+
+floor = record("floor")
+
+
+def helper(x: Tensor) -> Tensor:
+    """A function of this module, which is none of the library."""
+    return x.sqrt()
+
+
+@pytest.fixture
+def declared() -> Iterator[Any]:
+    """Declare a public callable for one test."""
+    recordings = []
+
+    def declare(function: Any) -> PublicCallable:
+        with journal.Recording() as recording:
+            public(function)
+        recordings.append(recording)
+        entry = entry_named(function.__name__)
+        assert isinstance(entry, PublicCallable)
+        return entry
+
+    yield declare
+    for recording in recordings:
+        recording.undo()
+
+
+def test_what_a_callable_names(declared: Any) -> None:
+    """Operators by a variable, a module's attribute, a method, a late import, inside a comprehension; not itself, not
+    special methods, and nothing that functions of other packages name."""
+
+    def flicker(input: Tensor) -> Any:
+        """Calls a few."""
+        from candelabra import tan
+
+        parts = [part.exp() for part in (input, floor(input))]
+        size = input.size.__len__ if input.ndim else None
+        return cd.cos(helper(parts[0])), tan(input), size, flicker
+
+    assert called_by(declared(flicker)) == ["cos", "exp", "floor", "tan"]
+
+
+def test_helper_functions_of_the_library_are_followed(declared: Any) -> None:
+    """``zeros`` calls a function of its module that calls the operator; a callable that it calls is named itself."""
+    entry = entry_named("zeros")
+    assert isinstance(entry, PublicCallable)
+    assert called_by(entry) == ["full"]
+
+    def glimmer(input: Tensor) -> Tensor:
+        """Calls a public callable."""
+        return input + cd.zeros(3)
+
+    assert called_by(declared(glimmer)) == ["zeros"]

@@ -1,0 +1,285 @@
+"""How a call of an overload set chooses a member, and what the grammar adds to public callables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra import Tensor
+from candelabra import _journal as journal
+from candelabra._codegen.overloading import fits
+from candelabra._records.schema import KINDS, PLAIN, REQUIRED, Parameter
+from candelabra.library import (
+    OPERATORS,
+    Operator,
+    OverloadSet,
+    PublicCallable,
+    bind,
+    entry_named,
+    member_for,
+    operator,
+    overloads,
+    pointwise,
+    public,
+    title_of,
+)
+
+Record = Operator[..., Any]
+
+
+@pytest.fixture
+def recording() -> Iterator[list[Any]]:
+    """Recordings that are undone after the test, the last first."""
+    kept: list[Any] = []
+    yield kept
+    for each in reversed(kept):
+        each.undo()
+
+
+@pytest.fixture
+def members(recording: list[Any]) -> tuple[Record, Record, Record]:
+    """Records that add one: to a tensor, a number along a dim, a tensor."""
+    with journal.Recording() as made:
+
+        @operator(pointwise, public=False)
+        def plus_one(input: Tensor) -> Tensor:
+            """The input and 1."""
+            return input + 1
+
+        @operator(pointwise, public=False)
+        def plus_along(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:  # type: ignore[name-defined]  # noqa: F821
+            """The input and the dim."""
+            return input + dim + (10 if keepdim else 0)
+
+        @operator(pointwise, public=False)
+        def plus_tensor(input: Tensor, other: Tensor) -> Tensor:
+            """The sum."""
+            return input + other
+
+    recording.append(made)
+    return OPERATORS["plus_one"], OPERATORS["plus_along"], OPERATORS["plus_tensor"]
+
+
+@pytest.fixture
+def made(recording: list[Any], members: tuple[Record, ...]) -> OverloadSet:
+    """A set over the three, with in-place forms and an alias."""
+    with journal.Recording() as declared:
+        found = overloads("plus", *members, inplace=True, aliases=("plus_alias",))
+    recording.append(declared)
+    return found
+
+
+X = [1.0, 2.0]
+
+
+def x() -> Tensor:
+    """A fresh vector."""
+    return cd.tensor(X)
+
+
+CALLS: dict[str, tuple[Callable[[], Tensor], str, list[float]]] = {
+    "alone": (lambda: cd.plus(x()), "plus_one", [2, 3]),
+    "a dim": (lambda: cd.plus(x(), 0), "plus_along", [1, 2]),
+    "a negative dim is canonical": (lambda: cd.plus(x(), -1), "plus_along", [1, 2]),
+    "a dim by keyword": (lambda: cd.plus(x(), dim=0, keepdim=True), "plus_along", [11, 12]),
+    "NumPy's names": (lambda: cd.plus(x(), axis=0, keepdims=True), "plus_along", [11, 12]),
+    "a tensor": (lambda: cd.plus(x(), x()), "plus_tensor", [2, 4]),
+    "all by keyword": (lambda: cd.plus(input=x(), other=x()), "plus_tensor", [2, 4]),
+    "as a method": (lambda: x().plus(x()), "plus_tensor", [2, 4]),
+    "an alias": (lambda: cd.plus_alias(x()), "plus_one", [2, 3]),
+    "in place": (lambda: x().plus_(x()), "plus_tensor", [2, 4]),
+    "an alias in place": (lambda: x().plus_alias_(0, True), "plus_along", [11, 12]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_arguments_choose(made: OverloadSet, call: str) -> None:
+    """By how many there are, of which kinds, and by their names; aliases, methods and in-place forms choose alike."""
+    function, _, expected = CALLS[call]
+    assert function().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "name"),
+    [((x(),), {}, "plus_one"), ((x(), 1), {}, "plus_along"), ((x(),), {"other": x()}, "plus_tensor"),
+     ((x(),), {"out": x()}, "plus_one"), ((x(), np.int64(0)), {}, "plus_along")],
+)  # fmt: skip
+def test_the_member_that_serves_a_call(made: OverloadSet, args: Any, kwargs: Any, name: str) -> None:
+    """The first that the call fits, also with ``out=`` and with scalars of an array library."""
+    assert member_for(made, args, kwargs).name == name
+
+
+def test_out_goes_to_the_member(made: OverloadSet) -> None:
+    """The tensor that was given comes back."""
+    out = cd.empty(2)
+    assert cd.plus(x(), x(), out=out) is out
+    assert out.tolist() == [2.0, 4.0]
+
+
+def test_in_place_forms_write_and_are_recorded(made: OverloadSet) -> None:
+    """The target is the tensor that was given, its version moves, and gradients go through."""
+    leaf = cd.tensor(X, requires_grad=True)
+    target = leaf * 1
+    version = target._version[0]
+    assert target.plus_(0) is target
+    assert target._version[0] > version
+    target.sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_call_that_fits_nothing_lists_the_overloads(made: OverloadSet) -> None:
+    """With what was given, by kind; a call that fits one member in all but kind is refused in that member's words."""
+    with pytest.raises(
+        TypeError, match=r"plus\(\) received an invalid combination of arguments - got \(Tensor, str\)"
+    ) as e:
+        cd.plus(x(), "text")
+    text = str(e.value)
+    assert "\n * (input: Tensor, *, out=None) -> Tensor" in text
+    assert "\n * (input: Tensor, dim: Dim, keepdim: bool = False, *, out=None) -> Tensor" in text
+    with pytest.raises(TypeError, match=r"got \(Tensor, no_such=int\), but expected one of:"):
+        cd.plus(x(), no_such=1)
+    with pytest.raises(TypeError, match=r"got \(\), but expected one of:"):
+        cd.plus()
+    with pytest.raises(TypeError, match=r"plus_one\(\): argument 'input' \(position 1\) must be Tensor, not str"):
+        cd.plus("text")
+    with pytest.raises(TypeError, match=r"got \(Tensor, Tensor, Tensor, Tensor\)"):
+        cd.plus(x(), x(), x(), x())
+
+
+def test_a_dim_may_not_be_given_twice(made: OverloadSet) -> None:
+    """By position and by keyword it fits no overload."""
+    with pytest.raises(TypeError, match=r"got \(Tensor, int, dim=int\)"):
+        cd.plus(x(), 0, dim=0)
+
+
+def test_a_member_may_accept_some_of_its_parameters(recording: list[Any], members: tuple[Record, ...]) -> None:
+    """The others keep their defaults; a parameter that the member does not have is refused at once."""
+    _, along, _ = members
+    with journal.Recording() as declared:
+        found = overloads("plus_some", (along, "input dim"), doc="Some of it.")
+    recording.append(declared)
+    assert cd.plus_some(x(), -1).tolist() == [1, 2]
+    assert found.doc == cd.plus_some.__doc__ == "Some of it."
+    with pytest.raises(TypeError, match=r"plus_some\(\) received an invalid combination of arguments"):
+        cd.plus_some(x(), 0, True)
+    text = r"overload set plus_more: plus_along\(input, dim, keepdim\) has no parameter depth, width"
+    with pytest.raises(TypeError, match=text):
+        overloads("plus_more", (along, "input depth width"))
+    assert entry_named("plus_more") is None
+
+
+def test_a_plain_function_may_be_an_overload(recording: list[Any], members: tuple[Record, ...]) -> None:
+    """An overload that is no record; the documentation of the set is that of its members."""
+
+    def plus_text(input: Tensor, text: str) -> str:
+        """The text and the size."""
+        return f"{text} {input.numel()}"
+
+    with journal.Recording() as declared:
+        found = overloads("plus_any", members[0], plus_text)
+    recording.append(declared)
+    assert cd.plus_any(x(), "of") == "of 2"
+    assert cd.plus_any(x()).tolist() == [2.0, 3.0]
+    assert found.doc == "The input and 1.\n\nThe text and the size."
+    assert [str(s.entry) for s in found.signatures()] == ["<operator plus_one>", "<public callable plus_text>"]
+    assert repr(found) == "<overload set plus_any: plus_one, plus_text>"
+    assert found(x(), "of") == found.function(x(), "of")
+
+
+def test_a_set_in_a_namespace(recording: list[Any], members: tuple[Record, ...]) -> None:
+    """Its name has a dot; it is a method under an alias of the top namespace only."""
+    with journal.Recording() as declared:
+        found = overloads("special_plus", *members, namespace="special", aliases=("plus_special",))
+    recording.append(declared)
+    assert title_of(found) == found.public_name == "special.plus"
+    assert cd.special.plus(x()).tolist() == x().plus_special().tolist() == [2.0, 3.0]
+    assert not any(hasattr(Tensor, name) for name in ("plus", "special_plus"))
+
+
+def parameter(annotation: str, default: Any = REQUIRED) -> Parameter:
+    """A parameter of that annotation."""
+    return Parameter("value", KINDS.get(annotation, PLAIN), annotation, default, False)
+
+
+TENSOR = cd.ones(1)
+FITTING: list[tuple[str, list[Any], list[Any]]] = [
+    ("Tensor", [TENSOR], [1, None, [TENSOR]]),
+    ("Tensor | None", [TENSOR, None], [1, "text"]),
+    ("Tensor | Number", [TENSOR, 1, 2.5, True, 1j, np.float32(1)], ["text", None, [1]]),
+    ("Tensor | Number | None", [TENSOR, 1, None], ["text"]),
+    ("Sequence[Tensor]", [[TENSOR], (TENSOR,)], [TENSOR, None]),
+    ("Index", [TENSOR], [1, None]),
+    ("Dim", [1, np.int64(1)], [True, 1.5, TENSOR, None, (1,)]),
+    ("Dim | None", [1, None], [True, "text"]),
+    ("Dims", [1, (0, 1), [0], None], ["text", 1.5]),
+    ("Shape", [2, (2, 3)], ["text", None]),
+    ("DType | None", [cd.float32, float, None], ["float32", 1]),
+    ("bool", [True], [1, "text", None]),
+    ("int", [1], [True, 1.5, "text"]),
+    ("float", [1, 1.5, True], ["text", None]),
+    ("str", ["text"], [1, None]),
+    ("str | None", ["text", None], [1]),
+    ("Sequence[int]", [2, (1, 2)], ["text", None]),
+    ("Anything", ["text", 1, TENSOR], [None]),
+]
+
+
+@pytest.mark.parametrize(("annotation", "fitting", "others"), FITTING, ids=[row[0] for row in FITTING])
+def test_what_fits_a_parameter(annotation: str, fitting: list[Any], others: list[Any]) -> None:
+    """By the kind that its annotation means; None fits where the annotation or the default says so."""
+    p = parameter(annotation)
+    assert [value for value in fitting if not fits(p, value)] == []
+    assert [value for value in others if fits(p, value)] == []
+    assert fits(parameter(annotation, None), None)
+
+
+def test_binding_a_call() -> None:
+    """Each parameter with its argument, those left out omitted; None where the call does not fit."""
+    size = Parameter("size", "shape", "Shape", REQUIRED, False, True)
+    first, last = parameter("Tensor"), Parameter("flag", PLAIN, "bool", False, True)
+    assert bind((first, last), (1,), {"flag": True}, False) == [(first, 1), (last, True)]
+    assert bind((first, last), (1, 2), {}, False) is None
+    assert bind((first, last), (), {}, False) is None
+    assert bind((first,), (1,), {"value": 1}, False) is None
+    assert bind((first,), (1,), {"out": 1}, False) is None
+    assert bind((first,), (1,), {"out": 1}, True) is not None
+    assert bind((first, size), (1, 2, 3), {}, False) == [(first, 1), (size, (2, 3))]
+    assert bind((first, size), (1, (2, 3)), {}, False) == [(first, 1), (size, (2, 3))]
+    assert bind((first, size), (1,), {}, False) == [(first, 1)]
+
+
+# -- public callables -------------------------------------------------------------------------------------------------
+def test_the_keywords_of_the_grammar(recording: list[Any]) -> None:
+    """``axis`` for ``dim``, sizes one by one, ``out``; without any of them the declared function itself is public."""
+
+    def counted(input: Tensor, dim: int, *, keepdim: bool = False) -> Tensor:
+        """Sums."""
+        return input.sum(dim, keepdim)
+
+    def sized(*size: Shape) -> tuple[int, ...]:  # type: ignore[name-defined]  # noqa: F821
+        """The sizes."""
+        return size
+
+    def plain(input: Tensor) -> Tensor:
+        """The input."""
+        return input
+
+    with journal.Recording() as declared:
+        count, sizes = public(out=True)(counted), public(method=False)(sized)
+        assert public(plain) is plain
+    recording.append(declared)
+    matrix = cd.ones(2, 3)
+    assert count(matrix, axis=1, keepdims=True).shape == (2, 1)
+    out = cd.empty(0)
+    assert count(matrix, 0, out=out) is out
+    assert out.tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(TypeError, match=r"counted\(\) missing 1 required positional argument: 'dim'"):
+        count(matrix)
+    assert sizes(2, 3) == sizes((2, 3)) == sizes([2, 3]) == sizes(size=(2, 3)) == (2, 3)
+    entry = entry_named("counted")
+    assert isinstance(entry, PublicCallable)
+    assert str(entry.signatures()[0]) == "(input: Tensor, dim: int, *, keepdim: bool = False, out=None) -> Tensor"

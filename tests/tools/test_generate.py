@@ -1,0 +1,191 @@
+"""The index and the stubs are generated from syntax trees: what is read from a module, and what is written."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from candelabra.library import ENTRIES, METHODS, entries
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import generate  # noqa: E402 - after the path is set
+from generate import __main__ as command  # noqa: E402
+from generate.declarations import Distribution, read  # noqa: E402
+from generate.index import index_source  # noqa: E402
+from generate.stubs import functions_source, methods_source  # noqa: E402
+
+SOURCE = '''
+from candelabra._records.callables import public
+from candelabra._records.overloads import overloads
+from candelabra._records.record import operator
+from candelabra._records.rules import pointwise
+
+from candelabra._operators import other
+
+
+@operator(pointwise, aliases=("glow", "special.glow"))
+def flicker(input: Tensor, dim: Dim = 0, keepdim: bool = False) -> Tensor:
+    """Shine, now and then.
+
+    More of it.
+    """
+
+
+@operator(pointwise, inplace=False, view=True, method=False)
+def flicker_view(input: Tensor) -> Tensor:
+    """A view."""
+
+
+@operator(other.rule, public=False)
+def hidden_(input: Tensor) -> Pair:
+    """Nobody sees it."""
+
+
+@public(is_function=False, is_property=True)
+def T(input: Tensor) -> Tensor:
+    """A property."""
+
+
+@public(namespace="linalg", name="linalg_shine", method="shine", factory=True)
+def shine(*size: Shape, dtype: Any = None, device: Any = None) -> Tensor:
+    """A factory."""
+
+
+@public
+def each(*tensors: Tensor) -> list[Tensor]:
+    """Of several."""
+
+
+blaze = overloads("blaze", flicker, (other.flare, "input"), inplace=True)
+'''
+OTHER = '''
+def flare(input: Tensor, strength: float = 1.0) -> Tensor:
+    """A function that is an overload and nothing else."""
+'''
+
+
+@pytest.fixture
+def distribution(tmp_path: Path) -> Distribution:
+    """A core with two modules."""
+    folder = tmp_path / "core" / "src" / "candelabra"
+    (folder / "_operators").mkdir(parents=True)
+    (folder / "_operators" / "light.py").write_text(SOURCE)
+    (folder / "_operators" / "other.py").write_text(OTHER)
+    (folder / "_namespace").mkdir()
+    (folder / "_namespace" / "exports.py").write_text("EXPORTED: dict[str, str] = {'math': 'inf'}\n")
+    (found,) = read({"core": folder})
+    return found
+
+
+def row(distribution: Distribution) -> list[str]:
+    """The names that the index has of the module ``light``."""
+    (assignment,) = [n for n in ast.parse(index_source(distribution)).body if isinstance(n, ast.AnnAssign)]
+    assert assignment.value is not None
+    return list(ast.literal_eval(assignment.value)["candelabra._operators.light"])
+
+
+def test_what_a_module_declares(distribution: Distribution) -> None:
+    """Operators by their own names; functions with aliases and namespaces; methods with in-place forms; properties."""
+    operators, functions, methods, properties = row(distribution)
+    assert operators == "flicker flicker_view hidden"
+    assert functions == "blaze each flicker flicker_view glow linalg.shine special.glow"
+    assert methods == "T blaze blaze_ each flicker flicker_ glow glow_ shine"
+    assert properties == "T"
+
+
+def test_signatures_in_stubs(distribution: Distribution) -> None:
+    """What the grammar adds stands there: NumPy's names, ``out``, the keywords of factories, sizes one by one."""
+    text = functions_source(distribution, [distribution])
+    added = "*, out: Any = None, axis: Any = None, keepdims: Any = None"
+    plain = f"input: Tensor, dim: Dim = 0, keepdim: builtins.bool = False, {added}"
+    assert f"def flicker({plain}) -> Tensor:" in text
+    assert "def flicker_view(input: Tensor) -> Tensor:" in text
+    assert "def each(*tensors: Tensor) -> builtins.list[Tensor]:" in text
+    assert "from math import inf as inf" in text
+    assert "hidden" not in text
+    assert f"@overload\ndef blaze({plain}) -> Tensor:" in text
+    assert "@overload\ndef blaze(input: Tensor) -> Tensor:" in text
+    shine = functions_source(distribution, [distribution], "linalg")
+    assert "def shine(*_size: Any, dtype: Any = None, device: Any = None, out: Tensor | None = None" in shine
+    assert "memory_format: Any = None, size: Any = None) -> Tensor:" in shine
+
+
+def test_methods_in_stubs(distribution: Distribution) -> None:
+    """Without their first parameter; in-place forms return a tensor and have no ``out``; properties are marked."""
+    text = methods_source(distribution, [distribution])
+    assert "    def flicker(self, dim: Dim = 0, keepdim: builtins.bool = False, *, out: Any = None" in text
+    assert "    def flicker_(self, dim: Dim = 0, keepdim: builtins.bool = False, *, axis: Any = None" in text
+    assert "    @property\n    def T(self) -> Tensor:" in text
+    assert '"""In-place form of :func:`candelabra.flicker`."""' in text
+    assert "More of it" not in text
+    assert "More of it" in functions_source(distribution, [distribution])
+    assert "    def __add__(self, other: Tensor | Number) -> Tensor:" in text
+
+
+def test_an_option_that_is_no_literal_is_refused(tmp_path: Path) -> None:
+    """The index is written without running the module; the error names module, line and option."""
+    (tmp_path / "light.py").write_text(
+        '@public(method=not_known)\ndef flicker(input: Tensor) -> Tensor:\n    """x"""\n'
+    )
+    text = "candelabra.light, line 1: the option method= has to be a literal: the index is written without running"
+    with pytest.raises(ValueError, match=text):
+        read({"core": tmp_path})
+
+
+def test_what_is_no_declaration_is_passed_over(tmp_path: Path) -> None:
+    """Other decorators, other calls, declarations inside functions."""
+    (tmp_path / "light.py").write_text(
+        "import x\n@x.public\ndef a(): ...\n@cache\ndef b(): ...\nc = x.overloads('c')\nd, e = overloads('d'), 1\n"
+        "def f():\n    @public\n    def g(): ...\n"
+    )
+    (found,) = read({"core": tmp_path})
+    assert found.declared == []
+
+
+def test_only_what_has_changed_is_written(distribution: Distribution, capsys: pytest.CaptureFixture[str]) -> None:
+    """The index, a stub of functions and one of methods; a second time nothing; then what was changed."""
+    root = distribution.root.parents[2]
+    (root / "core" / "pyproject.toml").touch()
+    written = {path.relative_to(distribution.root).as_posix() for path in generate.write(root)}
+    assert written == {"_index/core.py", "_functions.pyi", "_methods.pyi"}
+    assert generate.write(root) == []
+    (distribution.root / "_functions.pyi").write_text("")
+    assert [path.name for path in generate.write(root, only="core")] == ["_functions.pyi"]
+    (distribution.root / "_functions.pyi").write_text("")
+    assert generate.write(root, only="nn") == []
+
+
+def test_the_command_checks_and_writes(
+    distribution: Distribution, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--check`` names what is not current and what to run, with exit status 1."""
+    root = distribution.root.parents[2]
+    (root / "core" / "pyproject.toml").touch()
+    parsed = SimpleNamespace(check=True)
+    monkeypatch.setattr(command.argparse.ArgumentParser, "parse_args", lambda self: parsed)
+    monkeypatch.setattr(command, "ROOT", root)
+    monkeypatch.setattr(command, "generated", lambda: generate.generated(root))
+    monkeypatch.setattr(command, "write", lambda: generate.write(root))
+    assert command.main() == 1
+    error = capsys.readouterr().err
+    assert "generate: core/src/candelabra/_index/core.py is not current: run `make index`" in error
+    parsed.check = False
+    assert command.main() == 0
+    assert "generate: core/src/candelabra/_index/core.py" in capsys.readouterr().out
+    parsed.check = True
+    assert command.main() == 0
+
+
+def test_this_repository_is_read_as_it_runs() -> None:
+    """Every public name that the registry has is read from the sources, and no other."""
+    assert entries()
+    declared = [d for distribution in generate.distributions() for d in distribution.declared]
+    ours = [name for name, entry in ENTRIES.items() if entry.declared_in.startswith("candelabra.")]
+    assert sorted(name for d in declared for name in d.public_names()) == sorted(ours)
+    forms = {name: form for name, (entry, form) in METHODS.items() if entry.declared_in.startswith("candelabra.")}
+    assert {name: form for d in declared for name, form in d.methods().items()} == forms
