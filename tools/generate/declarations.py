@@ -49,7 +49,9 @@ class Declared:
 
     @property
     def inplace(self) -> bool:
-        return bool(self.options.get("inplace", self.pointwise))
+        """Whether it brings in-place methods. ``inplace="argument"``: its function has an argument instead."""
+        wanted = self.options.get("inplace", self.pointwise)
+        return bool(wanted) and wanted != "argument"
 
     def public_names(self) -> list[str]:
         """The functions that it brings."""

@@ -83,6 +83,8 @@ def parameters_of(overload: Overload, method: bool, inplace: bool = False) -> st
             parts.append(one_parameter(argument, default))
         if position + 1 == len(found.posonlyargs):
             parts.append("/")
+    if overload.declared is not None and overload.declared.options.get("inplace") == "argument":
+        parts.append("inplace: builtins.bool = False")
     if found.vararg:
         parts.append(variadic(found.vararg))
     keywords = [one_parameter(a, d) for a, d in zip(found.kwonlyargs, found.kw_defaults, strict=True)

@@ -29,7 +29,14 @@ from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
 from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state
-from candelabra._namespace.publishing import entries, entry_named, operator_named, public_function, public_names
+from candelabra._namespace.publishing import (
+    entries,
+    entry_named,
+    members,
+    operator_named,
+    public_function,
+    public_names,
+)
 from candelabra._plugins import contributions
 from candelabra._plugins import registry as plugins
 from candelabra._plugins.kernels import get_kernel, register_kernel
@@ -83,7 +90,7 @@ __all__ = [
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
-    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "member_for", "operator_named", "public_function",
+    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "member_for", "members", "operator_named", "public_function",
     "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain", "explain_key",
     "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
     "instance_of_key", "kernel_for", "open_device",

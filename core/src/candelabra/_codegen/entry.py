@@ -106,7 +106,12 @@ def head_lines(
     if out:
         lines.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},))")
     shown = sorted([*parameters, *added], key=lambda p: p.keyword_only)
-    return signature_of(shown, scope, extra, optional), lines
+    signature = signature_of(shown, scope, extra, optional)
+    if operator.inplace_argument and kind == "function":
+        scope["form"] = operator.form
+        signature.insert(signature.index("*") if "*" in signature else len(signature), "inplace=False")
+        lines.insert(0, f"if inplace: return form('inplace')({', '.join(passed_by_name(p) for p in parameters)})")
+    return signature, lines
 
 
 def sizes_lines(names: list[str], scope: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -182,6 +187,11 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
 def flattened(p: Parameter) -> bool:
     """Whether a variadic parameter's values may come as one sequence: sizes and dims may, other values not."""
     return p.variadic and (p.kind in (SHAPE, DIMS) or p.annotation in CONVERTERS)
+
+
+def passed_by_name(p: Parameter) -> str:
+    """The text that passes a parameter on to another form of the same operator."""
+    return f"{p.name}={p.name}" if p.keyword_only else p.name
 
 
 def passed_on(p: Parameter) -> str:

@@ -14,6 +14,7 @@ from candelabra._codegen.entry import passed_on
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key, instances_of_key, kernel_for
 from candelabra._dispatch.crossing import cross_device
+from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
 from candelabra._dispatch.inplace import compile_inplace
 from candelabra._dispatch.layers import layer_for
@@ -197,9 +198,16 @@ def _computes(instance: Instance, d: dtype) -> bool:
 
 
 def by_position(op: Operator[..., Any], body: Callable[..., Any]) -> Callable[..., Any]:
-    """A body that takes all arguments by position: keyword-only and variadic ones are passed on as it declares them."""
+    """Return a body that takes all arguments by position: keyword-only and variadic ones are passed on as it declares
+    them.
+
+    If the record has a check of values and the body raises, the rule and the check say what is wrong.
+    """
     parameters = op.schema.parameters
-    if not any(p.keyword_only or p.variadic for p in parameters):
+    if op.check is None and not any(p.keyword_only or p.variadic for p in parameters):
         return body
     names, call = ", ".join(p.name for p in parameters), f"body({', '.join(passed_on(p) for p in parameters)})"
-    return build(op.name, names, [f"return {call}"], {"body": body}, f"{op.name} composite")
+    lines = [f"return {call}"]
+    if op.check is not None:
+        lines = [f"try: return {call}", f"except Exception as _error: fail(op, _error, ({names},))"]
+    return build(op.name, names, lines, {"body": body, "fail": fail, "op": op}, f"{op.name} composite")

@@ -68,7 +68,7 @@ class Operator(Generic[P, R]):
         result: Callable[[dtype], dtype] | tuple[Callable[[dtype], dtype], ...] = same,
         accepts: str | None = None,
         view: bool | Callable[..., Any] = False,
-        inplace: bool | None = None,
+        inplace: bool | str | None = None,
         out: bool | str | None = None,
         is_function: bool = True,
         method: bool | str = True,
@@ -89,9 +89,8 @@ class Operator(Generic[P, R]):
         self.body: Final = None if _is_primitive(function) else function
         self.rule: Final = rule
         self.check: Final = check
-        """Called with the operator's arguments when a kernel has failed and the rule found nothing: looks at values,
-        which the
-        rule may not, and raises what is wrong with them."""
+        """Called with the operator's arguments when a kernel, or the body of a composite, has failed and the rule found
+        nothing: looks at values, which the rule may not, and raises what is wrong with them."""
         self.promote: Final = promote
         self.results: Final = result if isinstance(result, tuple) else (result,) * len(self.schema.outputs)
         self.accepts: Final = accepts
@@ -101,7 +100,9 @@ class Operator(Generic[P, R]):
         self.geometry: Final = view if callable(view) else None
         """Of a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
         pointwise = getattr(rule, "pointwise", False)
-        self.inplace: Final = pointwise if inplace is None else inplace
+        self.inplace: Final = pointwise if inplace is None else bool(inplace)
+        self.inplace_argument: Final = inplace == "argument"
+        """Whether the function has an argument ``inplace``, as PyTorch's activations have, and no in-place method."""
         has_out = self.schema.named("out") is None and self.schema.result is None and not view
         self.out: Final = has_out if out is None else out
         self.is_function = is_function
@@ -173,7 +174,8 @@ class Operator(Generic[P, R]):
             return {}
         functions = method_names(self.name, self.method, self.namespace, self.aliases)
         inplace = [*([] if self.namespace else [self.name]), *(alias for alias in self.aliases if "." not in alias)]
-        return dict.fromkeys(functions, "function") | {f"{name}_": "inplace" for name in inplace if self.inplace}
+        has_methods = self.inplace and not self.inplace_argument
+        return dict.fromkeys(functions, "function") | {f"{name}_": "inplace" for name in inplace if has_methods}
 
     def signatures(self) -> tuple[Signature, ...]:
         """The one signature."""

@@ -48,6 +48,8 @@ class Signature:
             keyword_only |= p.keyword_only or p.variadic
             default = "" if p.default is REQUIRED else f" = {p.default!r}"
             words.append(f"{'*' * p.variadic}{p.name}: {p.annotation}{default}")
+        if getattr(self.entry, "inplace_argument", False):
+            words.append("inplace: bool = False")
         added = ["out=None"] if getattr(self.entry, "out", False) else []
         if getattr(self.entry, "factory", False):
             declared = {p.name for p in self.parameters}

@@ -6,7 +6,7 @@ from typing import Any
 
 from candelabra import Tensor
 from candelabra.nn import functional as F
-from candelabra.nn._functional.losses import legacy_reduction
+from candelabra.nn._operators.losses import legacy_reduction
 from candelabra.nn.module import Module
 
 __all__ = [
@@ -20,7 +20,7 @@ class _Loss(Module):
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
+        self.reduction = legacy_reduction(size_average, reduce, reduction, 3)
 
 
 class MSELoss(_Loss):

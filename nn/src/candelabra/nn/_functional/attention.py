@@ -1,18 +1,20 @@
-"""Attention, as in ``torch.nn.functional``."""
+"""Scaled dot product attention."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from candelabra.dtypes import bool_
-from candelabra.nn._functional.dropping import dropout
-from candelabra.nn._operators.attention import attention, weights_of
+from candelabra.library import public
+from candelabra.nn._functional.dropout import dropout
+from candelabra.nn._operators.attention import attention, attention_weights
+from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import Tensor
 
 
+@public(namespace="nn.functional")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -26,33 +28,33 @@ def scaled_dot_product_attention(
     """``softmax(query @ key.T * scale + mask) @ value``, of shape (*, L, Ev) (Vaswani et al., NeurIPS 2017).
 
     query (*, L, E), key (*, S, E), value (*, S, Ev), of one floating dtype; leading dims broadcast. ``attn_mask``
-    broadcasts to (*, L, S): booleans say which keys take part, numbers of the query's dtype are added. ``is_causal``:
-    position l sees the keys up to l. ``scale``: by default ``1 / sqrt(E)``. A query that no key takes part for gets
-    zeros. ``dropout_p``: of the weights, whenever it is not 0. ``enable_gqa``: each head of key and value, the dim
+    broadcasts to (*, L, S): booleans select the keys, numbers of the query's dtype are added to the scores. ``is_causal``:
+    position l sees the keys up to l. ``scale``: by default ``1 / sqrt(E)``. The result is 0 for a query
+    without keys. ``dropout_p``: the probability of dropout of the weights. ``enable_gqa``: each head of key and value, the dim
     before the last two, serves several of the query (Ainslie et al., EMNLP 2023).
-    Raises ``RuntimeError`` for a mask beside ``is_causal``, and where dims, dtypes or numbers of heads do not fit.
+    Raises ``RuntimeError`` for a mask together with ``is_causal``, and if dims, dtypes or numbers of heads do not match.
     """
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
-        key, value = (_shared(t, query, name) for t, name in ((key, "key"), (value, "value")))
+        key, value = (_repeated_heads(t, query, name) for t, name in ((key, "key"), (value, "value")))
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     if attn_mask is not None and attn_mask.dtype is bool_:
         attn_mask = query.new_zeros(attn_mask.shape).masked_fill(attn_mask.logical_not(), -math.inf)
     if dropout_p:
-        return dropout(weights_of(query, key, attn_mask, is_causal, scale), dropout_p) @ value
+        return dropout(attention_weights(query, key, attn_mask, is_causal, scale), dropout_p) @ value
     return attention(query, key, value, attn_mask, is_causal, scale)
 
 
-def _shared(t: Tensor, query: Tensor, name: str) -> Tensor:
-    """Every head as often as there are heads of the query for it."""
+def _repeated_heads(t: Tensor, query: Tensor, name: str) -> Tensor:
+    """Repeat each head of key or value for the heads of the query that share it."""
     dims = min(t.ndim, query.ndim)
-    heads, wanted = (t.shape[-3], query.shape[-3]) if dims > 2 else (0, 0)
-    if not heads or wanted % heads:
+    heads, query_heads = (t.shape[-3], query.shape[-3]) if dims > 2 else (0, 0)
+    if not heads or query_heads % heads:
         raise RuntimeError(
             f"scaled_dot_product_attention: with enable_gqa the query's number of heads is a multiple of the {name}'s, "
             f"got shapes {list(query.shape)} and {list(t.shape)}"
         )
-    return t.repeat_interleave(wanted // heads, -3)
+    return t.repeat_interleave(query_heads // heads, -3)
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> None:

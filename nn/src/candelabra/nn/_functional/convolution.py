@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from candelabra import unsqueeze
 from candelabra.dtypes import PYTHON_NAMES
 from candelabra.library import public, record
-from candelabra.nn._functional.sizes import Ints, per_dim
+from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import convolution
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
-
-Sizes = int | Sequence[int]
+    from candelabra.typing import Tensor
 
 
 def _sizes(value: Any, rank: int, name: str) -> Ints:
@@ -100,7 +96,7 @@ def _conv(
     return out if batched else record("squeeze")(out, (0,))
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.conv1d",))
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -114,7 +110,7 @@ def conv1d(
     return _conv(1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.conv2d",))
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -131,7 +127,7 @@ def conv2d(
     return _conv(2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.conv3d",))
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -207,7 +203,7 @@ def _conv_transpose(
     return out if batched else record("squeeze")(out, (0,))
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.conv_transpose1d",))
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -222,7 +218,7 @@ def conv_transpose1d(
     return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.conv_transpose2d",))
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -240,7 +236,7 @@ def conv_transpose2d(
     return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.conv_transpose3d",))
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,

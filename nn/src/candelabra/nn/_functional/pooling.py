@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from candelabra.library import AUTOGRAD, NO_GRAD, public, state, store
-from candelabra.nn._functional.sizes import Ints, per_dim
+from candelabra.library import AUTOGRAD, NO_GRAD, public, shape_of, state
+from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import pooling
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import Tensor
 
 
-Sizes = int | Sequence[int]
 _NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
@@ -26,7 +23,7 @@ def _window(name: str, argument: str, value: Any, rank: int, optional: bool = Fa
 
 
 def _check_input(name: str, input: Tensor, rank: int) -> None:
-    shape = tuple(input._payload.shape)
+    shape = shape_of(input)
     if len(shape) not in (rank + 1, rank + 2) or any(s == 0 for s in shape[len(shape) - rank - 1 :]):
         raise RuntimeError(
             f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for "
@@ -58,7 +55,7 @@ def _geometry(
                 f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
                 f"dilation={d}"
             )
-    shape = tuple(input._payload.shape)
+    shape = shape_of(input)
     places = pooling.pooled_shape(shape, kernel, steps, around, spread, bool(ceil_mode))[len(shape) - rank :]
     if any(s < 1 for s in places):
         sizes = shape[len(shape) - rank - 1 :]
@@ -88,7 +85,7 @@ def _max_pool(
     return pooling.max_pool_values(input, *geometry)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.max_pool1d",))
 def max_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -102,7 +99,7 @@ def max_pool1d(
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.max_pool2d",))
 def max_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -119,7 +116,7 @@ def max_pool2d(
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.max_pool3d",))
 def max_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -165,7 +162,7 @@ def _avg_pool(
     return total / divisor if input.dtype.is_floating_point else total.div(divisor, rounding_mode="trunc")
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.avg_pool1d",))
 def avg_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -178,6 +175,7 @@ def avg_pool1d(
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
+@public(namespace="nn.functional", out=True)
 def avg_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -186,18 +184,15 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-    *,
-    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
 
     Padding counts as zeros, or not at all with ``count_include_pad=False``; ``divisor_override`` divides instead.
     """
-    made = _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    stored: Tensor = store("avg_pool2d", made, out)
-    return stored
+    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@public(namespace="nn.functional", out=True)
 def avg_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -206,13 +201,9 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-    *,
-    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W); see :func:`avg_pool2d`."""
-    made = _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    stored: Tensor = store("avg_pool3d", made, out)
-    return stored
+    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
@@ -246,17 +237,19 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     return out if out is not input else input.clone()
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.adaptive_avg_pool1d",))
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     """The mean over ``output_size`` windows that cover (N, C, L) or (C, L) evenly."""
     return _adaptive_avg_pool(1, input, output_size)
 
 
+@public(namespace="nn.functional")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over windows that cover (N, C, H, W) or (C, H, W) evenly; None in ``output_size`` keeps a dim's size."""
     return _adaptive_avg_pool(2, input, output_size)
 
 
+@public(namespace="nn.functional")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over windows that cover (N, C, D, H, W) or (C, D, H, W) evenly."""
     return _adaptive_avg_pool(3, input, output_size)

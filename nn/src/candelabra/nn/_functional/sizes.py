@@ -1,14 +1,16 @@
-"""Sizes per spatial dim, as convolutions and pools are given them."""
+"""Sizes per spatial dim: the arguments of convolutions and pooling."""
 
 from __future__ import annotations
 
-from candelabra.typing import Any
+from candelabra.typing import Any, Sequence
 
 Ints = tuple[int, ...]
+Sizes = int | Sequence[int]
+"""One size for all spatial dims, or one for each."""
 
 
 def per_dim(value: Any, rank: int) -> Ints | None:
-    """One int per spatial dim, of an int, or of one or ``rank`` ints; None of anything else."""
+    """Return one int per spatial dim from an int, or from one or ``rank`` ints; None for anything else."""
     if isinstance(value, (tuple, list)):
         if len(value) == 1:
             return (int(value[0]),) * rank

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.nn._functional.sizes import Ints, per_dim
+from candelabra.library import public
+from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators.pooling import scatter_planes
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
-
-Sizes = int | Sequence[int]
+    from candelabra.typing import Tensor
 
 
 def _output_size(input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, given: Any) -> Ints:
@@ -71,6 +70,7 @@ def _max_unpool(
     return flat.reshape((*lead, *sizes))
 
 
+@public(namespace="nn.functional")
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
@@ -79,6 +79,7 @@ def max_unpool1d(
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@public(namespace="nn.functional")
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
@@ -90,6 +91,7 @@ def max_unpool2d(
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@public(namespace="nn.functional")
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
     output_size: Sequence[int] | None = None,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.library import record
+from candelabra.library import public, record
 from candelabra.nn._functional.pooling import (
     avg_pool1d,
     avg_pool2d,
@@ -15,15 +14,14 @@ from candelabra.nn._functional.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from candelabra.nn._functional.sizes import Ints, per_dim
-from candelabra.nn.padding import pad
+from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
+from candelabra.nn._operators.padding import pad
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import Tensor
 
 new_arange = record("new_arange")
-
-Sizes = int | Sequence[int]
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------
@@ -75,6 +73,7 @@ def _places(kernel: int, dilation: int, stride: int, count: int, like: Tensor) -
     return found
 
 
+@public(namespace="nn.functional")
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
     """What each window sees: (N, C, H, W) as (N, C * kH * kW, windows), (C, H, W) without N; zeros are put round.
 
@@ -99,6 +98,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
     return out if input.ndim == 4 else out.squeeze(0)
 
 
+@public(namespace="nn.functional")
 def fold(
     input: Tensor,
     output_size: Sizes,
@@ -160,6 +160,7 @@ def _lp_pool(
     return out
 
 
+@public(namespace="nn.functional")
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -167,6 +168,7 @@ def lp_pool1d(
     return _lp_pool(1, avg_pool1d, max_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@public(namespace="nn.functional")
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -174,6 +176,7 @@ def lp_pool2d(
     return _lp_pool(2, avg_pool2d, max_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@public(namespace="nn.functional")
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -181,6 +184,7 @@ def lp_pool3d(
     return _lp_pool(3, avg_pool3d, max_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@public(namespace="nn.functional")
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """``input / (k + alpha * mean) ** beta``, the mean of squares over ``size`` neighbouring channels of (N, C, *).
 

@@ -1,26 +1,30 @@
-"""Activations: each is composed of other operators and has a derivative.
+"""Elementwise activation functions.
 
-The derivatives that are worth a kernel of their own are composites too, named ``…_backward``. They have no derivative
-and so run above autograd: their operators are recorded when a second derivative is asked for, and a backend's override
-serves the ordinary backward pass.
+The first group has kernels and derivatives of its own. The derivatives that have kernels are composites too, named
+``…_backward``. They have no derivative and so run above autograd: their operators are recorded for a second derivative,
+and a backend's kernel serves the ordinary backward pass. The second group consists of composites without a derivative:
+they check their arguments, and are composed of the first group and of other operators.
+
+``inplace="argument"``: as in PyTorch, ``inplace=True`` writes the result into the input.
 """
 
 from __future__ import annotations
 
 import math
 
-from candelabra.library import operator, pointwise, record
+from candelabra.library import by, operator, overloads, pointwise, record, shape_of, to_float
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from candelabra.typing import Tensor
+    from candelabra.typing import Dim, Tensor
 
 where = record("where")
 
 FLOATS = "real floating"
-HALF_PI = math.sqrt(0.5)
+SQRT_HALF = math.sqrt(0.5)
 TANH_SCALE = math.sqrt(2 / math.pi)
 TANH_CUBIC = 0.044715
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False)
@@ -32,7 +36,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     if approximate == "tanh":
         inner = (input + input * input * input * TANH_CUBIC) * TANH_SCALE
         return input * 0.5 * (inner.tanh() + 1)
-    return input * 0.5 * ((input * HALF_PI).erf() + 1)
+    return input * 0.5 * ((input * SQRT_HALF).erf() + 1)
 
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
@@ -44,13 +48,13 @@ def gelu_backward(grad: Tensor, input: Tensor, approximate: str) -> Tensor:
         slope = (1 - t * t) * (1 + square * (3 * TANH_CUBIC)) * TANH_SCALE
         return grad * (input * slope + t + 1) * 0.5
     density = (input * input * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
-    return grad * (((input * HALF_PI).erf() + 1) * 0.5 + input * density)
+    return grad * (((input * SQRT_HALF).erf() + 1) * 0.5 + input * density)
 
 
 gelu.vjp(input=lambda g, input, approximate: gelu_backward(g, input, approximate))
 
 
-@operator(pointwise, accepts="floating", public=False, method=False)
+@operator(pointwise, accepts="floating", namespace="nn.functional", inplace="argument", out=False)
 def silu(input: Tensor) -> Tensor:
     """``input * sigmoid(input)``, also called swish."""
     return input / ((-input).exp() + 1)
@@ -66,9 +70,11 @@ def silu_backward(grad: Tensor, input: Tensor) -> Tensor:
 silu.vjp(input=lambda g, input: silu_backward(g, input))
 
 
-@operator(pointwise, accepts=FLOATS, public=False, method=False)
+@operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace=False)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """``log(1 + exp(beta * input)) / beta``; the input itself where ``beta * input`` is above ``threshold``."""
+    """``log(1 + exp(beta * input)) / beta``, a smooth :func:`relu`; the input itself where ``beta * input`` is above
+    ``threshold``.
+    """
     scaled = input * beta
     # log1p(exp(-|x|)) + max(x, 0) neither overflows nor cancels.
     smooth = ((-scaled.abs()).exp().log1p() + scaled.clamp_min(0)) / beta
@@ -85,9 +91,10 @@ def log_sigmoid(input: Tensor) -> Tensor:
 
 
 log_sigmoid.vjp(input=lambda g, input: g * (-input).sigmoid())
+logsigmoid = overloads("logsigmoid", log_sigmoid, namespace="nn.functional")
 
 
-@operator(pointwise, accepts=FLOATS, public=False, method=False)
+@operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """``input`` above 0, ``negative_slope * input`` below."""
     return where(input > 0, input, input * negative_slope)
@@ -102,12 +109,12 @@ def elu(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: floa
     return where(input > 0, input * scale, (input * input_scale).clamp_max(0).expm1() * (alpha * scale))
 
 
-def _elu_back(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+def _elu_vjp(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
     below = (input * input_scale).clamp_max(0).exp() * (alpha * scale * input_scale)
     return g * where(input > 0, scale, below)
 
 
-elu.vjp(input=_elu_back)
+elu.vjp(input=_elu_vjp)
 
 
 @operator(pointwise, accepts="real numeric", public=False, method=False)
@@ -117,3 +124,155 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
 
 
 hardtanh.vjp(input=lambda g, input, min_val, max_val: g.masked_fill((input <= min_val) | (input >= max_val), 0))
+
+
+# -- checked and composed ---------------------------------------------------------------------------------------------
+@operator(pointwise, accepts=FLOATS, public=False, inplace=False)
+def gelu_checked(input: Tensor, approximate: str = "none") -> Tensor:
+    """``input * Phi(input)``, where Phi is the distribution function of the standard normal distribution.
+
+    ``approximate="tanh"`` selects the faster formula by tanh. Hendrycks and Gimpel, Gaussian error linear units, 2016.
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return gelu(input, approximate)
+
+
+gelu_overloads = overloads("gelu", gelu_checked, namespace="nn.functional")
+
+
+@operator(pointwise, accepts="real numeric", public=False, inplace="argument", out=False)
+def hardtanh_checked(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """``input`` limited to [min_val, max_val]. The limits of integers are truncated.
+
+    Raises ``ValueError`` if ``min_val`` is greater than ``max_val``.
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if not input.is_floating_point():
+        min_val, max_val = int(min_val), int(max_val)
+    return hardtanh(input, min_val, max_val)
+
+
+hardtanh_overloads = overloads("hardtanh", hardtanh_checked, namespace="nn.functional")
+
+
+@operator(pointwise, accepts="real numeric", namespace="nn.functional", inplace="argument", out=False)
+def relu6(input: Tensor) -> Tensor:
+    """``min(max(input, 0), 6)``."""
+    return hardtanh_checked(input, 0.0, 6.0)
+
+
+@operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
+def hardsigmoid(input: Tensor) -> Tensor:
+    """``min(max(input + 3, 0), 6) / 6``."""
+    return hardtanh(input + 3, 0.0, 6.0) / 6
+
+
+@operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
+def hardswish(input: Tensor) -> Tensor:
+    """``input * hardsigmoid(input)``."""
+    return input * hardtanh(input + 3, 0.0, 6.0) / 6
+
+
+@operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
+def mish(input: Tensor) -> Tensor:
+    """``input * tanh(softplus(input))``."""
+    return input * softplus(input).tanh()
+
+
+@operator(pointwise, accepts=FLOATS, public=False, inplace="argument", out=False)
+def elu_of_alpha(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """``input`` above 0, ``alpha * (exp(input) - 1)`` below."""
+    return elu(input, float(alpha))
+
+
+elu_overloads = overloads("elu", elu_of_alpha, namespace="nn.functional")
+
+
+@operator(pointwise, accepts=FLOATS, method=False, aliases=("nn.functional.selu",), inplace="argument", out=False)
+def selu(input: Tensor) -> Tensor:
+    """:func:`elu` with the scale and alpha that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    return elu(input, SELU_ALPHA, SELU_SCALE)
+
+
+@operator(pointwise, accepts=FLOATS, method=False, aliases=("nn.functional.celu",), inplace="argument", out=False)
+def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu(input, float(alpha), 1.0, 1.0 / alpha)
+
+
+@operator(pointwise, accepts="real numeric", method=False, aliases=("nn.functional.threshold",), inplace="argument",
+          out=False)  # fmt: skip
+def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
+    """``input`` where it is above ``threshold`` (or NaN), else ``value``."""
+    return input.masked_fill(input <= threshold, value)
+
+
+def _prelu_shape(input: Tensor, weight: Tensor) -> tuple[int, ...]:
+    shape, weights = shape_of(input), shape_of(weight)
+    if len(weights) > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {len(weights)}")
+    count = weights[0] if weights else 1
+    if count != 1:
+        if not shape:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = shape[1] if len(shape) > 1 else 1
+        if count != channels:
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and channel "
+                f"size = {channels}."
+            )
+    return shape
+
+
+@operator(by(_prelu_shape), aliases=("nn.functional.prelu",), out=False)
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """:func:`leaky_relu` with a learned slope: one number, or one per channel (dim 1)."""
+    _prelu_shape(input, weight)
+    slope = weight.reshape(() if weight.numel() == 1 else (-1, *[1] * (input.ndim - 2)))
+    return where(input > 0, input, input * slope)
+
+
+@operator(pointwise, inplace=False, aliases=("nn.functional.hardshrink",))
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 where ``abs(input) <= lambd``, else ``input``."""
+    return input.masked_fill(input.abs() <= lambd, 0)
+
+
+@operator(pointwise, inplace=False, namespace="nn.functional")
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``input`` moved towards 0 by ``lambd``, and 0 where that would cross it."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    return where(input > 0, input - lambd, input + lambd).masked_fill(input.abs() <= lambd, 0)
+
+
+@operator(pointwise, promote=to_float, inplace=False, out=False, namespace="nn.functional")
+def tanhshrink(input: Tensor) -> Tensor:
+    """``input - tanh(input)``."""
+    return input - input.tanh()
+
+
+@operator(pointwise, promote=to_float, inplace=False, out=False, namespace="nn.functional")
+def softsign(input: Tensor) -> Tensor:
+    """``input / (1 + abs(input))``."""
+    return input / (input.abs() + 1)
+
+
+def _glu_shape(input: Tensor, dim: int) -> tuple[int, ...]:
+    shape = shape_of(input)
+    if not shape:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    if shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {shape[dim]}")
+    return (*shape[:dim], shape[dim] // 2, *shape[dim + 1 :])
+
+
+@operator(by(_glu_shape), accepts="floating", out=False, namespace="nn.functional")
+def glu(input: Tensor, dim: Dim = -1) -> Tensor:
+    """The first half of the input along ``dim`` times the sigmoid of the second half."""
+    half = _glu_shape(input, dim)[dim]
+    return input.narrow(dim, 0, half) * input.narrow(dim, half, half).sigmoid()

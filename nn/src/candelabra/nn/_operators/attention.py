@@ -52,10 +52,10 @@ def attention(
     ``is_causal``: query l sees the keys up to l. A query that the mask leaves without a key gets zeros.
     """
     attended(query, keys, values, mask)
-    return weights_of(query, keys, mask, is_causal, scale) @ values
+    return attention_weights(query, keys, mask, is_causal, scale) @ values
 
 
-def weights_of(query: Tensor, keys: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
+def attention_weights(query: Tensor, keys: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
     """How much each query takes of each key: 1 in all, or 0 where a mask leaves it none."""
     # Each factor takes half of the scale: the product of two in float16 overflows later.
     half = math.sqrt(abs(scale))
@@ -109,7 +109,7 @@ def attention_backward(
     Leading dims are the result's: where an input was broadcast, its gradient is still to be summed.
     """
     differentiated(grad, query, keys, values, mask)
-    weights = weights_of(query, keys, mask, is_causal, scale)
+    weights = attention_weights(query, keys, mask, is_causal, scale)
     slope = _slope(weights, grad, values)
     by_key = (slope.transpose(-2, -1) @ query) * scale
     return AttentionGradients((slope @ keys) * scale, by_key, weights.transpose(-2, -1) @ grad)
@@ -134,7 +134,7 @@ def _attention_back(
     found: tuple[Tensor | None, ...] = (None, None, None)
     if any(needs[:3]):
         found = attention_backward(g, query, keys, values, mask, is_causal, scale)
-    return *found, _slope(weights_of(query, keys, mask, is_causal, scale), g, values) if needs[3] else None
+    return *found, _slope(attention_weights(query, keys, mask, is_causal, scale), g, values) if needs[3] else None
 
 
 attention.vjp(("query", "keys", "values", "mask"), _attention_back)

@@ -1,14 +1,27 @@
-"""The losses of classes that are known: one number of each vector of log-probabilities, and the gradient back to it."""
+"""Losses of classes: cross entropy and negative log-likelihood, and one-hot encodings.
+
+``class_losses`` selects one log-probability for each target. It has kernels and a derivative; the public losses are
+composites over it.
+"""
 
 from __future__ import annotations
 
-from candelabra.library import by, operator, record, same, shape_of
-from candelabra.typing import TYPE_CHECKING, NamedTuple
+from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.library import by, index, operator, record, same, shape_of, unpromoted
+from candelabra.nn._operators.losses import check_reduction, legacy_reduction, loss_rule, reduced
+from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra.typing import Index, Shape, Tensor
 
+where, cast, gather = record("where"), record("cast"), record("gather")
+new_full, scatter_add = record("new_full"), record("scatter_add")
+log_softmax = record("log_softmax")
+
 Ints = tuple[int, ...]
+
+
+# -- one number of each vector ----------------------------------------------------------------------------------------
 
 
 class ClassLosses(NamedTuple):
@@ -19,7 +32,7 @@ class ClassLosses(NamedTuple):
 
 
 def targets_of(input: Tensor, target: Tensor) -> Ints:
-    """The shape of targets: one for each vector of classes. Raises ``RuntimeError`` where they are others."""
+    """Return the shape of the targets. Raises ``RuntimeError`` unless there is one for each vector of classes."""
     classes, shape = shape_of(input), shape_of(target)
     if len(classes) < 2 or (classes[0], *classes[2:]) != shape:
         raise RuntimeError(
@@ -39,22 +52,17 @@ def targets_of(input: Tensor, target: Tensor) -> Ints:
 def class_losses(input: Tensor, target: Index, ignored: int) -> ClassLosses:
     """``-input[n, target[n, …], …]``, and 0 where the target is ``ignored``: input (N, C, *), target (N, *).
 
-    Nothing is differentiated through the weights, which do not depend on the input. ``IndexError`` for a target that is
-    no class.
+    The weights do not depend on the input and have no gradient. Raises ``IndexError`` for a target that is not a class.
     """
-    cast = record("cast")
-
     targets_of(input, target)
     kept, safe = _kept(target, ignored)
     scores = input.gather(1, safe.unsqueeze(1)).squeeze(1)
-    # An ignored class may be at -inf, and 0 * inf is NaN: so it is filled, not multiplied.
+    # The value of an ignored class may be -inf, and 0 * inf is NaN: so it is filled, not multiplied.
     return ClassLosses((-scores).masked_fill(kept.logical_not(), 0), cast(kept, dtype=input.dtype))
 
 
 def _kept(target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
-    """Which targets count, and the targets with class 0 for those that don't."""
-    where = record("where")
-
+    """Return which targets count, and the targets with class 0 in place of those that do not."""
     kept = target != ignored
     return kept, where(kept, target, 0)
 
@@ -63,12 +71,10 @@ def _kept(target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
     by(lambda grad, target, shape, ignored: shape), accepts="real floating", method=False, public=False, out=False
 )
 def class_losses_backward(grad: Tensor, target: Index, shape: Shape, ignored: int) -> Tensor:
-    """Zeros of ``shape`` (N, C, *) with minus the gradient of each loss (N, *) at its class.
+    """Zeros of ``shape`` (N, C, *), with the negative gradient of each loss (N, *) at its class.
 
-    The targets are those of :func:`class_losses`, and so within bounds.
+    The targets are those of :func:`class_losses`, so they are within bounds.
     """
-    new_full, scatter_add = record("new_full"), record("scatter_add")
-
     kept, safe = _kept(target, ignored)
     values = (-grad).masked_fill(kept.logical_not(), 0)
     return scatter_add(new_full(grad, shape, 0), 1, safe.unsqueeze(1), values.unsqueeze(1))
@@ -80,3 +86,203 @@ class_losses.vjp(
     )
 )
 class_losses_backward.vjp(grad=lambda g, target, ignored: class_losses(g, target, ignored).losses)
+
+
+def _nll_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
+    """Return the shape of the losses of :func:`nll_loss`."""
+    if not shape_of(input):
+        raise ValueError(f"Expected 1 or more dimensions (got {len(shape_of(input))})")
+    _check_classes(input, target)
+    return shape_of(target)
+
+
+def _cross_entropy_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
+    """Return the shape of the losses of :func:`cross_entropy`."""
+    shape = shape_of(input)
+    if not shape:
+        raise RuntimeError("cross_entropy(): input must have a dimension of classes, but it is 0-dimensional")
+    if shape == shape_of(target) and target.dtype.is_floating_point:
+        return (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
+    return _nll_shape(input, target)
+
+
+def _check_targets(input: Tensor, target: Tensor, weight: Any, size_average: Any, ignore_index: int, *_: Any) -> None:
+    """Raise ``IndexError`` for the first target that is neither a class nor ignored, if there is one."""
+    if target.dtype.is_floating_point:
+        return
+    count = input.shape[1 if input.ndim > 1 else 0]
+    for value in target.reshape((-1,)).tolist():
+        if value != ignore_index and not 0 <= value < count:
+            raise IndexError(f"Target {value} is out of bounds.")
+
+
+# -- public losses ----------------------------------------------------------------------------------------------------
+@operator(loss_rule(_cross_entropy_shape), check=_check_targets, promote=unpromoted, out=False, namespace="nn.functional")
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The cross entropy of logits (N, C, *) or (C) and classes (N, *), or probabilities in the logits' shape.
+
+    ``weight`` (C) weights the classes, and the mean is then a weighted mean; targets equal to ``ignore_index`` are
+    left out; ``label_smoothing`` mixes the target with the uniform distribution (Szegedy et al., 2016).
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    _cross_entropy_shape(input, target)
+    classes = 1 if input.ndim > 1 else 0
+    same_shape = tuple(input.shape) == tuple(target.shape)
+    if same_shape and target.is_floating_point():
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return _cross_entropy_of_probabilities(input, target, weight, classes, reduction, label_smoothing)
+    logs = log_softmax.function(input, classes)
+    if label_smoothing == 0.0:
+        return nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+    return _smoothed(logs, target, weight, classes, ignore_index, reduction, label_smoothing)
+
+
+def _cross_entropy_of_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, classes: int, reduction: str, smoothing: float
+) -> Tensor:
+    check_reduction(reduction)
+    count = input.shape[classes]
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / count
+    logs = log_softmax.function(input, classes)
+    scored = logs * target if weight is None else logs * target * _class_weights(weight, input, classes)
+    losses = -scored.sum(classes)
+    return losses.sum() / (input.numel() // max(count, 1)) if reduction == "mean" else reduced(losses, reduction)
+
+
+def _class_weights(weight: Tensor, input: Tensor, classes: int) -> Tensor:
+    """Return class weights in a shape that broadcasts to the input's."""
+    count = input.shape[classes]
+    if tuple(weight.shape) != (count,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {count} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )
+    return weight.reshape((1,) * classes + (count,) + (1,) * (input.ndim - classes - 1))
+
+
+def _smoothed(
+    logs: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    classes: int,
+    ignore_index: int,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
+    losses, weights, kept = _selected(logs, target, weight, ignore_index)
+    everywhere = logs if weight is None else logs * _class_weights(weight, logs, classes)
+    uniform = (-everywhere.sum(classes)).masked_fill(kept.logical_not(), 0)
+    mixed = losses * (1 - smoothing) + uniform * (smoothing / logs.shape[classes])
+    return mixed.sum() / weights.sum() if reduction == "mean" else reduced(mixed, reduction)
+
+
+@operator(loss_rule(_nll_shape), check=_check_targets, promote=unpromoted, out=False, namespace="nn.functional")
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-probability, in ``input`` (N, C, *) or (C), of each target (N, *); see :func:`cross_entropy`."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _nll_shape(input, target)
+    if weight is None and input.ndim > 1:
+        losses, weights = _unweighted(input, target, ignore_index)
+    else:
+        losses, weights, _ = _selected(input, target, weight, ignore_index)
+    return losses.sum() / weights.sum() if reduction == "mean" else reduced(losses, reduction)
+
+
+def _check_classes(input: Tensor, target: Tensor) -> None:
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {PYTHON_NAMES[target.dtype.name]}")
+    shape, classes = list(input.shape), list(target.shape)
+    if input.ndim == 1:
+        if classes not in ([], [1]):
+            raise RuntimeError(f"0D or 1D target tensor of size 1 expected for an input of size {shape}, got {classes}")
+        return
+    if classes and shape[0] != classes[0]:
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({classes[0]}).")
+    if input.ndim == 2 and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input.ndim == 4 and target.ndim != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}"
+        )
+    expected = [shape[0], *shape[2:]]
+    if classes != expected:
+        if input.ndim == 4:
+            raise RuntimeError(f"size mismatch (got input: {shape}, target: {classes})")
+        raise RuntimeError(f"Expected target size {expected}, got {classes}")
+
+
+def _unweighted(logs: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """Return the loss of each target, and 1, or 0 if the target is ignored."""
+    if target.dtype is not int64:
+        target = cast(target, dtype=int64)
+    losses, weights = class_losses(logs, target, ignore_index)
+    return losses, weights.detach()
+
+
+def _selected(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the loss of each target, its weight (0 if it is ignored), and whether it counts."""
+    if weight is not None:
+        _class_weights(weight, logs, 1 if logs.ndim > 1 else 0)
+    if target.dtype is not int64:
+        target = cast(target, dtype=int64)
+    single = logs.ndim == 1
+    if single:
+        logs, shape = logs.unsqueeze(0), tuple(target.shape)
+        target = target.reshape((1,))
+    kept, safe = _kept(target, ignore_index)
+    scores = gather(logs, 1, safe.unsqueeze(1)).squeeze(1)
+    if weight is None:
+        weights = cast(kept, dtype=logs.dtype)
+    else:
+        weights = weight.index_select(0, safe.reshape((-1,))).reshape(safe.shape) * cast(kept, dtype=weight.dtype)
+    # As in class_losses, an ignored class is filled, not multiplied by 0.
+    losses = -(scores if weight is None else scores * weights).masked_fill(kept.logical_not(), 0)
+    if single and not shape:
+        losses, weights, kept = losses.squeeze(0), weights.squeeze(0), kept.squeeze(0)
+    return losses, weights, kept
+
+
+@by
+def _encoded_shape(tensor: Tensor, num_classes: int) -> Ints:
+    return (*shape_of(tensor), num_classes)
+
+
+@operator(_encoded_shape, promote=unpromoted, result=index, data_dependent=True, out=False, namespace="nn.functional")
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """A last dim of ``num_classes`` (by default one more than the largest class) that is 1 at the class, else 0."""
+    if tensor.dtype is not int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if not tensor.numel():
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    else:
+        if int(tensor.amin().item()) < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        largest = int(tensor.amax().item())
+        if num_classes == -1:
+            num_classes = largest + 1
+        elif num_classes <= largest:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+    classes = record("new_arange")(tensor, 0, 1, num_classes, dtype=int64)
+    return cast(tensor.unsqueeze(-1) == classes, dtype=int64)

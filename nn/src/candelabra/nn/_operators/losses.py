@@ -1,38 +1,48 @@
-"""Losses of numbers and of probabilities, as in ``torch.nn.functional``; those of classes are in `classification`.
+"""Losses of numbers and of probabilities.
 
-All are composed of operators, so every order of derivative comes of itself.
+All losses are composites without a derivative: their operators are recorded, so derivatives of every order exist.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.library import record
+from candelabra.library import Operator, operator, record, shape_of, unpromoted
 from candelabra.nn._operators.activations import log_sigmoid
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import Tensor
 
 where = record("where")
 
+Ints = tuple[int, ...]
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction meant by PyTorch's two older arguments, where they are given."""
+# -- reduction --------------------------------------------------------------------------------------------------------
+def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Return the reduction that PyTorch's two older arguments stand for, or ``reduction`` if neither is given."""
     if size_average is None and reduce is None:
         return reduction
-    warnings.warn("size_average and reduce args will be deprecated, please use reduction instead.", stacklevel=3)
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"
 
 
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 4) -> str:
+    """As :func:`reduction_of`, with PyTorch's warning if one of the older arguments is given."""
+    if size_average is not None or reduce is not None:
+        text = "size_average and reduce args will be deprecated, please use reduction instead."
+        warnings.warn(text, stacklevel=stacklevel)
+    return reduction_of(size_average, reduce, reduction)
+
+
 def reduced(loss: Tensor, reduction: str) -> Tensor:
-    """The losses themselves, their mean, or their sum."""
+    """Return the losses themselves, their mean, or their sum."""
     if reduction == "mean":
         return loss.mean()
     if reduction == "sum":
@@ -42,21 +52,39 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 def check_reduction(reduction: str) -> None:
-    """``ValueError`` for what is none of :data:`REDUCTIONS`."""
+    """Raise ``ValueError`` for a reduction that is not in :data:`REDUCTIONS`."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def _paired(input: Tensor, target: Tensor, name: str) -> None:
-    """Both broadcast; PyTorch's warning where they have to."""
-    if tuple(input._payload.shape) == tuple(target._payload.shape):
+def loss_rule(losses: Callable[..., Ints]) -> Callable[..., Any]:
+    """Return the rule of a loss. ``losses(*arguments)`` is the shape of the losses before their reduction."""
+
+    def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> Ints:
+        named = dict(zip([p.name for p in op.schema.parameters], args, strict=True))
+        shape = losses(*args)
+        reduction = reduction_of(named.get("size_average"), named.get("reduce"), named["reduction"])
+        return shape if reduction == "none" else ()
+
+    rule.__doc__ = 'the losses\' if ``reduction="none"``, else ``()``'
+    return rule
+
+
+def broadcast_to_target(input: Tensor, target: Tensor, *_: Any) -> Ints:
+    """Return the common shape of input and target."""
+    return broadcast_shapes(shape_of(input), shape_of(target))
+
+
+def _check_pair(input: Tensor, target: Tensor) -> None:
+    """Input and target broadcast together. Warn as PyTorch does if their shapes differ."""
+    if input.shape == target.shape:
         return
     warnings.warn(
         f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
         "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-        stacklevel=3,
+        stacklevel=4,
     )
-    broadcast_shapes(tuple(input.shape), tuple(target.shape))
+    broadcast_to_target(input, target)
 
 
 # -- distances --------------------------------------------------------------------------------------------------------
@@ -69,6 +97,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -79,11 +108,12 @@ def mse_loss(
 ) -> Tensor:
     """The squared difference; its mean unless ``reduction`` says otherwise."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    _paired(input, target, "mse_loss")
+    _check_pair(input, target)
     difference = input - target
     return _weighted(difference * difference, weight, reduction)
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -94,10 +124,11 @@ def l1_loss(
 ) -> Tensor:
     """The absolute difference; its mean unless ``reduction`` says otherwise."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    _paired(input, target, "l1_loss")
+    _check_pair(input, target)
     return _weighted((input - target).abs(), weight, reduction)
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -110,26 +141,29 @@ def smooth_l1_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    _paired(input, target, "smooth_l1_loss")
+    _check_pair(input, target)
     distance = (input - target).abs()
     if beta:
         distance = where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta)
     return reduced(distance, reduction)
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """``0.5 * d²`` where the distance d is at most ``delta``, else ``delta * (d - delta / 2)``."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    _paired(input, target, "huber_loss")
+    _check_pair(input, target)
     distance = (input - target).abs()
     loss = where(distance <= delta, distance * distance * 0.5, (distance - 0.5 * delta) * delta)
     return _weighted(loss, weight, reduction)
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, data_dependent=True, out=False,
+          namespace="nn.functional")  # fmt: skip
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -155,6 +189,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -175,6 +210,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def kl_div(
     input: Tensor,
     target: Tensor,

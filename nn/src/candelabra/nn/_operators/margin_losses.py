@@ -1,24 +1,50 @@
-"""Losses that ask for a margin, as in ``torch.nn.functional``: between scores, distances, classes or labels."""
+"""Losses with a margin: between scores, between distances, between the scores of classes or labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.library import record
-from candelabra.nn._functional.losses import check_reduction, legacy_reduction, reduced
-from candelabra.nn._functional.vectors import length
+from candelabra.library import operator, public, record, shape_of, unpromoted
 from candelabra.nn._operators.activations import log_sigmoid
+from candelabra.nn._operators.losses import (
+    Ints,
+    broadcast_to_target,
+    check_reduction,
+    legacy_reduction,
+    loss_rule,
+    reduced,
+)
+from candelabra.nn._operators.norms import vector_norm
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import Tensor
 
 where = record("where")
 new_arange = record("new_arange")
 
 
+def _ranking_shape(input1: Tensor, input2: Tensor, target: Tensor, *_: Any) -> Ints:
+    return broadcast_shapes(shape_of(input1), shape_of(input2), shape_of(target))
+
+
+def _cosine_shape(input1: Tensor, input2: Tensor, target: Tensor, *_: Any) -> Ints:
+    rows = broadcast_shapes(shape_of(input1), shape_of(input2))
+    return broadcast_shapes(rows[:-1], shape_of(target))
+
+
+def _triplet_shape(anchor: Tensor, positive: Tensor, negative: Tensor, *_: Any) -> Ints:
+    return broadcast_shapes(shape_of(anchor), shape_of(positive), shape_of(negative))[:-1]
+
+
+def _label_shape(input: Tensor, target: Tensor, weight: Tensor | None = None, *_: Any) -> Ints:
+    return broadcast_shapes(shape_of(input), shape_of(target), shape_of(weight))[:-1]
+
+
 # -- between pairs ----------------------------------------------------------------------------------------------------
+@operator(loss_rule(_ranking_shape), promote=unpromoted, out=False, namespace="nn.functional")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -38,6 +64,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -48,10 +75,11 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """The input, a distance, where the target is 1; ``max(0, margin - input)`` where it is -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    apart = where(target != 1, (margin - input).clamp_min(0), 0)
-    return reduced(apart + where(target != -1, input, 0), reduction)
+    dissimilar = where(target != 1, (margin - input).clamp_min(0), 0)
+    return reduced(dissimilar + where(target != -1, input, 0), reduction)
 
 
+@operator(loss_rule(_cosine_shape), promote=unpromoted, out=False, namespace="nn.functional")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -76,10 +104,11 @@ def cosine_embedding_loss(
         )
     squares = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
     cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
-    alike = where(target == 1, 1 - cosine, 0)
-    return reduced(alike + where(target == -1, (cosine - margin).clamp_min(0), 0), reduction)
+    similar = where(target == 1, 1 - cosine, 0)
+    return reduced(similar + where(target == -1, (cosine - margin).clamp_min(0), 0), reduction)
 
 
+@public(namespace="nn.functional")
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -90,7 +119,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """:func:`triplet_margin_loss` by any distance of two batches of vectors; the Euclidean one unless given."""
+    """:func:`triplet_margin_loss` with any distance of two batches of vectors, by default the Euclidean distance."""
     check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -99,13 +128,14 @@ def triplet_margin_with_distance_loss(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
         )
-    distance = distance_function or (lambda a, b: length(a - b + 1e-6, 2.0, -1, False))
+    distance = distance_function or (lambda a, b: vector_norm(a - b + 1e-6, 2.0, -1, False))
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
     return reduced((near - far + margin).clamp_min(0), reduction)
 
 
+@operator(loss_rule(_triplet_shape), promote=unpromoted, out=False, namespace="nn.functional")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -123,11 +153,12 @@ def triplet_margin_loss(
     ``swap`` takes the distance of positive and negative where that is shorter (Balntas et al., 2016).
     """
     return triplet_margin_with_distance_loss(
-        anchor, positive, negative, distance_function=lambda a, b: length(a - b + eps, p, -1, False), margin=margin,
+        anchor, positive, negative, distance_function=lambda a, b: vector_norm(a - b + eps, p, -1, False), margin=margin,
         swap=swap, reduction=legacy_reduction(size_average, reduce, reduction),
     )  # fmt: skip
 
 
+@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -141,6 +172,7 @@ def soft_margin_loss(
 
 
 # -- between classes --------------------------------------------------------------------------------------------------
+@operator(loss_rule(_label_shape), promote=unpromoted, out=False, namespace="nn.functional")
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -167,13 +199,36 @@ def _rows(input: Tensor) -> Tensor:
     return rows
 
 
-def _check_labels(target: Tensor, classes: int, lowest: int, text: str) -> None:
+def _check_dtype(target: Tensor) -> None:
     if target.dtype is not int64:
         raise RuntimeError(f"expected scalar type Long but found {PYTHON_NAMES[target.dtype.name]}")
-    if target.numel() and (int(target.amin().item()) < lowest or int(target.amax().item()) >= classes):
+
+
+def _check_values(input: Tensor, target: Tensor, lowest: int, text: str) -> None:
+    """Raise ``RuntimeError`` with the text for a target below ``lowest`` or above the last class."""
+    classes = input.shape[-1] if input.ndim else 1
+    if target.dtype is int64 and target.numel() and (int(target.amin().item()) < lowest or int(target.amax().item()) >= classes):
         raise RuntimeError(text)
 
 
+def _rows_shape(input: Tensor, *_: Any) -> Ints:
+    return shape_of(input)[:-1]
+
+
+def _check_label_values(input: Tensor, target: Tensor, *_: Any) -> None:
+    _check_values(input, target, -1, "argument #2 'target' is out of range")
+
+
+def _check_class_values(input: Tensor, target: Tensor, *_: Any) -> None:
+    _check_values(input, target, 0, "target out of range")
+
+
+def _target_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
+    return shape_of(target)
+
+
+@operator(loss_rule(_rows_shape), check=_check_label_values, promote=unpromoted, out=False,
+          namespace="nn.functional")  # fmt: skip
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -181,9 +236,9 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``max(0, 1 - (input[t] - input[i])) / C``, summed over the row's labels t and the classes i that are none.
+    """``max(0, 1 - (input[t] - input[i])) / C``, summed over the row's labels t and the classes i that are not labels.
 
-    Scores (N, C) or (C); the target, of the same shape, names labels up to the first -1.
+    Scores (N, C) or (C); the target, of the same shape, lists labels up to the first -1.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     check_reduction(reduction)
@@ -191,19 +246,22 @@ def multilabel_margin_loss(
     if tuple(target.shape) != tuple(input.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     classes = rows.shape[1]
-    _check_labels(target, classes, -1, "argument #2 'target' is out of range")
+    _check_dtype(target)
     labels = target.reshape(rows.shape)
     numbers: Any = new_arange(input, 0, 1, classes, dtype=int64)
-    first = where(labels < 0, numbers, classes).amin(1, True)
-    counts = numbers < first
-    labels = where(counts, labels, 0)
-    named = ((labels.unsqueeze(2) == numbers) & counts.unsqueeze(2)).any(1)
-    short = (1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)).relu()
-    pairs = counts.unsqueeze(2) & named.logical_not().unsqueeze(1)
-    losses = where(pairs, short, 0).sum((1, 2)) / classes
+    end = where(labels == -1, numbers, classes).amin(1, True)
+    is_label = numbers < end
+    # gather() refuses a label that is out of bounds, also one below -1.
+    labels = where(is_label, labels, 0)
+    named = ((labels.unsqueeze(2) == numbers) & is_label.unsqueeze(2)).any(1)
+    shortfall = (1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)).relu()
+    pairs = is_label.unsqueeze(2) & named.logical_not().unsqueeze(1)
+    losses = where(pairs, shortfall, 0).sum((1, 2)) / classes
     return reduced(losses if input.ndim == 2 else losses.squeeze(0), reduction)
 
 
+@operator(loss_rule(_target_shape), check=_check_class_values, promote=unpromoted, out=False,
+          namespace="nn.functional")  # fmt: skip
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -233,11 +291,11 @@ def multi_margin_loss(
         )
     if weight is not None and weight.shape[0] != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    _check_labels(target, classes, 0, "target out of range")
+    _check_dtype(target)
     labels = target.reshape((count, 1))
-    short = (margin - rows.gather(1, labels) + rows).relu()
+    shortfall = (margin - rows.gather(1, labels) + rows).relu()
     numbers = new_arange(input, 0, 1, classes, dtype=int64)
-    others = where(labels == numbers, 0, short if p == 1 else short * short)
+    others = where(labels == numbers, 0, shortfall if p == 1 else shortfall * shortfall)
     losses = others.sum(1) / classes
     if weight is not None:
         losses = losses * weight.index_select(0, labels.squeeze(1))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from candelabra.dtypes import PYTHON_NAMES, float32
 from candelabra.library import NO_GRAD, mode, public, record
 from candelabra.nn._operators.normalization import normalize
+from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import Tensor
 
 cast = record("cast")
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.layer_norm",))
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -40,12 +40,12 @@ def _normalized_dims(
             "normalized_shape = []"
         )
     for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and tuple(given._payload.shape) != wanted:
+        if given is not None and tuple(given.shape) != wanted:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(given.shape)} "
                 f"and normalized_shape = {list(wanted)}"
             )
-    shape = tuple(input._payload.shape)
+    shape = tuple(input.shape)
     first = len(shape) - len(wanted)
     if first < 0 or shape[first:] != wanted:
         raise RuntimeError(
@@ -55,7 +55,7 @@ def _normalized_dims(
     return tuple(range(first, len(shape)))
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.rms_norm",))
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -68,7 +68,7 @@ def rms_norm(
     name = input.dtype.name
     if name not in _STEPS:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{PYTHON_NAMES[name]}'")
-    wide: Tensor = cast(input, dtype=float32) if name in ("float16", "bfloat16") else input
+    wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
     out = wide * ((wide * wide).mean(dims, True) + (_STEPS[name] if eps is None else eps)).rsqrt()
     if weight is not None:
         out = out * weight
@@ -80,7 +80,7 @@ _STEPS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23
 _STEPS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)
 
 
-@public(method=False)
+@public(method=False, aliases=("nn.functional.group_norm",))
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -115,6 +115,7 @@ def _per_channel(name: str, value: Tensor | None, channels: int, rank: int) -> T
     return value.reshape((channels, *[1] * (rank - 2)))
 
 
+@public(namespace="nn.functional")
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -179,6 +180,7 @@ def _move_statistics(
             running_var.mul_(1 - momentum).add_(unbiased.reshape(running_var.shape) * momentum)
 
 
+@public(namespace="nn.functional")
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.library import NO_GRAD, mode, state
+from candelabra.library import NO_GRAD, mode, public, state
 from candelabra.nn._operators import embedding as lookup
+from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from candelabra import Tensor
+    from candelabra.typing import Tensor
 
 
+@public(namespace="nn.functional")
 def embedding(
     input: Tensor,
     weight: Tensor,
