@@ -33,13 +33,14 @@ test-opencl: .venv/.test ## the tests of OpenCL, on every implementation that is
 test-intel: .venv-intel/.packages ## the tests of OpenCL, on Intel's implementation (a large download, for any x86-64)
 	.venv-intel/bin/python tools/opencl_drivers.py --only Intel $(ARGS)
 
-lint: .venv/.lint ## style, types, and whether what is generated is current
+lint: .venv/.lint ## style, types, seeds of tests, and whether what is generated is current
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy --strict
 	.venv/bin/python tools/stubs.py --check
 	.venv/bin/python tools/operators.py --check
 	.venv/bin/python tools/fallbacks.py --check
+	.venv/bin/python tools/generators.py
 
 bench: .venv/.packages .venv-peer/.peer ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)

@@ -1,12 +1,43 @@
-"""What all tests share: the two unlike devices of ``tests/lantern``, and a machine with the host's device alone."""
+"""What all tests share: random numbers of their own, two unlike devices, and a machine with the host's device alone."""
 
+from __future__ import annotations
+
+import os
+import zlib
 from collections.abc import Iterator
 
+import candelabra as cd
+import hypothesis
+import numpy as np
 import pytest
 from candelabra.dispatch import fallback
 from candelabra.plugins import registry
 
 from tests.lantern import EmberBackend, LanternBackend
+
+SALT = os.environ.get("CANDELABRA_TEST_SALT", "")
+"""Gives every test other random numbers: a test whose verdict depends on it is wrong, or its bound is."""
+
+# Examples follow from the test alone (unless salted), and a slow machine is no failure.
+hypothesis.settings.register_profile("repeatable", derandomize=not SALT, deadline=None, database=None)
+hypothesis.settings.load_profile("repeatable")
+
+
+def seed(request: pytest.FixtureRequest) -> int:
+    """A number that depends on the test's id and on nothing else: not on the order of tests, not on the workers."""
+    return zlib.crc32(f"{SALT}{request.node.nodeid}".encode())
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers of this test alone."""
+    return np.random.default_rng(seed(request))
+
+
+@pytest.fixture(autouse=True)
+def _default_generators_are_seeded(request: pytest.FixtureRequest) -> None:
+    """A test that draws from a device's default generator draws the same in any order."""
+    cd.manual_seed(seed(request))
 
 
 @pytest.fixture

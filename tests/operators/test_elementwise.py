@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from candelabra.operator.record import OPERATORS
 
-RNG = np.random.default_rng(41)
 INF, NAN = math.inf, math.nan
 SPECIAL = [0.0, -0.0, 1.5, -2.75, INF, -INF, NAN, 1e-40]
 
