@@ -2,8 +2,8 @@
 
 Each reduces its argument to a short interval and evaluates a minimax polynomial there (fitted by iteratively
 reweighted least squares on Chebyshev points, to errors below 2**-24 of the result). What is outside a reduction's
-range, infinities among it, goes to NumPy's function of float64. Within about 2 units in the last place, the signs of zeros
-kept: tests/cpu/test_float32.py has the bounds.
+range, infinities among it, goes to NumPy's function of float64. Within about 2 units in the last place, the signs of
+zeros kept: tests/cpu/test_float32.py has the bounds.
 
 Sources: W. J. Cody and W. Waite, "Software Manual for the Elementary Functions" (1980), for the reductions; the
 rational form of the exponential and the logarithm by ``f / (2 + f)`` are those of fdlibm (Sun, 1993).
