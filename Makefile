@@ -10,7 +10,7 @@ METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
+.PHONY: help demo test test-levels test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -24,6 +24,9 @@ demo: .venv/.demo ## learn to read handwritten digits
 # worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
 test: .venv/.test ## all tests
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-levels: .venv/.test ## the numerical tests as on older processors, for each level of NumPy and for PoCL
+	.venv/bin/python tools/levels.py $(ARGS)
 
 # Each in a process of its own: the PoCL that .venv brings, drivers of the system, and Intel's if it was installed here.
 test-opencl: .venv/.test ## the tests of OpenCL, on every implementation that is present
