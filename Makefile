@@ -10,7 +10,7 @@ METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-levels test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
+.PHONY: help demo test test-all test-levels test-opencl test-intel lint bench bench-opencl cuda-check oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -22,8 +22,11 @@ demo: .venv/.demo ## learn to read handwritten digits
 	.venv/bin/python examples/digits.py $(ARGS)
 
 # worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
-test: .venv/.test ## all tests
+test: .venv/.test ## the tests, with samples where there are very many cases
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-all: .venv/.test ## the tests, with all cases
+	.venv/bin/python -m pytest -n 2 --dist worksteal -m '' $(ARGS)
 
 test-levels: .venv/.test ## the numerical tests as on older processors, for each level of NumPy and for PoCL
 	.venv/bin/python tools/levels.py $(ARGS)
@@ -35,6 +38,7 @@ test-opencl: .venv/.test ## the tests of OpenCL, on every implementation that is
 
 test-intel: .venv-intel/.packages ## the tests of OpenCL, on Intel's implementation (a large download, for any x86-64)
 	.venv-intel/bin/python tools/opencl_drivers.py --only Intel $(ARGS)
+	.venv-intel/bin/python tools/levels.py --opencl $(ARGS)
 
 lint: .venv/.lint ## style, types, seeds of tests, and whether what is generated is current
 	.venv/bin/ruff check

@@ -23,9 +23,26 @@ hypothesis.settings.register_profile("repeatable", derandomize=not SALT, deadlin
 hypothesis.settings.load_profile("repeatable")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """An option to find tests that depend on others."""
+    parser.addoption("--shuffle", metavar="SEED", help="run the modules, and the tests in each, in another order")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the tests in the order that ``--shuffle`` asks for. Those of a module stay together, for what they share."""
+    order = config.getoption("shuffle")
+    if order is not None:
+        items.sort(key=lambda item: [_hash(f"{order}{name}") for name in (item.nodeid.partition("::")[0], item.nodeid)])
+
+
+def _hash(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
 def seed(request: pytest.FixtureRequest) -> int:
     """A number that depends on the test's id and on nothing else: not on the order of tests, not on the workers."""
-    return zlib.crc32(f"{SALT}{request.node.nodeid}".encode())
+    return _hash(f"{SALT}{request.node.nodeid}")
 
 
 @pytest.fixture

@@ -90,6 +90,30 @@ def test_without_the_wheel_of_pocl_there_is_no_such_run(monkeypatch: pytest.Monk
         assert run is None
 
 
+@pytest.mark.parametrize(("found", "names"), [(["X86_V3", "X86_V4"], ["core-avx2", "corei7"]), (["AVX2"], ["corei7"])])
+def test_intels_driver_is_run_for_older_processors(
+    found: list[str], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older than this one; each with a cache of its own, since compiled kernels do not say what they are for."""
+    monkeypatch.setattr(levels, "distribution", lambda name: name)
+    monkeypatch.setattr("opencl_drivers.drivers", lambda words: [f"{words} driver"])
+    with levels.intel_names(found) as runs:
+        assert [run.environment["CL_CONFIG_CPU_TARGET_ARCH"] for run in runs] == names
+        assert {run.environment[levels.VARIABLE] for run in runs} == {"Intel driver"}
+        assert len({run.environment["CANDELABRA_CACHE"] for run in runs}) == len(names)
+
+
+def test_without_intels_driver_there_are_no_such_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a large download, in an environment of its own."""
+
+    def missing(name: str) -> None:
+        raise levels.PackageNotFoundError(name)
+
+    monkeypatch.setattr(levels, "distribution", missing)
+    with levels.intel_names(FOUND) as runs:
+        assert runs == []
+
+
 def test_the_worst_exit_code_is_the_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """One level that fails fails all; what else stands on the command line is pytest's."""
     commands = []
@@ -106,7 +130,8 @@ def test_the_worst_exit_code_is_the_tools(monkeypatch: pytest.MonkeyPatch, capsy
     assert levels.main() == 1
     assert all(command[-2:] == ["-k", "exp"] for command in commands)
     assert capsys.readouterr().out.startswith("== NumPy with b ==\n== NumPy with a ==\n")
-    monkeypatch.setattr(sys, "argv", ["levels.py", "--list"])
+    monkeypatch.setattr(sys, "argv", ["levels.py", "--list", "--opencl"])
     commands.clear()
     assert levels.main() == 0
     assert commands == []
+    assert "NumPy" not in capsys.readouterr().out
