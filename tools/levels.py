@@ -75,9 +75,9 @@ def numpy_levels(baseline: Sequence[str], found: Sequence[str], machine: str) ->
 def pocl_without_fma() -> Iterator[Run | None]:
     """A run with PoCL's wheel as on a processor without fused multiply-add; None where the wheel is not installed.
 
-    PoCL 3.0 asks the processor for its name, and no variable overrides the answer. The name decides which of the
-    kernel libraries beside the driver is taken, and whether ``a * b + c`` is rounded once. So the driver is linked into
-    a folder where each library is the one for SSE2, and where the header of all programs forbids contraction.
+    PoCL 3.0 asks the processor for its name, and no variable overrides the answer. Of what the name decides, only
+    whether ``a * b + c`` is rounded once changes results. So the driver is linked into a folder where the header of all
+    programs forbids that.
     """
     wheel, pyopencl = (importlib.util.find_spec(name) for name in ("pocl_binary_distribution", "pyopencl"))
     if wheel is None or wheel.origin is None or pyopencl is None or pyopencl.origin is None:
@@ -93,9 +93,8 @@ def pocl_without_fma() -> Iterator[Run | None]:
         (beside / driver.name).symlink_to(driver)
         for library in theirs.glob("lib*"):
             (data.parents[1] / library.name).symlink_to(library)
-        (lowest,) = (theirs / "share/pocl").glob("kernel-*-sse2.bc")
         for library in (theirs / "share/pocl").glob("kernel-*.bc"):
-            (data / library.name).symlink_to(lowest)
+            (data / library.name).symlink_to(library)
         shutil.copytree(theirs / "share/pocl/include", data / "include")
         with (data / "include" / "_kernel.h").open("a") as header:
             header.write("\n#pragma OPENCL FP_CONTRACT OFF\n")
