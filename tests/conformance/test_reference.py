@@ -1,4 +1,4 @@
-"""The reference device passes the suite: of every operator each property, each layout and each dtype at least once.
+"""The reference device passes the suite: of every operator each property and layout once, and the values in each dtype.
 
 ``make test-all`` runs every pair of them (``--quick``), and ``candelabra conformance --device cpu`` all cases.
 """
