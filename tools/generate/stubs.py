@@ -213,7 +213,10 @@ def functions_source(distribution: Distribution, everything: list[Distribution],
         if name.startswith(start) and "." not in name.removeprefix(start)
     }
     body = [stub(declared, name, False, 0) for name, declared in sorted(found.items())]
-    extra = exported(distribution) if distribution.name == "core" and not namespace else []
+    if namespace:
+        extra = exported_by(namespace, distribution)
+    else:
+        extra = exported(distribution) if distribution.name == "core" else []
     return "".join([HEADER, *imports(found.values()), *extra, "\n", *body])
 
 
@@ -275,6 +278,15 @@ def namespaces_of(distribution: Distribution) -> dict[str, Path]:
     names = {n.rpartition(".")[0] for d in distribution.declared for n in d.public_names()} - {""}
     files = {name: distribution.root.joinpath(*name.split(".")).with_suffix(".pyi") for name in sorted(names)}
     return {name: path for name, path in files.items() if path.with_suffix(".py").exists()}
+
+
+def exported_by(namespace: str, distribution: Distribution) -> list[str]:
+    """Imports of the names that a namespace exports besides its entries: those of its literal ``_also``."""
+    module = next(m for m in distribution.modules if m.name == f"candelabra.{namespace}")
+    for statement in module.tree.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "_also":
+            return sorted(import_of(name, module) for name in ast.literal_eval(statement.value))
+    return []
 
 
 def exported(core: Distribution) -> list[str]:

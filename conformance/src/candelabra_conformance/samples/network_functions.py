@@ -38,13 +38,6 @@ def with_random_slopes(t: Maker) -> Iterator[Sample]:
         yield sample(t(3, 5), 0.1, 0.4, True)
 
 
-@inputs("celu", "selu", "threshold")
-def in_place_on_request(t: Maker) -> Iterator[Sample]:
-    """``inplace=False`` by keyword."""
-    if t.is_floating:
-        yield sample(t(4), *ACTIVATIONS[t.operator][0], inplace=False)
-
-
 @mistakes("rrelu")
 def no_slopes(t: Maker) -> Iterator[Sample]:
     """Bounds are finite and in order."""

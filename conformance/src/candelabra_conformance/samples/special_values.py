@@ -118,7 +118,8 @@ EITHER_ZERO: Final = {
     "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
     "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
     "floor_divide": "a quotient rounded to 0", "erfinv": "SciPy's is 0.0 at -0.0 too",
-    "elu": "expm1 or the input itself", "hardtanh": "the larger of two zeros",
+    **dict.fromkeys(("elu", "elu_of_alpha", "celu", "selu"), "expm1 or the input itself"),
+    **dict.fromkeys(("hardtanh", "hardtanh_checked", "relu6"), "the larger of two zeros"),
     **dict.fromkeys(POLYNOMIALS, "a sum of zeros"),
 }  # fmt: skip
 """Operators in whose results either zero is right, and why."""
@@ -131,6 +132,8 @@ NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     **dict.fromkeys(("sigmoid_backward", "tanh_backward"), _OUTPUT),
     **dict.fromkeys(("special_airy_ai", "special_airy_ai_slope"), _PHASE),
     "gcd": ("iu", lambda x, y: _least(x) | _least(y), "the magnitude of the least number overflows"),
+    "hardtanh_checked": ("u", lambda x: x >= 0, "negative limits of an unsigned type are refused"),
+    "tanhshrink": ("f", lambda x: (x != 0) & (np.abs(x) < 0.4), "the difference of two nearly equal numbers"),
     "lcm": ("iu", _large, "the product overflows on the way"),
     "ldexp": ("biuf", lambda x, y: np.abs(y.astype(float)) > 10, "2**other may overflow where the product would not"),
     "special_zeta": ("biuf", _zeta, "the continuation to the left of 0 is PyTorch's own, and so are the limits"),

@@ -28,10 +28,11 @@ def scaled_dot_product_attention(
     """``softmax(query @ key.T * scale + mask) @ value``, of shape (*, L, Ev) (Vaswani et al., NeurIPS 2017).
 
     query (*, L, E), key (*, S, E), value (*, S, Ev), of one floating dtype; leading dims broadcast. ``attn_mask``
-    broadcasts to (*, L, S): booleans select the keys, numbers of the query's dtype are added to the scores. ``is_causal``:
-    position l sees the keys up to l. ``scale``: by default ``1 / sqrt(E)``. The result is 0 for a query
-    without keys. ``dropout_p``: the probability of dropout of the weights. ``enable_gqa``: each head of key and value, the dim
-    before the last two, serves several of the query (Ainslie et al., EMNLP 2023).
+    broadcasts to (*, L, S): booleans select the keys, numbers of the query's dtype are added to the scores. With
+    ``is_causal``, position l uses the keys up to l. ``scale`` is ``1 / sqrt(E)`` by default. The result is 0 for a
+    query without keys. ``dropout_p`` is the probability of dropout of the weights. With ``enable_gqa``, each head of
+    key and value, the dim before the last two, serves several heads of the query (Ainslie et al., EMNLP 2023).
+
     Raises ``RuntimeError`` for a mask together with ``is_causal``, and if dims, dtypes or numbers of heads do not match.
     """
     _check(query, key, value, attn_mask, is_causal)

@@ -18,12 +18,14 @@ copied = record("copied")
 @public(namespace="nn.functional")
 def masked_dropout(input: Tensor, mask: Tensor, p: float) -> Tensor:
     """Apply dropout with a given mask, 1 with probability 1 - p and 0 otherwise: ``input * mask / (1 - p)``."""
-    return input * (cast(mask, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p)))
+    out: Tensor = input * (cast(mask, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p)))
+    return out
 
 
 def _draw_mask(input: Tensor, shape: Sequence[int], p: float) -> Tensor:
     """Draw a bool mask of ``shape`` on the input's device, False with probability ``p``."""
-    return input.new_empty(shape, dtype=get_default_dtype()).uniform_() >= p
+    mask: Tensor = input.new_empty(shape, dtype=get_default_dtype()).uniform_() >= p
+    return mask
 
 
 def _written(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
@@ -43,7 +45,10 @@ def _dropout(input: Tensor, shape: Sequence[int], p: float, training: bool, inpl
 
 @public(namespace="nn.functional")
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set elements to 0 with probability ``p`` and divide the others by ``1 - p``; ``training=False`` returns the input."""
+    """Set elements to 0 with probability ``p`` and divide the others by ``1 - p``.
+
+    The input is returned if ``training`` is False.
+    """
     return _dropout(input, tuple(input.shape), p, training, inplace)
 
 

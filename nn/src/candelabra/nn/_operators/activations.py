@@ -145,10 +145,13 @@ gelu_overloads = overloads("gelu", gelu_checked, namespace="nn.functional")
 def hardtanh_checked(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """``input`` limited to [min_val, max_val]. The limits of integers are truncated.
 
-    Raises ``ValueError`` if ``min_val`` is greater than ``max_val``.
+    Raises ``ValueError`` if ``min_val`` is greater than ``max_val``, ``RuntimeError`` for negative limits of an unsigned
+    type.
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if min_val < 0 and not input.dtype.is_signed:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     if not input.is_floating_point():
         min_val, max_val = int(min_val), int(max_val)
     return hardtanh(input, min_val, max_val)
@@ -228,7 +231,7 @@ def _prelu_shape(input: Tensor, weight: Tensor) -> tuple[int, ...]:
     return shape
 
 
-@operator(by(_prelu_shape), aliases=("nn.functional.prelu",), out=False)
+@operator(by(_prelu_shape), accepts=FLOATS, aliases=("nn.functional.prelu",), out=False)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """:func:`leaky_relu` with a learned slope: one number, or one per channel (dim 1)."""
     _prelu_shape(input, weight)
@@ -236,13 +239,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return where(input > 0, input, input * slope)
 
 
-@operator(pointwise, inplace=False, aliases=("nn.functional.hardshrink",))
+@operator(pointwise, accepts=FLOATS, inplace=False, aliases=("nn.functional.hardshrink",))
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """0 where ``abs(input) <= lambd``, else ``input``."""
     return input.masked_fill(input.abs() <= lambd, 0)
 
 
-@operator(pointwise, inplace=False, namespace="nn.functional")
+@operator(pointwise, accepts=FLOATS, inplace=False, namespace="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``input`` moved towards 0 by ``lambd``, and 0 where that would cross it."""
     if lambd < 0:

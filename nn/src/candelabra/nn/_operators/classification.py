@@ -117,7 +117,8 @@ def _check_targets(input: Tensor, target: Tensor, weight: Any, size_average: Any
 
 
 # -- public losses ----------------------------------------------------------------------------------------------------
-@operator(loss_rule(_cross_entropy_shape), check=_check_targets, promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(_cross_entropy_shape), check=_check_targets, promote=unpromoted, out=False,
+          namespace="nn.functional")  # fmt: skip
 def cross_entropy(
     input: Tensor,
     target: Tensor,

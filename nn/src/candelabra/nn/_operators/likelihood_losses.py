@@ -24,7 +24,8 @@ where = record("where")
 def _gaussian_shape(input: Tensor, target: Tensor, var: Tensor | Number, *_: Any) -> Ints:
     shape, sizes = shape_of(input), shape_of(var)
     if hasattr(var, "shape") and sizes not in (shape, shape[:-1]):
-        if len(sizes) != len(shape) or [v for s, v in zip(shape, sizes, strict=True) if s != v] != [1]:
+        others = [v for s, v in zip(shape, sizes, strict=False) if s != v]
+        if len(sizes) != len(shape) or others != [1]:
             raise ValueError("var is of incorrect size")
     return broadcast_to_target(input, target)
 

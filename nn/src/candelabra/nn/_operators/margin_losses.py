@@ -153,9 +153,14 @@ def triplet_margin_loss(
     ``swap`` takes the distance of positive and negative where that is shorter (Balntas et al., 2016).
     """
     return triplet_margin_with_distance_loss(
-        anchor, positive, negative, distance_function=lambda a, b: vector_norm(a - b + eps, p, -1, False), margin=margin,
-        swap=swap, reduction=legacy_reduction(size_average, reduce, reduction),
-    )  # fmt: skip
+        anchor,
+        positive,
+        negative,
+        distance_function=lambda a, b: vector_norm(a - b + eps, p, -1, False),
+        margin=margin,
+        swap=swap,
+        reduction=legacy_reduction(size_average, reduce, reduction),
+    )
 
 
 @operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
@@ -207,8 +212,10 @@ def _check_dtype(target: Tensor) -> None:
 def _check_values(input: Tensor, target: Tensor, lowest: int, text: str) -> None:
     """Raise ``RuntimeError`` with the text for a target below ``lowest`` or above the last class."""
     classes = input.shape[-1] if input.ndim else 1
-    if target.dtype is int64 and target.numel() and (int(target.amin().item()) < lowest or int(target.amax().item()) >= classes):
-        raise RuntimeError(text)
+    if target.dtype is int64 and target.numel():
+        low, high = int(target.amin().item()), int(target.amax().item())
+        if low < lowest or high >= classes:
+            raise RuntimeError(text)
 
 
 def _rows_shape(input: Tensor, *_: Any) -> Ints:

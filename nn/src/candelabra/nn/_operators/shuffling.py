@@ -20,6 +20,12 @@ def _check(name: str, shape: Ints, argument: str, factor: int) -> None:
         raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
 
 
+def _copied(permuted: Tensor, shape: Ints) -> Tensor:
+    """Return the tensor in another shape, in memory of its own."""
+    out = permuted.reshape(shape)
+    return out.clone() if out._is_view() else out
+
+
 def _shuffled_shape(input: Tensor, upscale_factor: int) -> Ints:
     r = upscale_factor
     _check("pixel_shuffle", shape_of(input), "upscale_factor", r)
@@ -38,7 +44,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     r, shape = upscale_factor, _shuffled_shape(input, upscale_factor)
     n, (height, width) = input.ndim - 3, input.shape[-2:]
     split = input.reshape((*shape[:-2], r, r, height, width))
-    return split.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2)).reshape(shape)
+    return _copied(split.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2)), shape)
 
 
 def _unshuffled_shape(input: Tensor, downscale_factor: int) -> Ints:
@@ -60,7 +66,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     r, shape = downscale_factor, _unshuffled_shape(input, downscale_factor)
     n, (height, width) = input.ndim - 3, shape[-2:]
     split = input.reshape((*input.shape[:-2], height, r, width, r))
-    return split.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3)).reshape(shape)
+    return _copied(split.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3)), shape)
 
 
 def _grouped_shape(input: Tensor, groups: int) -> Ints:
@@ -81,4 +87,4 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The channels of (N, C, *), taken from ``groups`` groups in turn (Zhang et al., ShuffleNet, 2018)."""
     shape = _grouped_shape(input, groups)
     grouped = input.reshape((shape[0], groups, shape[1] // groups, *shape[2:]))
-    return grouped.transpose(1, 2).reshape(shape)
+    return _copied(grouped.transpose(1, 2), shape)

@@ -1,0 +1,262 @@
+"""Losses: samples with every reduction, weights, and targets of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from candelabra.dtypes import FLOATING, int64
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import inputs, mistakes, only
+from candelabra_conformance.samples.sample import ZERO_DIM, Sample, sample
+
+only(lambda d: d.category == FLOATING, *(
+    "mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss binary_cross_entropy gaussian_nll_loss "
+    "binary_cross_entropy_with_logits margin_ranking_loss hinge_embedding_loss soft_margin_loss cosine_embedding_loss "
+    "triplet_margin_loss multilabel_soft_margin_loss multilabel_margin_loss multi_margin_loss cross_entropy nll_loss"
+).split())  # fmt: skip
+only(lambda d: d is int64, "one_hot")
+
+REDUCTIONS: Final = ("mean", "sum", "none")
+OPTIONS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
+    "mse_loss": ({},), "l1_loss": ({},), "smooth_l1_loss": ({}, {"beta": 0.5}), "huber_loss": ({}, {"delta": 0.7}),
+    "kl_div": ({}, {"log_target": True}), "poisson_nll_loss": ({}, {"full": True}),
+    "binary_cross_entropy_with_logits": ({},),
+}  # fmt: skip
+"""Keyword arguments of the losses of two tensors of one shape."""
+
+
+@inputs(*OPTIONS)
+def paired_inputs(t: Maker) -> Iterator[Sample]:
+    """Every reduction and option; a pair of numbers."""
+    if not t.is_floating:
+        return
+    for options in OPTIONS[t.operator]:
+        for reduction in REDUCTIONS:
+            yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), reduction=reduction, **options)
+    yield sample(t(), t(low=0.1, high=0.9), kind=ZERO_DIM)
+
+
+@inputs("mse_loss", "l1_loss", "huber_loss")
+def weighted_pairs(t: Maker) -> Iterator[Sample]:
+    """With a weight for each element."""
+    if t.is_floating:
+        for reduction in REDUCTIONS:
+            yield sample(t(3, 4), t(3, 4), reduction=reduction, weight=t(3, 4, low=0.5, high=1.5))
+
+
+@inputs("kl_div")
+def batch_means(t: Maker) -> Iterator[Sample]:
+    """The sum divided by the size of the batch."""
+    if t.is_floating:
+        yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), reduction="batchmean")
+
+
+@inputs("poisson_nll_loss")
+def rates(t: Maker) -> Iterator[Sample]:
+    """The input is a rate and not its logarithm."""
+    if t.is_floating:
+        yield sample(t(3, 4, low=0.5, high=2.0), t(3, 4, low=0.1, high=3.0), False)
+
+
+@inputs("binary_cross_entropy")
+def probabilities(t: Maker) -> Iterator[Sample]:
+    """Probabilities within (0, 1), with weights and without."""
+    if t.is_floating:
+        for reduction in REDUCTIONS:
+            yield sample(t(3, 4, low=0.1, high=0.9), t(3, 4, low=0.1, high=0.9), reduction=reduction)
+        yield sample(t(3, 4, low=0.1, high=0.9), t(3, 4, low=0.1, high=0.9), t(4, low=0.5, high=1.5))
+
+
+@inputs("binary_cross_entropy_with_logits")
+def weighted_logits(t: Maker) -> Iterator[Sample]:
+    """With weights of the elements and of the positive term."""
+    if t.is_floating:
+        weight, positive = t(4, low=0.5, high=1.5), t(4, low=0.5, high=1.5)
+        yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), weight, pos_weight=positive)
+
+
+@mistakes("binary_cross_entropy", "binary_cross_entropy_with_logits")
+def shapes_that_differ(t: Maker) -> Iterator[Sample]:
+    """A target of another shape."""
+    yield sample(t(2, 3), t(3), note="another shape")
+
+
+@mistakes("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+def unknown_reductions(t: Maker) -> Iterator[Sample]:
+    """A reduction that does not exist."""
+    yield sample(t(3), t(3), reduction="median")
+
+
+@mistakes("smooth_l1_loss", "huber_loss")
+def negative_widths(t: Maker) -> Iterator[Sample]:
+    """A negative width of the quadratic part."""
+    name = "beta" if t.operator == "smooth_l1_loss" else "delta"
+    yield sample(t(3), t(3), note="negative", **{name: -1.0})
+
+
+@mistakes("kl_div", "poisson_nll_loss")
+def shapes_that_do_not_broadcast(t: Maker) -> Iterator[Sample]:
+    """Input and target that do not broadcast."""
+    yield sample(t(2, 3), t(4))
+
+
+@inputs("gaussian_nll_loss")
+def gaussian_inputs(t: Maker) -> Iterator[Sample]:
+    """A variance for each element, for each row, and for all."""
+    if t.is_floating:
+        for reduction in REDUCTIONS:
+            yield sample(t(3, 4), t(3, 4), t(3, 4, low=0.5, high=2.0), reduction=reduction)
+        yield sample(t(3, 4), t(3, 4), t(3, low=0.5, high=2.0), True)
+        yield sample(t(3, 4), t(3, 4), t(3, 1, low=0.5, high=2.0))
+        yield sample(t(3, 4), t(3, 4), 0.75)
+
+
+@mistakes("gaussian_nll_loss")
+def variances_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """A variance of another size, or below 0."""
+    yield sample(t(2, 3), t(2, 3), t(2, 2, low=0.5, high=1.5), note="another size")
+    yield sample(t(2, 3), t(2, 3), t.array([[1, 1, 1], [1, -1, 1]]), note="negative")
+
+
+# -- margins ----------------------------------------------------------------------------------------------------------
+def signs(t: Maker, *shape: int) -> np.ndarray[Any, Any]:
+    """An array of 1 and -1."""
+    return np.where(t.mask(*shape), 1, -1).astype(t.numpy)
+
+
+@inputs("margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss")
+def signed_targets(t: Maker) -> Iterator[Sample]:
+    """Targets of 1 and -1, every reduction, a margin."""
+    if not t.is_floating:
+        return
+    tensors = 2 if t.operator == "margin_ranking_loss" else 1
+    constant = ("target",)
+    for reduction in REDUCTIONS:
+        scores = [t(5) for _ in range(tensors)]
+        yield sample(*scores, signs(t, 5), reduction=reduction, constant=constant)
+    if t.operator != "soft_margin_loss":
+        yield sample(*[t(2, 3) for _ in range(tensors)], signs(t, 2, 3), 0.3, constant=constant)
+
+
+@inputs("cosine_embedding_loss")
+def pairs_of_vectors(t: Maker) -> Iterator[Sample]:
+    """A batch of pairs and one pair."""
+    if t.is_floating:
+        for reduction in REDUCTIONS:
+            yield sample(t(4, 3), t(4, 3), signs(t, 4), 0.1, reduction=reduction, constant=("target",))
+        yield sample(t(3), t(3), signs(t), constant=("target",))
+
+
+@inputs("triplet_margin_loss", "nn.functional.triplet_margin_with_distance_loss")
+def triplets(t: Maker) -> Iterator[Sample]:
+    """Batches of vectors, every reduction, the swapped distance."""
+    if t.is_floating:
+        for reduction in REDUCTIONS:
+            yield sample(t(4, 3), t(4, 3), t(4, 3), margin=3.0, reduction=reduction)
+        yield sample(t(4, 3), t(4, 3), t(4, 3), margin=5.0, swap=True)
+
+
+@inputs("multilabel_soft_margin_loss")
+def labels(t: Maker) -> Iterator[Sample]:
+    """Labels of 0 and 1, with weights and without."""
+    if t.is_floating:
+        target = t.mask(3, 4).astype(t.numpy)
+        for reduction in REDUCTIONS:
+            yield sample(t(3, 4), target, reduction=reduction)
+        yield sample(t(3, 4), target, t(4, low=0.5, high=1.5))
+
+
+@inputs("multilabel_margin_loss")
+def listed_labels(t: Maker) -> Iterator[Sample]:
+    """Labels up to the first -1, in rows and in one row."""
+    if t.is_floating:
+        for reduction in REDUCTIONS:
+            yield sample(t(2, 4), t.index([3, 0, -1, 1], [1, -1, -1, -1]), reduction=reduction)
+        yield sample(t(4), t.index(2, 1, -1, 0))
+
+
+@inputs("multi_margin_loss")
+def classes_with_margins(t: Maker) -> Iterator[Sample]:
+    """Both powers, a margin, weights; rows and one row."""
+    if t.is_floating:
+        for reduction in REDUCTIONS:
+            yield sample(t(3, 4), t.index(3, 0, 1), reduction=reduction)
+        yield sample(t(3, 4), t.index(3, 0, 1), 2, 0.5, t(4, low=0.5, high=1.5))
+        yield sample(t(4), np.array(2))
+
+
+@mistakes("multilabel_margin_loss", "multi_margin_loss")
+def labels_that_do_not_exist(t: Maker) -> Iterator[Sample]:
+    """Labels out of range, of another dtype."""
+    target = t.index([3, 9, -1, 1], [1, -1, -1, -1]) if t.operator == "multilabel_margin_loss" else t.index(1, 9)
+    yield sample(t(2, 4), target, note="out of range")
+    yield sample(t(2, 4), target.astype(np.int32), note="int32")
+
+
+@mistakes("margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "multilabel_soft_margin_loss")
+def unknown_margin_reductions(t: Maker) -> Iterator[Sample]:
+    """A reduction that does not exist."""
+    scores = [t(3)] * (2 if t.operator == "margin_ranking_loss" else 1)
+    yield sample(*scores, t(3), reduction="median")
+
+
+@mistakes("cosine_embedding_loss")
+def ranks_of_pairs(t: Maker) -> Iterator[Sample]:
+    """A batch with one target."""
+    yield sample(t(2, 3), t(2, 3), t(), note="ranks")
+    yield sample(t(2, 3), t(2, 3), t(2, 1), note="several targets")
+
+
+@mistakes("triplet_margin_loss", "nn.functional.triplet_margin_with_distance_loss")
+def margins_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """A margin of 0, and vectors of different ranks."""
+    yield sample(t(2, 3), t(2, 3), t(2, 3), margin=0.0, note="margin")
+    yield sample(t(2, 3), t(2, 3), t(3), note="ranks")
+
+
+# -- classes ----------------------------------------------------------------------------------------------------------
+@inputs("cross_entropy", "nll_loss")
+def class_targets(t: Maker) -> Iterator[Sample]:
+    """Every reduction, weights, an ignored class; rows, one row, and spatial dims."""
+    if not t.is_floating:
+        return
+    for reduction in REDUCTIONS:
+        yield sample(t(5, 4), t.indices(5, below=4), reduction=reduction)
+    yield sample(t(5, 4), t.index(3, 1, 1, 0, 2), t(4, low=0.5, high=1.5), ignore_index=1, constant=("weight",))
+    yield sample(t(3, 4, 2), t.indices(3, 2, below=4))
+    yield sample(t(4), np.array(2))
+
+
+@inputs("cross_entropy")
+def probable_targets(t: Maker) -> Iterator[Sample]:
+    """Targets that are probabilities, and smoothed classes."""
+    if t.is_floating:
+        yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9))
+        yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), label_smoothing=0.2, reduction="none")
+        yield sample(t(5, 4), t.indices(5, below=4), label_smoothing=0.1)
+
+
+@mistakes("cross_entropy", "nll_loss")
+def targets_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """Classes that do not exist, other dtypes, another batch."""
+    yield sample(t(3, 4), t.index(0, 4, 1), note="no such class")
+    yield sample(t(3, 4), t.index(0, 1).astype(np.int32), note="int32")
+    yield sample(t(3, 4), t.index(0, 1), note="another batch")
+
+
+@inputs("one_hot")
+def encoded_classes(t: Maker) -> Iterator[Sample]:
+    """The number of classes is given, or one more than the largest."""
+    if t.dtype.name == "int64":
+        yield sample(t.index([0, 2], [1, 1]))
+        yield sample(t.index(0, 2, 1), 5)
+
+
+@mistakes("one_hot")
+def classes_that_do_not_exist(t: Maker) -> Iterator[Sample]:
+    """Negative classes, and more than there are."""
+    yield sample(t.index(0, -2), note="negative")
+    yield sample(t.index(0, 5), 3, note="too large")
