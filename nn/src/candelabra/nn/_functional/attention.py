@@ -33,7 +33,8 @@ def scaled_dot_product_attention(
     query without keys. ``dropout_p`` is the probability of dropout of the weights. With ``enable_gqa``, each head of
     key and value, the dim before the last two, serves several heads of the query (Ainslie et al., EMNLP 2023).
 
-    Raises ``RuntimeError`` for a mask together with ``is_causal``, and if dims, dtypes or numbers of heads do not match.
+    Raises ``RuntimeError`` for a mask together with ``is_causal``, and if dims, dtypes or numbers of heads do not
+    match.
     """
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:

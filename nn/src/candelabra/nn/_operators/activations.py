@@ -145,8 +145,8 @@ gelu_overloads = overloads("gelu", gelu_checked, namespace="nn.functional")
 def hardtanh_checked(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """``input`` limited to [min_val, max_val]. The limits of integers are truncated.
 
-    Raises ``ValueError`` if ``min_val`` is greater than ``max_val``, ``RuntimeError`` for negative limits of an unsigned
-    type.
+    Raises ``ValueError`` if ``min_val`` is greater than ``max_val``, and ``RuntimeError`` for negative limits of an
+    unsigned type.
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
