@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import domain, inputs, mistakes
-from candelabra_conformance.samples.sample import ZERO_DIM, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
 SETTINGS: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
     "gelu_checked": ((), ("tanh",)), "hardtanh_checked": ((), (-0.7, 1.3)), "elu_of_alpha": ((), (1.5,)),
@@ -41,6 +41,10 @@ def thresholds_of_integers(t: Maker) -> Iterator[Sample]:
     """Integers and a value of their dtype."""
     if t.is_integer:
         yield sample(t(3, 4), 3, 7)
+        yield sample(t(), 2, 1, kind=ZERO_DIM)
+        yield sample(t(2, 0), 2, 1, kind=ZERO_SIZE)
+    elif t.is_floating:
+        yield sample(t(3, 4), -0.5, 0.25)
 
 
 @inputs("hardtanh_checked", "relu6")
@@ -49,6 +53,8 @@ def integers_within_limits(t: Maker) -> Iterator[Sample]:
     if t.is_integer:
         limits = () if t.operator == "relu6" else (2.7, 6.2)
         yield sample(t(3, 4), *limits)
+        yield sample(t(), *limits, kind=ZERO_DIM)
+        yield sample(t(2, 0), *limits, kind=ZERO_SIZE)
 
 
 @mistakes("gelu_checked")
@@ -83,6 +89,7 @@ def gated_inputs(t: Maker) -> Iterator[Sample]:
         yield sample(t(3, 6))
         yield sample(t(2, 4, 3), 1)
         yield sample(t(4, 0), 0, kind=ZERO_SIZE)
+        yield sample(t(2), kind=LENGTH_ONE)
 
 
 @mistakes("glu")

@@ -9,7 +9,7 @@ from candelabra_conformance.samples.convolution import PLANS
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.pooling import POOLS
 from candelabra_conformance.samples.registry import draws, inputs, mistakes
-from candelabra_conformance.samples.sample import ORDINARY, ZERO_DIM, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.sample import LENGTH_ONE, ORDINARY, ZERO_DIM, ZERO_SIZE, Sample, sample
 
 draws("rrelu", "rrelu_")
 
@@ -58,6 +58,8 @@ def with_learnt_slopes(t: Maker) -> Iterator[Sample]:
         yield sample(t(2, 3, 4), t(3))
         yield sample(t(2, 3), t(1))
         yield sample(t(5), t.array(0.25))
+        yield sample(t(), t(1), kind=ZERO_DIM)
+        yield sample(t(0, 3), t(3), kind=ZERO_SIZE)
 
 
 @mistakes("prelu")
@@ -198,6 +200,8 @@ def pixels_of_channels(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 4, 2, 3), 2)
     yield sample(t(9, 2, 1), 3)
     yield sample(t(2, 1, 4, 1, 2), 2)
+    yield sample(t(1, 1, 1), 1, kind=LENGTH_ONE)
+    yield sample(t(0, 4, 2, 2), 2, kind=ZERO_SIZE)
 
 
 @inputs("pixel_unshuffle")
@@ -205,6 +209,8 @@ def channels_of_pixels(t: Maker) -> Iterator[Sample]:
     """By two, by three."""
     yield sample(t(1, 2, 4, 6), 2)
     yield sample(t(1, 3, 6), 3)
+    yield sample(t(1, 1, 1), 1, kind=LENGTH_ONE)
+    yield sample(t(0, 1, 4, 2), 2, kind=ZERO_SIZE)
 
 
 @inputs("channel_shuffle")
@@ -212,6 +218,8 @@ def dealt_channels(t: Maker) -> Iterator[Sample]:
     """From two groups and three."""
     yield sample(t(2, 4, 3), 2)
     yield sample(t(1, 6, 2, 2), 3)
+    yield sample(t(1, 1, 1), 1, kind=LENGTH_ONE)
+    yield sample(t(0, 4, 2), 2, kind=ZERO_SIZE)
 
 
 @mistakes("pixel_shuffle", "pixel_unshuffle", "channel_shuffle")

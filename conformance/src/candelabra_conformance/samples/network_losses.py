@@ -10,13 +10,18 @@ from candelabra.dtypes import FLOATING, int64
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, only
-from candelabra_conformance.samples.sample import ZERO_DIM, Sample, sample
+from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
-only(lambda d: d.category == FLOATING, *(
-    "mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss binary_cross_entropy gaussian_nll_loss "
-    "binary_cross_entropy_with_logits margin_ranking_loss hinge_embedding_loss soft_margin_loss cosine_embedding_loss "
-    "triplet_margin_loss multilabel_soft_margin_loss multilabel_margin_loss multi_margin_loss cross_entropy nll_loss"
-).split())  # fmt: skip
+PAIRS: Final = (
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "hinge_embedding_loss", "soft_margin_loss",
+)  # fmt: skip
+"""Losses of an input and a target of one shape."""
+OTHERS: Final = (
+    "gaussian_nll_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss",
+    "multilabel_soft_margin_loss", "multilabel_margin_loss", "multi_margin_loss", "cross_entropy", "nll_loss",
+)  # fmt: skip
+only(lambda d: d.category == FLOATING, *PAIRS, *OTHERS)
 only(lambda d: d is int64, "one_hot")
 
 REDUCTIONS: Final = ("mean", "sum", "none")
@@ -30,13 +35,12 @@ OPTIONS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
 
 @inputs(*OPTIONS)
 def paired_inputs(t: Maker) -> Iterator[Sample]:
-    """Every reduction and option; a pair of numbers."""
+    """Every reduction and option."""
     if not t.is_floating:
         return
     for options in OPTIONS[t.operator]:
         for reduction in REDUCTIONS:
             yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), reduction=reduction, **options)
-    yield sample(t(), t(low=0.1, high=0.9), kind=ZERO_DIM)
 
 
 @inputs("mse_loss", "l1_loss", "huber_loss")
@@ -119,6 +123,31 @@ def variances_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     """A variance of another size, or below 0."""
     yield sample(t(2, 3), t(2, 3), t(2, 2, low=0.5, high=1.5), note="another size")
     yield sample(t(2, 3), t(2, 3), t.array([[1, 1, 1], [1, -1, 1]]), note="negative")
+
+
+@inputs(*PAIRS)
+def pairs_of_other_sizes(t: Maker) -> Iterator[Sample]:
+    """A pair of numbers, one element, none."""
+    for shape, kind in (((), ZERO_DIM), ((1,), LENGTH_ONE), ((2, 0), ZERO_SIZE)):
+        reduction = "sum" if kind == ZERO_SIZE else "mean"
+        target = (
+            np.ones(shape, t.numpy) if "margin" in t.operator or "hinge" in t.operator else t(*shape, low=0.1, high=0.9)
+        )
+        yield sample(t(*shape, low=0.1, high=0.9), target, reduction=reduction, kind=kind, constant=("target",))
+
+
+@inputs("gaussian_nll_loss")
+def gaussians_of_other_sizes(t: Maker) -> Iterator[Sample]:
+    """A number, no element, another limit of the variance."""
+    yield sample(t(), t(), t(low=0.5, high=2.0), kind=ZERO_DIM)
+    yield sample(t(2, 0), t(2, 0), t(2, 0), reduction="sum", kind=ZERO_SIZE)
+    yield sample(t(2, 3), t(2, 3), t(2, 3, low=0.5, high=2.0), eps=1e-3)
+
+
+@inputs("poisson_nll_loss")
+def offsets_of_logarithms(t: Maker) -> Iterator[Sample]:
+    """Another number added before the logarithm."""
+    yield sample(t(3, low=0.5, high=2.0), t(3, low=0.1, high=3.0), False, eps=0.1)
 
 
 # -- margins ----------------------------------------------------------------------------------------------------------
@@ -217,6 +246,44 @@ def margins_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3), t(2, 3), t(3), note="ranks")
 
 
+@inputs("margin_ranking_loss")
+def rankings_of_other_sizes(t: Maker) -> Iterator[Sample]:
+    """A pair of numbers, no element."""
+    yield sample(t(), t(), signs(t), kind=ZERO_DIM, constant=("target",))
+    yield sample(t(0), t(0), signs(t, 0), reduction="sum", kind=ZERO_SIZE)
+
+
+@inputs("cosine_embedding_loss")
+def pairs_of_few_vectors(t: Maker) -> Iterator[Sample]:
+    """One pair, no pair."""
+    yield sample(t(1, 3), t(1, 3), signs(t, 1), kind=LENGTH_ONE, constant=("target",))
+    yield sample(t(0, 3), t(0, 3), signs(t, 0), reduction="sum", kind=ZERO_SIZE)
+
+
+@inputs("triplet_margin_loss")
+def few_triplets(t: Maker) -> Iterator[Sample]:
+    """One triplet, none; another norm and another number added to differences."""
+    yield sample(t(1, 3), t(1, 3), t(1, 3), margin=5.0, kind=LENGTH_ONE)
+    yield sample(t(0, 3), t(0, 3), t(0, 3), reduction="sum", kind=ZERO_SIZE)
+    yield sample(t(4, 3), t(4, 3), t(4, 3), margin=5.0, p=3.0, eps=1e-3)
+
+
+@inputs("multilabel_soft_margin_loss")
+def labels_of_few_rows(t: Maker) -> Iterator[Sample]:
+    """One label, no row."""
+    yield sample(t(1, 1), np.ones((1, 1), t.numpy), kind=LENGTH_ONE, constant=("target",))
+    yield sample(t(0, 3), t(0, 3), reduction="sum", kind=ZERO_SIZE)
+
+
+@inputs("multilabel_margin_loss", "multi_margin_loss")
+def scores_of_few_rows(t: Maker) -> Iterator[Sample]:
+    """One class, no row."""
+    shape = (1, 1) if t.operator == "multilabel_margin_loss" else (1,)
+    yield sample(t(1, 1), np.zeros(shape, np.int64), kind=LENGTH_ONE)
+    none = (0, 3) if t.operator == "multilabel_margin_loss" else (0,)
+    yield sample(t(0, 3), np.zeros(none, np.int64), reduction="sum", kind=ZERO_SIZE)
+
+
 # -- classes ----------------------------------------------------------------------------------------------------------
 @inputs("cross_entropy", "nll_loss")
 def class_targets(t: Maker) -> Iterator[Sample]:
@@ -247,12 +314,21 @@ def targets_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 4), t.index(0, 1), note="another batch")
 
 
+@inputs("cross_entropy", "nll_loss")
+def few_targets(t: Maker) -> Iterator[Sample]:
+    """One class, no row."""
+    yield sample(t(1, 1), t.index(0), kind=LENGTH_ONE, gradient=False)
+    yield sample(t(0, 3), np.zeros(0, np.int64), reduction="sum", kind=ZERO_SIZE)
+
+
 @inputs("one_hot")
 def encoded_classes(t: Maker) -> Iterator[Sample]:
     """The number of classes is given, or one more than the largest."""
     if t.dtype.name == "int64":
         yield sample(t.index([0, 2], [1, 1]))
         yield sample(t.index(0, 2, 1), 5)
+        yield sample(np.array(1), 3, kind=ZERO_DIM)
+        yield sample(np.zeros((2, 0), np.int64), 3, kind=ZERO_SIZE)
 
 
 @mistakes("one_hot")

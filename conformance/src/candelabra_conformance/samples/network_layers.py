@@ -1,0 +1,333 @@
+"""Samples of the functions of layers: linear maps, padding, dropout, embedding, attention, pooling, windows, norms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from candelabra.dtypes import FLOATING
+
+from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.registry import draws, inputs, mistakes, only
+from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
+
+DROPOUTS = tuple(f"nn.functional.{n}" for n in ("dropout", "alpha_dropout", "feature_alpha_dropout"))
+CHANNEL_DROPOUTS = tuple(f"nn.functional.dropout{rank}d" for rank in (1, 2, 3))
+UNPOOLS = ("max_unpool1d", "max_unpool2d", "max_unpool3d")
+draws(*DROPOUTS, *CHANNEL_DROPOUTS)
+only(lambda d: d.category == FLOATING, "linear", "bilinear", *UNPOOLS)
+
+
+# -- linear maps ------------------------------------------------------------------------------------------------------
+@inputs("linear")
+def linear_inputs(t: Maker) -> Iterator[Sample]:
+    """A batch, a vector, more leading dims, one output without a dim."""
+    yield sample(t(3, 4), t(2, 4), t(2))
+    yield sample(t(4), t(2, 4))
+    yield sample(t(2, 3, 4), t(5, 4), t(5))
+    yield sample(t(3, 4), t(4), t())
+    yield sample(t(0, 4), t(2, 4), t(2), kind=ZERO_SIZE)
+    yield sample(t(1, 1), t(1, 1), t(1), kind=LENGTH_ONE)
+
+
+@mistakes("linear")
+def linear_sizes(t: Maker) -> Iterator[Sample]:
+    """Widths that differ, and a 0-d input."""
+    yield sample(t(3, 4), t(2, 5), note="widths")
+    yield sample(t(), t(2, 4), note="0-d")
+
+
+@inputs("bilinear")
+def bilinear_inputs(t: Maker) -> Iterator[Sample]:
+    """A batch with a bias and without."""
+    yield sample(t(3, 4), t(3, 5), t(2, 4, 5), t(2))
+    yield sample(t(2, 3, 4), t(2, 3, 2), t(3, 4, 2))
+    yield sample(t(1, 1), t(1, 1), t(1, 1, 1), t(1), kind=LENGTH_ONE)
+    yield sample(t(0, 4), t(0, 5), t(2, 4, 5), kind=ZERO_SIZE)
+
+
+@mistakes("bilinear")
+def bilinear_sizes(t: Maker) -> Iterator[Sample]:
+    """Batches and widths that differ."""
+    yield sample(t(3, 4), t(2, 5), t(2, 4, 5), note="batches")
+    yield sample(t(3, 4), t(3, 5), t(2, 5, 4), note="widths")
+
+
+@inputs("unit_vectors")
+def vectors(t: Maker) -> Iterator[Sample]:
+    """Several norms, along dim 1 and another."""
+    if t.is_floating:
+        yield sample(t(3, 4))
+        for p in (1.0, 3.0, float("inf")):
+            yield sample(t(3, 4), p)
+        yield sample(t(4), 2.0, 0)
+        yield sample(t(2, 3), eps=5.0)
+        yield sample(t(1, 1), kind=LENGTH_ONE)
+        yield sample(t(0, 3), kind=ZERO_SIZE)
+
+
+@mistakes("unit_vectors")
+def integer_vectors(t: Maker) -> Iterator[Sample]:
+    """Integers have no unit vectors."""
+    yield sample(t.of("int64")(2, 3))
+
+
+only(lambda d: d.category == FLOATING, "unit_vectors")
+
+
+# -- padding ----------------------------------------------------------------------------------------------------------
+@inputs("pad")
+def padded_inputs(t: Maker) -> Iterator[Sample]:
+    """Every mode, one dim and two, negative sizes."""
+    yield sample(t(2, 4), (1, 2))
+    yield sample(t(2, 4), (1, -2, 0, 1), "constant", 1)
+    yield sample(t(2, 3, 4), (2, 1), "reflect")
+    yield sample(t(2, 3, 4), (2, 1, 1, 3), "replicate")
+    yield sample(t(2, 3, 4), (2, 1, 3, 0), "circular")
+    yield sample(t(1, 4), (0, 0), kind=LENGTH_ONE)
+    yield sample(t(0, 4), (1, 1), kind=ZERO_SIZE)
+
+
+@mistakes("pad")
+def sizes_of_padding(t: Maker) -> Iterator[Sample]:
+    """Too many sizes, odd ones, ones that are too large."""
+    yield sample(t(2, 3), (1,), note="odd")
+    yield sample(t(3), (1, 1, 1, 1), note="too many")
+    yield sample(t(2, 3), (3, 0), "reflect", note="too large")
+    yield sample(t(2, 3), (-2, -2), note="negative")
+    yield sample(t(2, 3), (1, 1), "mirror", note="an unknown mode")
+
+
+# -- dropout ----------------------------------------------------------------------------------------------------------
+@inputs("nn.functional.masked_dropout")
+def given_masks(t: Maker) -> Iterator[Sample]:
+    """The mask is an argument."""
+    if t.is_floating:
+        yield sample(t(3, 4), t.mask(3, 4), 0.25)
+        yield sample(t(3, 4), np.zeros((3, 4), bool), 1.0)
+
+
+@inputs(*DROPOUTS)
+def dropped_elements(t: Maker) -> Iterator[Sample]:
+    """In training and out of it; everything dropped."""
+    if t.is_floating:
+        yield sample(t(3, 4, 2), 0.25, True)
+        yield sample(t(3, 4), 0.5, False)
+        yield sample(t(3, 4), 1.0, True)
+
+
+@inputs(*CHANNEL_DROPOUTS)
+def dropped_channels(t: Maker) -> Iterator[Sample]:
+    """With a batch and without."""
+    rank = int(t.operator[-2])
+    if t.is_floating:
+        yield sample(t(2, 3, *[2] * rank), 0.25)
+        yield sample(t(3, *[2] * rank), 0.5)
+
+
+@mistakes(*DROPOUTS)
+def probabilities_of_dropout(t: Maker) -> Iterator[Sample]:
+    """Probabilities above 1 and below 0."""
+    yield sample(t(2, 3), 1.5, note="above 1")
+    yield sample(t(2, 3), -0.5, note="below 0")
+
+
+@mistakes(*CHANNEL_DROPOUTS)
+def ranks_of_dropout(t: Maker) -> Iterator[Sample]:
+    """Vectors have no channels."""
+    yield sample(t(3))
+
+
+# -- embedding and attention ------------------------------------------------------------------------------------------
+@inputs("nn.functional.embedding")
+def looked_up_rows(t: Maker) -> Iterator[Sample]:
+    """Indices with any number of dims, repeated ones, a row without a gradient."""
+    if t.is_floating:
+        yield sample(t.index([0, 2], [2, 1]), t(4, 3))
+        yield sample(np.array(1), t(4, 3), kind=ZERO_DIM)
+        # By definition, these gradients are not the derivatives.
+        yield sample(t.index(3, 1, 3), t(4, 3), 3, gradient=False)
+        yield sample(t.index(3, 1, 3), t(4, 3), scale_grad_by_freq=True, gradient=False)
+
+
+@mistakes("nn.functional.embedding")
+def rows_that_do_not_exist(t: Maker) -> Iterator[Sample]:
+    """Indices out of bounds, of another dtype."""
+    yield sample(t.index(0, 4), t(4, 3), note="out of bounds")
+    yield sample(t.index(0, 1), t(4, 3), 7, note="padding_idx")
+
+
+@inputs("nn.functional.scaled_dot_product_attention")
+def attention_inputs(t: Maker) -> Iterator[Sample]:
+    """Masks of both kinds, causal attention, a scale, heads that share keys."""
+    if t.is_floating:
+        query, key, value = t(2, 3, 4), t(2, 5, 4), t(2, 5, 2)
+        yield sample(query, key, value)
+        mask = t.mask(3, 5)
+        mask[:, 0] = True
+        yield sample(query, key, value, mask)
+        yield sample(query, key, value, t(3, 5), scale=0.3)
+        yield sample(t(3, 4), t(3, 4), t(3, 2), is_causal=True)
+        yield sample(t(4, 3, 2), t(2, 5, 2), t(2, 5, 2), enable_gqa=True)
+
+
+@mistakes("nn.functional.scaled_dot_product_attention")
+def attention_arguments(t: Maker) -> Iterator[Sample]:
+    """A mask together with causal attention; vectors; heads that do not divide."""
+    x = t(2, 3, 4)
+    yield sample(x, x, x, t(3, 3), is_causal=True, note="mask and is_causal")
+    yield sample(t(4), x, x, note="a vector")
+    yield sample(t(3, 3, 4), x, x, enable_gqa=True, note="heads")
+
+
+# -- pooling ----------------------------------------------------------------------------------------------------------
+@inputs("nn.functional.avg_pool2d", "nn.functional.avg_pool3d")
+def means_of_windows(t: Maker) -> Iterator[Sample]:
+    """Padding that counts and padding that does not, a divisor, windows that exceed the input."""
+    rank = int(t.operator[-2])
+    if t.is_floating:
+        x = t(2, 3, *[5] * rank)
+        yield sample(x, 2)
+        yield sample(x, 3, 2, 1)
+        yield sample(t(3, *[6] * rank), 3, 2, 1, True, False)
+        yield sample(x, 2, divisor_override=3)
+
+
+@mistakes("nn.functional.avg_pool2d", "nn.functional.avg_pool3d")
+def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """An empty window, one that is too large, a divisor of 0."""
+    x = t(1, 2, *[4] * int(t.operator[-2]))
+    yield sample(x, 0, note="empty")
+    yield sample(x, 9, note="too large")
+    yield sample(x, 2, divisor_override=0, note="divisor")
+
+
+@inputs("nn.functional.adaptive_avg_pool2d", "nn.functional.adaptive_avg_pool3d")
+def means_of_equal_parts(t: Maker) -> Iterator[Sample]:
+    """One size for all dims, one each, and None for the input's."""
+    rank = int(t.operator[-2])
+    if t.is_floating:
+        x = t(2, 2, *[5] * rank)
+        yield sample(x, 3)
+        yield sample(x, (2, *[None] * (rank - 2), 1))
+        yield sample(t(2, *[4] * rank), (None, *[2] * (rank - 1)))
+
+
+@mistakes("nn.functional.adaptive_avg_pool2d", "nn.functional.adaptive_avg_pool3d")
+def sizes_of_equal_parts(t: Maker) -> Iterator[Sample]:
+    """Negative sizes and too few dims."""
+    yield sample(t(1, 2, *[4] * int(t.operator[-2])), -1, note="negative")
+    yield sample(t(4), 2, note="too few dims")
+
+
+@inputs(*UNPOOLS)
+def unpooled_inputs(t: Maker) -> Iterator[Sample]:
+    """Windows side by side, and a given size."""
+    rank = int(t.operator[-2])
+    size = 4**rank
+    for shape in ((2, *[2] * rank), (1, 2, *[2] * rank)):
+        planes = int(np.prod(shape[: len(shape) - rank]))
+        order = np.stack([np.random.default_rng(i).permutation(size)[: 2**rank] for i in range(planes)])
+        yield sample(t(*shape), order.reshape(shape).astype(np.int64), 2)
+        yield sample(t(*shape), order.reshape(shape).astype(np.int64), 2, output_size=[5] * rank)
+    one = (1, *[1] * rank)
+    yield sample(t(*one), np.zeros(one, np.int64), 3, 2, 1, kind=LENGTH_ONE)
+    none = (0, 2, *[2] * rank)
+    yield sample(t(*none), np.zeros(none, np.int64), 2, kind=ZERO_SIZE)
+
+
+@mistakes(*UNPOOLS)
+def positions_that_do_not_exist(t: Maker) -> Iterator[Sample]:
+    """Indices outside of the output, of another shape or dtype; sizes that do not pool to the input's."""
+    rank = int(t.operator[-2])
+    x, index = t(2, *[2] * rank), np.zeros((2, *[2] * rank), np.int64)
+    yield sample(x, index + 4**rank, 2, note="out of bounds")
+    yield sample(x, index[:1], 2, note="another shape")
+    yield sample(x, index.astype(np.int32), 2, note="int32")
+    yield sample(x, index, 2, output_size=[9] * rank, note="another size")
+
+
+# -- windows ----------------------------------------------------------------------------------------------------------
+@inputs("nn.functional.unfold")
+def unfolded_inputs(t: Maker) -> Iterator[Sample]:
+    """Padding, dilation, steps; without a batch."""
+    if t.is_floating:
+        yield sample(t(2, 3, 5, 4), 2)
+        yield sample(t(2, 3, 5, 6), (3, 2), 2, 1, (1, 2))
+        yield sample(t(2, 4, 4), 2, stride=2)
+
+
+@inputs("nn.functional.fold")
+def folded_inputs(t: Maker) -> Iterator[Sample]:
+    """Windows that overlap and windows that do not; without a batch."""
+    if t.is_floating:
+        yield sample(t(2, 3 * 4, 4 * 3), (5, 4), 2)
+        yield sample(t(2, 2 * 4, 4), 4, 2, stride=2)
+        yield sample(t(4, 9), (4, 4), 2, 1, 0, 1)
+
+
+@mistakes("nn.functional.unfold", "nn.functional.fold")
+def kernels_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """An empty kernel, too few dims."""
+    size = () if t.operator.endswith("unfold") else (4,)
+    yield sample(t(2, 4, 9), *size, 0, note="empty")
+    yield sample(t(4), *size, 2, note="too few dims")
+
+
+@inputs("nn.functional.lp_pool1d", "nn.functional.lp_pool2d", "nn.functional.lp_pool3d")
+def powers_of_windows(t: Maker) -> Iterator[Sample]:
+    """Even and odd powers of positive numbers, and the maximum."""
+    rank = int(t.operator[-2])
+    if t.is_floating:
+        x = t(2, 3, *[5] * rank, low=0.5, high=2.0)
+        yield sample(x, 2, 2)
+        yield sample(x, 3.0, 3, 2)
+        yield sample(x, float("inf"), 2)
+
+
+@inputs("nn.functional.local_response_norm")
+def neighbouring_channels(t: Maker) -> Iterator[Sample]:
+    """An odd and an even number of neighbours."""
+    if t.is_floating:
+        yield sample(t(2, 5, 3), 3)
+        yield sample(t(1, 4, 2, 2), 2, 0.1, 0.5, 2.0)
+
+
+@mistakes("nn.functional.local_response_norm")
+def no_channels(t: Maker) -> Iterator[Sample]:
+    """A matrix has no channels with a spatial dim."""
+    yield sample(t(2, 3), 2)
+
+
+# -- normalization ----------------------------------------------------------------------------------------------------
+@inputs("nn.functional.batch_norm")
+def normalized_batches(t: Maker) -> Iterator[Sample]:
+    """By running statistics and by those of the batch."""
+    if t.is_floating:
+        mean, var = t(3), t(3, low=0.5, high=2.0)
+        yield sample(t(4, 3), mean, var, t(3), t(3))
+        yield sample(t(2, 3, 4), None, None, t(3), t(3), True)
+        yield sample(t(4, 3, 2), None, None, training=True, eps=0.1)
+
+
+@mistakes("nn.functional.batch_norm")
+def batches_without_statistics(t: Maker) -> Iterator[Sample]:
+    """No running statistics out of training; one value per channel in training; weights of another size."""
+    yield sample(t(2, 3), None, None, note="no statistics")
+    yield sample(t(1, 3), None, None, training=True, note="one value")
+    yield sample(t(2, 3), t(3), t(3), t(2), note="a weight of another size")
+
+
+@inputs("nn.functional.instance_norm")
+def normalized_instances(t: Maker) -> Iterator[Sample]:
+    """With weight and bias and without; by running statistics."""
+    if t.is_floating:
+        yield sample(t(2, 3, 4))
+        yield sample(t(2, 3, 2, 2), None, None, t(3), t(3), eps=0.1)
+        yield sample(t(2, 3, 4), t(3), t(3, low=0.5, high=2.0), use_input_stats=False)
+
+
+@mistakes("nn.functional.instance_norm")
+def instances_of_one_element(t: Maker) -> Iterator[Sample]:
+    """One spatial element has no variance."""
+    yield sample(t(2, 3, 1))
