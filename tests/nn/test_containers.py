@@ -81,9 +81,9 @@ def test_misuse_of_containers_is_told_and_changes_nothing(call: Any, error: type
 
 def test_bases_of_layers_say_what_a_subclass_owes() -> None:
     """A convolution and a pool each name the function that they are."""
-    with pytest.raises(NotImplementedError, match="a convolution's subclass says which function it is"):
+    with pytest.raises(NotImplementedError, match="a subclass of _Conv must define _convolve"):
         type("Odd", (nn.Conv1d,), {"_convolve": staticmethod(_Conv._convolve)})(1, 1, 1)(cd.ones(1, 3))
-    with pytest.raises(NotImplementedError, match="a pool's subclass says which function it is"):
+    with pytest.raises(NotImplementedError, match="a subclass of _MaxPool must define _pool"):
         _MaxPool(2)(cd.ones(1, 3))
 
 

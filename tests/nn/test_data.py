@@ -300,12 +300,12 @@ def test_what_a_worker_raises_reaches_the_caller() -> None:
         (
             lambda: DataLoader(Numbers(3), timeout=1),
             ValueError,
-            "timeout is for worker processes; the workers here are threads",
+            "timeout is for worker processes, and the workers are threads: leave it out",
         ),
         (
             lambda: DataLoader(Numbers(3), pin_memory=True),
             ValueError,
-            "pin_memory is not supported: batches are ordinary memory",
+            "pin_memory is not supported: leave it False",
         ),
         (
             lambda: DataLoader(Numbers(3), shuffle=True, sampler=[0]),

@@ -193,12 +193,12 @@ def _late() -> Any:
         (
             lambda: optim.lr_scheduler.LRScheduler(_late()),
             NotImplementedError,
-            "LRScheduler does not say what its rate is: define rate()",
+            "LRScheduler must define rate()",
         ),
         (
             lambda: optim.Optimizer([cd.ones(1)], {}).step(),
             NotImplementedError,
-            "Optimizer does not say how it updates parameters",
+            "Optimizer must define update()",
         ),
     ],
 )
@@ -224,7 +224,7 @@ def test_adam_refuses_complex_parameters() -> None:
     """The error says how to do without."""
     p = nn.Parameter(cd.ones(1, dtype=cd.complex64))
     p.grad = cd.ones(1, dtype=cd.complex64)
-    with pytest.raises(RuntimeError, match="Adam does not take complex parameters: optimise their real and imaginary"):
+    with pytest.raises(RuntimeError, match="Adam does not take complex parameters: optimize their real and imaginary"):
         optim.Adam([p]).step()
 
 

@@ -1,4 +1,4 @@
-"""Modules, their functional forms, and initialisation."""
+"""Modules of neural networks, their functional forms, and initialization."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Hooks of modules: what is called before and after ``forward``, and around the backward pass of a module.
+"""Hooks of modules: functions that are called before and after ``forward`` and the backward pass of a module.
 
-A hook keeps its options beside it, in one ordered dictionary per kind; the handle takes it out again.
+Each kind of hook has an ordered dictionary of functions with their options; the handle of a hook removes it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from candelabra import Tensor
 from candelabra.autograd.function import Function
 from candelabra.library import RemovableHandle
-from candelabra.nn._traversal import Walking
+from candelabra.nn._traversal import Traversable
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module
@@ -27,7 +27,7 @@ _numbers: Final = count()
 
 
 class Hook(NamedTuple):
-    """A function and how it wants to be called."""
+    """A hook function and its options."""
 
     function: Callable[..., Any]
     with_kwargs: bool = False
@@ -35,7 +35,7 @@ class Hook(NamedTuple):
 
 
 def add(hooks: dict[int, Hook], hook: Hook, prepend: bool = False) -> RemovableHandle:
-    """Put a hook last, or first with ``prepend``. Raises ``TypeError`` for what cannot be called."""
+    """Add a hook at the end, or at the beginning with ``prepend``. Raises ``TypeError`` if it is not callable."""
     if not callable(hook.function):
         raise TypeError(f"a hook must be callable, got {type(hook.function).__name__}")
     number = next(_numbers)
@@ -48,7 +48,7 @@ def add(hooks: dict[int, Hook], hook: Hook, prepend: bool = False) -> RemovableH
 
 
 class _Identity(Function):
-    """Its tensors again, under one node: the place to hang a hook that sees all of their gradients at once."""
+    """The identity of several tensors as one graph node, whose hooks get all of their gradients at once."""
 
     @staticmethod
     def forward(ctx: Any, *tensors: Tensor) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ class _Identity(Function):
 
 
 def _through_one_node(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int], Any]:
-    """The values with those that require grad led through one node; their places; the node, None if there are none."""
+    """Pass the values that require grad through one node. Return the values, their indices, and the node or None."""
     places = [i for i, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
     if not places:
         return values, places, None
@@ -73,11 +73,11 @@ def _through_one_node(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[in
 
 
 class BackwardHooks:
-    """One call of a module with backward hooks: watches the gradients of its positional inputs and of its outputs.
+    """One call of a module with backward hooks, which get the gradients of its positional inputs and of its outputs.
 
-    The hooks see the gradients of the module's outputs before (pre-hooks, which may replace them) and of its inputs
-    after its backward pass; tensors that carry no gradient are None. Attribution: two identity nodes around the module
-    are how PyTorch does it.
+    Pre-hooks get the gradients of the outputs before the module's backward pass, and may replace them; hooks get the
+    gradients of the inputs after it. The gradient of a tensor that does not require one is None. The method, two
+    identity nodes around the module, is PyTorch's.
     """
 
     def __init__(self, module: Module, before: list[Hook], after: list[Hook]) -> None:
@@ -89,7 +89,7 @@ class BackwardHooks:
         self.has_input_node = False
 
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments to call ``forward`` with."""
+        """Return the arguments for ``forward``."""
         self.inputs = len(args)
         out, places, node = _through_one_node(args) if self.after else (args, [], None)
         if node is None:
@@ -97,7 +97,7 @@ class BackwardHooks:
         self.has_input_node = True
 
         def ran(grad_inputs: tuple[Any, ...], _: Any) -> Any:
-            if self.grad_outputs is None:  # the inputs were reached on another way than through the outputs
+            if self.grad_outputs is None:  # the backward pass reached the inputs without passing the outputs
                 return None
             whole: list[Any] = [None] * self.inputs
             for place, g in zip(places, grad_inputs):
@@ -109,7 +109,7 @@ class BackwardHooks:
         return out
 
     def watch_outputs(self, result: Any) -> Any:
-        """The result to hand to the caller."""
+        """Return the result for the caller."""
         single = isinstance(result, Tensor)
         if not single and not isinstance(result, (tuple, list)):
             return result  # as in PyTorch, tensors inside other containers are not watched
@@ -161,7 +161,7 @@ def _replaced(kind: str, grads: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
     return found
 
 
-class Hooked(Walking):
+class Hooked(Traversable):
     """The methods of a Module that register hooks, and the call that runs them."""
 
     _forward_pre_hooks: dict[int, Hook]
@@ -176,15 +176,15 @@ class Hooked(Walking):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before ``forward``; it may return other arguments. ``with_kwargs``:
+        """Call ``hook(module, args)`` before ``forward``; it may return other arguments. With ``with_kwargs``,
         ``hook(module, args, kwargs)``, which returns None or both."""
         return add(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after ``forward``; it may return another output. ``with_kwargs``:
-        ``hook(module, args, kwargs, output)``. ``always_call``: also when ``forward`` raised."""
+        """Call ``hook(module, args, output)`` after ``forward``; it may return another output. With ``with_kwargs``,
+        ``hook(module, args, kwargs, output)``; with ``always_call``, also if ``forward`` raised."""
         return add(self._forward_hooks, Hook(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
@@ -197,11 +197,11 @@ class Hooked(Walking):
         return add(self._backward_hooks, Hook(hook), prepend)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` collects."""
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` collects tensors."""
         return add(self._state_dict_pre_hooks, Hook(hook))
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict`` has collected; in place."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict``; it may change the result."""
         return add(self._state_dict_hooks, Hook(hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from candelabra import Tensor, no_grad
 from candelabra.nn._hooks import Hook
-from candelabra.nn._traversal import Walking
+from candelabra.nn._traversal import Traversable
 
 if TYPE_CHECKING:
     from candelabra.nn.module import Module
@@ -16,7 +16,7 @@ EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What did not match when a state was loaded."""
+    """The keys that did not match when a state was loaded."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -27,8 +27,8 @@ class IncompatibleKeys(NamedTuple):
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-class Stateful(Walking):
-    """The methods of a Module that give its state and take it back."""
+class Stateful(Traversable):
+    """The methods of a Module that return and load its state."""
 
     _non_persistent_buffers_set: set[str]
     _state_dict_pre_hooks: dict[int, Hook]
@@ -37,21 +37,23 @@ class Stateful(Walking):
     _load_state_dict_post_hooks: dict[int, Hook]
 
     def get_extra_state(self) -> Any:
-        """What else belongs into ``state_dict``; subclasses that have something define it and set_extra_state."""
+        """Return additional state for ``state_dict``. Subclasses that have some define this and set_extra_state."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called. Define it with "
             "set_extra_state()."
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what :meth:`get_extra_state` gave."""
+        """Load the state that :meth:`get_extra_state` returned."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called. Define it with "
             "get_extra_state()."
         )
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Parameters and persistent buffers by dotted path: the tensors themselves, detached unless ``keep_vars``."""
+        """Return parameters and persistent buffers by dotted path. The tensors are not copied, but detached unless
+        ``keep_vars``.
+        """
         found = {} if destination is None else destination
         return _collect(cast("Module", self), found, prefix, keep_vars)
 
@@ -61,11 +63,11 @@ class Stateful(Walking):
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy parameters and buffers from what :meth:`state_dict` gave; nothing is copied when anything is wrong.
+        """Copy parameters and buffers from a state of :meth:`state_dict`. If anything is wrong, nothing is copied.
 
         ``strict``: keys that are missing or unexpected are an error. ``assign``: take the tensors themselves instead of
         copying their values. Returns the missing and the unexpected keys. Raises ``RuntimeError`` that lists
-        everything that does not fit, ``TypeError`` for what is no mapping.
+        all mismatches, and ``TypeError`` if ``state_dict`` is not a mapping.
         """
         return _load(cast("Module", self), state_dict, strict, assign)
 
@@ -90,14 +92,14 @@ def _has_extra(module: Module) -> bool:
 
 
 def _own_tensors(module: Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers of this module alone."""
+    """Return the parameters and persistent buffers of this module alone."""
     kept = {n: b for n, b in module._buffers.items() if n not in module._non_persistent_buffers_set}
     return {name: tensor for name, tensor in (*module._parameters.items(), *kept.items()) if tensor is not None}
 
 
 # -- collecting -------------------------------------------------------------------------------------------------------
 def _collect(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
-    """The state of a module and all below it, into ``destination``."""
+    """Collect the state of a module and of its descendants in ``destination``."""
     for hook in list(module._state_dict_pre_hooks.values()):
         hook.function(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
@@ -110,7 +112,7 @@ def _collect(module: Module, destination: dict[str, Any], prefix: str, keep_vars
 
 
 def _save_own(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-    """The state of this module alone."""
+    """Collect the state of this module alone."""
     for name, tensor in _own_tensors(module).items():
         destination[prefix + name] = tensor if keep_vars else tensor.detach()
     if _has_extra(module):
@@ -155,15 +157,16 @@ def _load_below(
     prefix: str,
     metadata: dict[str, Any],
     strict: bool,
-    found: IncompatibleKeys,
+    incompatible: IncompatibleKeys,
     errors: list[str],
 ) -> None:
-    module._load_from_state_dict(state_dict, prefix, metadata, True, found.missing_keys, found.unexpected_keys, errors)
+    missing, unexpected = incompatible.missing_keys, incompatible.unexpected_keys
+    module._load_from_state_dict(state_dict, prefix, metadata, True, missing, unexpected, errors)
     for name, child in module._modules.items():
         if child is not None:
             path = f"{prefix}{name}."
             part = {key: value for key, value in state_dict.items() if key.startswith(path)}
-            _load_below(child, part, path, metadata, strict, found, errors)
+            _load_below(child, part, path, metadata, strict, incompatible, errors)
 
 
 def _load_own(
@@ -176,7 +179,7 @@ def _load_own(
     unexpected: list[str],
     errors: list[str],
 ) -> None:
-    """Check this module's own tensors; copying waits in ``metadata["pending"]`` until all modules were checked."""
+    """Check this module's own tensors. ``metadata["pending"]`` collects the copies until all modules are checked."""
     for hook in list(module._load_state_dict_pre_hooks.values()):
         hook.function(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)
     own = _own_tensors(module)

@@ -1,4 +1,4 @@
-"""Finding what is in a module and below it, by dotted path or all of it, and telling all of it something."""
+"""The tree of modules: members by dotted path, iteration over all members, and changes to all of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from candelabra.nn.module import Module
 
 
-class Walking:
-    """The methods of a Module that go through its parameters, buffers and modules."""
+class Traversable:
+    """The methods of a Module that find its parameters, buffers and modules, or iterate over them."""
 
     training: bool
     _parameters: dict[str, Parameter | None]
@@ -22,19 +22,19 @@ class Walking:
 
     # -- one by its path ----------------------------------------------------------------------------------------------
     def get_submodule(self, target: str) -> Module:
-        """The module at a dotted path such as ``"net.0"``; the empty path is this module."""
+        """Return the module at a dotted path such as ``"net.0"``; the empty path is this module."""
         found = cast("Module", self)
         for name in target.split(".") if target else ():
             if not hasattr(found, name):
                 raise AttributeError(f"{type(found).__name__} has no attribute `{name}`")
             child = getattr(found, name)
-            if not isinstance(child, Walking):
+            if not isinstance(child, Traversable):
                 raise AttributeError(f"`{name}` is not an nn.Module")
             found = cast("Module", child)
         return found
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a dotted path."""
+        """Return the parameter at a dotted path."""
         owner, name = self._owner_of(target)
         found = getattr(owner, name)
         if not isinstance(found, Parameter):
@@ -42,7 +42,7 @@ class Walking:
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a dotted path."""
+        """Return the buffer at a dotted path."""
         owner, name = self._owner_of(target)
         found = owner._buffers.get(name)
         if found is None:
@@ -60,7 +60,7 @@ class Walking:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all below it, each with its dotted path; each object once unless told otherwise."""
+        """Iterate over this module and its descendants with their dotted paths; each object once by default."""
         memo = set() if memo is None else memo
         this = cast("Module", self)
         if this in memo:
@@ -73,11 +73,11 @@ class Walking:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below it."""
+        """Iterate over this module and its descendants."""
         return (module for _, module in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules right below this one, each once, with their names."""
+        """Iterate over the direct children, each once, with their names."""
         seen: set[Module] = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -85,7 +85,7 @@ class Walking:
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The modules right below this one."""
+        """Iterate over the direct children."""
         return (module for _, module in self.named_children())
 
     def _named_members(self, kind: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
@@ -103,33 +103,33 @@ class Walking:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """All parameters with their dotted paths; each object once unless told otherwise."""
+        """Iterate over all parameters with their dotted paths; each object once by default."""
         return self._named_members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All parameters, for an optimiser."""
+        """Iterate over all parameters, for an optimizer."""
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """All buffers with their dotted paths; each object once unless told otherwise."""
+        """Iterate over all buffers with their dotted paths; each object once by default."""
         return self._named_members("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers."""
+        """Iterate over all buffers."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     # -- something done to all ----------------------------------------------------------------------------------------
     def apply(self, fn: Callable[[Module], None]) -> Self:
-        """Call ``fn`` with every module below this one, then with this one; to initialise, for instance."""
+        """Call ``fn`` with every descendant and then with this module, for instance to initialize them."""
         for module in self.children():
             module.apply(fn)
         fn(cast("Module", self))
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode, which Dropout and its like depend on, here and below."""
+        """Set training mode, on which Dropout and others depend, for this module and its descendants."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         for module in self.modules():
@@ -137,16 +137,16 @@ class Walking:
         return self
 
     def eval(self) -> Self:
-        """Set evaluation mode, here and below."""
+        """Set evaluation mode for this module and its descendants."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Say whether the parameters are trained, in place."""
+        """Set whether the parameters are trained."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Remove the gradients of all parameters, or set them to zero."""
         for parameter in self.parameters():
             forget_gradient(parameter, set_to_none)

@@ -1,4 +1,4 @@
-"""Nonlinearities, element by element or along one dim."""
+"""Activation functions, elementwise or along one dim."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class _InPlace(Module):
-    """What the nonlinearities share that may overwrite their input."""
+    """The common base of nonlinearities that may overwrite their input."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class ReLU6(_InPlace):
 
 
 class SELU(_InPlace):
-    """The self-normalising ELU (Klambauer et al., 2017)."""
+    """The self-normalizing ELU (Klambauer et al., 2017)."""
 
     def forward(self, input: Any) -> Any:
         return F.selu(input, inplace=self.inplace)
@@ -77,7 +77,7 @@ class Hardswish(_InPlace):
 
 
 class LeakyReLU(Module):
-    """x where it is positive, ``negative_slope`` · x elsewhere."""
+    """x if it is positive, ``negative_slope`` · x otherwise."""
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """x where it is positive, alpha · (exp(x) - 1) elsewhere."""
+    """x if it is positive, alpha · (exp(x) - 1) otherwise."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class ELU(Module):
 
 
 class CELU(ELU):
-    """x where it is positive, alpha · (exp(x / alpha) - 1) elsewhere."""
+    """x if it is positive, alpha · (exp(x / alpha) - 1) otherwise."""
 
     def forward(self, input: Any) -> Any:
         return F.celu(input, self.alpha, self.inplace)
@@ -132,7 +132,7 @@ class Hardtanh(Module):
 
 
 class Threshold(Module):
-    """x where it is above ``threshold``, ``value`` elsewhere."""
+    """x if it is above ``threshold``, ``value`` otherwise."""
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class GELU(Module):
 
 
 class PReLU(Module):
-    """x where it is positive, ``weight`` · x elsewhere; one trained weight, or one per channel."""
+    """x if it is positive, ``weight`` · x elsewhere; one trained weight, or one per channel."""
 
     weight: Parameter
 
@@ -179,7 +179,7 @@ class PReLU(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta · x)) / beta, and x itself where beta · x is above ``threshold``."""
+    """log(1 + exp(beta · x)) / beta, and x itself if beta · x is above ``threshold``."""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class Softplus(Module):
 
 
 class Softshrink(Module):
-    """x moved by ``lambd`` towards 0, and 0 where it is nearer than that."""
+    """x moved towards 0 by ``lambd``, and 0 if it is nearer to 0 than that."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class Softshrink(Module):
 
 
 class Hardshrink(Softshrink):
-    """x, and 0 where it is within ``lambd`` of 0."""
+    """0 if x is within ``lambd`` of 0, x otherwise."""
 
     def forward(self, input: Any) -> Any:
         return F.hardshrink(input, self.lambd)
@@ -250,7 +250,7 @@ class Tanhshrink(Module):
 
 
 class GLU(Module):
-    """The first half along ``dim`` times the sigmoid of the second."""
+    """The first half of the input along ``dim`` times the sigmoid of the second half."""
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Modules that hold modules or parameters: in a row, in a list, by name."""
+"""Modules that contain modules or parameters: in sequence, in a list, by name."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from candelabra.nn.parameter import Parameter
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
-def _place(index: Any, length: int) -> str:
-    """The name of entry number ``index``, counted from the end if negative."""
+def _name_of_entry(index: Any, length: int) -> str:
+    """Return the name of an entry by its index, which counts from the end if negative."""
     number = as_index(index)
     if not -length <= number < length:
         raise IndexError(f"index {number} is out of range")
     return str(number % length)
 
 
-class _Row(Module):
-    """What Sequential and ModuleList share: modules under the names "0", "1", …"""
+class _IndexedModules(Module):
+    """The common base of Sequential and ModuleList: modules under the names "0", "1", …"""
 
     def _children(self) -> list[Module]:
         return [module for module in self._modules.values() if module is not None]
@@ -38,22 +38,22 @@ class _Row(Module):
     def __getitem__(self, index: int) -> Module: ...
     def __getitem__(self, index: int | slice) -> Module:
         if isinstance(index, slice):
-            return self._some(index)
+            return self._subset(index)
         names = list(self._modules)
-        found = self._modules[names[int(_place(index, len(names)))]]
+        found = self._modules[names[int(_name_of_entry(index, len(names)))]]
         assert found is not None
         return found
 
-    def _some(self, part: slice) -> Self:
+    def _subset(self, part: slice) -> Self:
         return type(self)(self._children()[part])  # type: ignore[call-arg]
 
     def __setitem__(self, index: int, module: Module) -> None:
         names = list(self._modules)
-        setattr(self, names[int(_place(index, len(names)))], module)
+        setattr(self, names[int(_name_of_entry(index, len(names)))], module)
 
     def __delitem__(self, index: int | slice) -> None:
         names = list(self._modules)
-        for name in names[index] if isinstance(index, slice) else [names[int(_place(index, len(names)))]]:
+        for name in names[index] if isinstance(index, slice) else [names[int(_name_of_entry(index, len(names)))]]:
             delattr(self, name)
         if all(name.isdigit() for name in names):
             self._renumber(self._children())
@@ -70,7 +70,7 @@ class _Row(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Add a module before number ``index``."""
+        """Insert a module before the given index."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         length = len(self)
@@ -92,7 +92,7 @@ class _Row(Module):
         return self
 
     def pop(self, index: int = -1) -> Module:
-        """Take a module out and return it."""
+        """Remove a module and return it."""
         found = self[index]
         del self[index]
         return found
@@ -101,8 +101,8 @@ class _Row(Module):
         return self.extend(other)
 
 
-class Sequential(_Row):
-    """Modules called one after the other, each with what the one before it returned.
+class Sequential(_IndexedModules):
+    """Modules called one after the other, each with the output of the one before it.
 
     ``Sequential(first, second, …)``, or ``Sequential({"name": module, …})`` to name them.
     """
@@ -118,7 +118,7 @@ class Sequential(_Row):
         for name, module in pairs:
             self.add_module(name if named else str(name), module)
 
-    def _some(self, part: slice) -> Self:
+    def _subset(self, part: slice) -> Self:
         return type(self)(dict(list(self._modules.items())[part]))  # type: ignore[arg-type]
 
     def forward(self, input: Any) -> Any:
@@ -132,7 +132,7 @@ class Sequential(_Row):
         return Sequential(*self._children(), *other._children())
 
 
-class ModuleList(_Row):
+class ModuleList(_IndexedModules):
     """A list of modules, which are registered."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -173,11 +173,11 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Take all modules out."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Take a module out and return it."""
+        """Remove a module and return it."""
         found = self[key]
         del self[key]
         return found
@@ -205,11 +205,11 @@ class ModuleDict(Module):
             self[key] = module
 
 
-def _pairs(name: str, found: Any) -> list[tuple[str, Any]]:
-    if hasattr(found, "items"):
-        return list(found.items())
+def _pairs(name: str, entries: Any) -> list[tuple[str, Any]]:
+    if hasattr(entries, "items"):
+        return list(entries.items())
     pairs = []
-    for number, pair in enumerate(found):
+    for number, pair in enumerate(entries):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{name} update sequence element #{number} should be Iterable; is {type(pair).__name__}")
         pair = tuple(pair)
@@ -220,7 +220,7 @@ def _pairs(name: str, found: Any) -> list[tuple[str, Any]]:
 
 
 def _as_parameter(value: Any) -> Any:
-    """Tensors become parameters; anything else stays what it is."""
+    """Return a tensor as a parameter, and anything else as it is."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
@@ -236,10 +236,10 @@ class ParameterList(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)([self[number] for number in range(*index.indices(self._size))])
-        return getattr(self, _place(index, self._size))
+        return getattr(self, _name_of_entry(index, self._size))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, _place(index, self._size), _as_parameter(value))
+        setattr(self, _name_of_entry(index, self._size), _as_parameter(value))
 
     def __len__(self) -> int:
         return self._size

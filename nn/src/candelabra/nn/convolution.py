@@ -21,7 +21,7 @@ def _tuple(value: Any, rank: int) -> tuple[int, ...]:
 
 
 class _Conv(Module):
-    """What the convolutions of all ranks share. ``rank`` and ``convolve`` are a subclass's."""
+    """The common base of the convolutions of all ranks. Subclasses define ``rank`` and ``_convolve``."""
 
     rank: int
     weight: Parameter
@@ -86,10 +86,10 @@ class _Conv(Module):
 
     @staticmethod
     def _convolve(*args: Any) -> Any:
-        raise NotImplementedError("a convolution's subclass says which function it is")
+        raise NotImplementedError("a subclass of _Conv must define _convolve")
 
     def _around(self) -> list[int]:
-        """The padding as ``F.pad`` wants it: (before, after) from the last dim on."""
+        """Return the padding as ``F.pad`` takes it: (before, after) of each dim, the last dim first."""
         if self.padding == "valid":
             return [0] * (2 * self.rank)
         sides: list[int] = []
@@ -126,8 +126,9 @@ class Conv1d(_Conv):
 class Conv2d(_Conv):
     """Cross-correlation over (N, C, H, W) or (C, H, W) with out_channels filters, plus a bias.
 
-    ``padding``: per side, or "same", or "valid"; ``groups``: channels are convolved in that many separate groups.
-    Raises ``ValueError`` for channels that the groups don't divide and for an unknown padding.
+    ``padding``: a number per side, "same" or "valid"; ``groups``: the number of groups of channels, which are convolved
+    separately.
+    Raises ``ValueError`` for channels that are not divisible by the groups and for an unknown padding.
     """
 
     rank = 2

@@ -1,4 +1,4 @@
-"""Dropout: zeros at random while training (Hinton et al., 2012)."""
+"""Dropout: random zeros in training (Hinton et al., 2012)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
 
 
 class Dropout(Module):
-    """While training, zeros elements with probability ``p`` and divides the others by 1 - p; else the input itself.
+    """In training, sets elements to 0 with probability ``p`` and divides the others by 1 - p.
+
+    In evaluation it returns the input.
 
     Raises ``ValueError`` for a probability outside of [0, 1].
     """

@@ -1,4 +1,4 @@
-"""One dim out of several, and several out of one."""
+"""Layers that merge several dims into one, and split one into several."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """The dims from ``start_dim`` to ``end_dim`` as one; the first, the batch, stays unless told otherwise."""
+    """Merges the dims from ``start_dim`` to ``end_dim``. By default the first dim, the batch, is kept."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dim as several, whose sizes are a tuple; one of them may be -1."""
+    """Splits one dim into several of the given sizes, one of which may be -1."""
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

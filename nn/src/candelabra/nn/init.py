@@ -1,4 +1,4 @@
-"""Fill parameters in place: constant, random, scaled to what comes in and goes out of a layer.
+"""Initialize parameters in place: constant, random, or scaled by the numbers of a layer's inputs and outputs.
 
 Sources: Glorot & Bengio, AISTATS 2010 (xavier); He et al., ICCV 2015 (kaiming); Saxe et al., ICLR 2014 (orthogonal).
 """
@@ -24,9 +24,9 @@ _LINEAR = (
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which a nonlinearity shrinks what goes through it; ``param``: the slope of leaky_relu, 0.01.
+    """Return the recommended gain of a nonlinearity; ``param`` is the slope of leaky_relu, by default 0.01.
 
-    Raises ``ValueError`` for an unknown nonlinearity or a slope that is no number.
+    Raises ``ValueError`` for an unknown nonlinearity or a slope that is not a number.
     """
     if nonlinearity in _LINEAR:
         return 1.0
@@ -57,8 +57,8 @@ def trunc_normal_(
 ) -> Any:
     """Fill with draws from N(mean, std²) limited to [a, b].
 
-    Method: u uniform on [2Φ(α) - 1, 2Φ(β) - 1], then √2·erfinv(u): the inverse of the distribution function, taken
-    by bisection since erf is what every device has.
+    Method: u uniform on [2Φ(α) - 1, 2Φ(β) - 1], then √2·erfinv(u), the inverse of the distribution function. It is
+    computed by bisection, which needs erf only.
     """
     from candelabra import full_like
 
@@ -102,7 +102,7 @@ def eye_(tensor: Any) -> Any:
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
-    """Fill a convolution's weight so that it returns its input, channel by channel."""
+    """Fill the weight of a convolution with the identity of each channel."""
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
@@ -118,7 +118,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 
 def _fans(tensor: Any) -> tuple[int, int]:
-    """How many inputs an output sums over, and how many outputs an input goes to."""
+    """Return fan_in, the number of inputs of each output, and fan_out, the number of outputs of each input."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     window = math.prod(tensor.shape[2:])
@@ -173,7 +173,7 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """Fill with orthonormal rows or columns (the tensor as a matrix whose rows are its first dim), times ``gain``.
+    """Fill with orthonormal rows or columns, times ``gain``. The rows are the first dim; other dims are flattened.
 
     Method: Gram–Schmidt, each vector against all before it, twice, on normal draws; "twice is enough" (Kahan, Parlett).
     """
@@ -200,7 +200,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
-    """Fill a matrix from N(0, std²), then set the share ``sparsity`` of each column to 0."""
+    """Fill a matrix from N(0, std²), then set the fraction ``sparsity`` of each column to 0."""
     from candelabra import randperm
 
     if tensor.ndim != 2:

@@ -1,4 +1,4 @@
-"""Affine maps."""
+"""Linear and bilinear layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input. Takes any arguments, so that it can stand in another module's place."""
+    """Returns its input. The constructor ignores its arguments, so it can replace another module."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
-        # a = sqrt(5) makes the bound of kaiming_uniform_ 1 / sqrt(fan_in), as PyTorch has it.
+        """Draw weight and bias again."""
+        # a = sqrt(5) makes the bound of kaiming_uniform_ 1 / sqrt(fan_in), as in PyTorch.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
@@ -84,7 +84,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Draw weight and bias again."""
         bound = 1 / math.sqrt(self.in1_features)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

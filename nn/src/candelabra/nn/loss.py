@@ -1,4 +1,4 @@
-"""Losses: how far the input is from the target, as a mean, a sum, or element by element."""
+"""Losses: the distance of the input from the target, as a mean, a sum, or elementwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class _Loss(Module):
-    """``reduction``: "mean", "sum" or "none"; ``size_average`` and ``reduce`` are its older form."""
+    """The common base. ``reduction``: "mean", "sum" or "none"; ``size_average`` and ``reduce`` are its older form."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class L1Loss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squared below ``beta``, absolute above it."""
+    """The squared difference if it is below ``beta``, else the absolute difference."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squared below ``delta``, ``delta`` times the absolute above it."""
+    """The squared difference if it is below ``delta``, else ``delta`` times the absolute difference."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -97,7 +97,7 @@ class _WeightedLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the log-probability of the target's class; ``weight``: one per class."""
+    """The negative log-probability of the target's class; ``weight``: one per class."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Softmax and negative log-likelihood in one: (N, C, …) scores against class indices or probabilities."""
+    """Softmax and negative log-likelihood of scores (N, C, …); targets are class indices or probabilities."""
 
     def __init__(
         self,

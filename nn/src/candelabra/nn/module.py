@@ -1,11 +1,11 @@
-"""The module: a callable that owns parameters, buffers and other modules, and finds them by name."""
+"""The module: a callable that owns parameters, buffers and other modules under names."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from candelabra import Tensor
-from candelabra.nn._converting import Converting
+from candelabra.nn._conversion import Convertible
 from candelabra.nn._hooks import KINDS, Hooked
 from candelabra.nn._state import Stateful
 from candelabra.nn.parameter import Buffer, Parameter
@@ -13,11 +13,11 @@ from candelabra.nn.parameter import Buffer, Parameter
 __all__ = ["Module"]
 
 
-class Module(Hooked, Stateful, Converting):
+class Module(Hooked, Stateful, Convertible):
     """The base of all neural network modules, as ``torch.nn.Module``.
 
-    What it does is in its bases, by subject: :class:`Walking` (finding members), :class:`Converting` (devices, dtypes),
-    :class:`Stateful` (``state_dict``) and :class:`Hooked`; here are construction, attributes and printing.
+    The base classes are its subjects: :class:`Traversable` (members), :class:`Convertible` (devices, dtypes),
+    :class:`Stateful` (``state_dict``) and :class:`Hooked`. This class has construction, attributes and printing.
     Assigning a :class:`Parameter`, a :class:`Buffer` or a Module to an attribute registers it. Subclasses call
     ``super().__init__()`` first and define :meth:`forward`.
     """
@@ -33,7 +33,7 @@ class Module(Hooked, Stateful, Converting):
             members[name] = {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; subclasses define it, callers call the module."""
+        """Compute the output. Subclasses define this method; users call the module itself."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,12 +95,12 @@ class Module(Hooked, Stateful, Converting):
         own = [*object.__dir__(self), *self._parameters, *self._buffers, *self._modules]
         return sorted({name for name in own if not name[:1].isdigit()})
 
-    def _check_ready(self, what: str) -> None:
+    def _check_ready(self, target: str) -> None:
         if "_parameters" not in self.__dict__:
-            raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+            raise AttributeError(f"cannot assign {target} before Module.__init__() call")
 
     def _forget(self, name: str, but: str) -> None:
-        """Take the name away from whatever it named before."""
+        """Remove the member that has this name."""
         members = self.__dict__
         members.pop(name, None)
         for kind in ("_parameters", "_buffers", "_modules"):
@@ -108,22 +108,22 @@ class Module(Hooked, Stateful, Converting):
                 members[kind].pop(name, None)
         members["_non_persistent_buffers_set"].discard(name)
 
-    def _check_name(self, what: str, name: Any, kind: str) -> None:
+    def _check_name(self, kind: str, name: Any, table: str) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{what} name should be a string. Got {_typename(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
         if "." in name:
             raise KeyError(
-                f'{what} name can\'t contain ".", got: {name}'
-                if what == "module"
-                else f'{what} name can\'t contain "."'
+                f'{kind} name can\'t contain ".", got: {name}'
+                if kind == "module"
+                else f'{kind} name can\'t contain "."'
             )
         if name == "":
-            raise KeyError(f'{what} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in self.__dict__[kind]:
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in self.__dict__[table]:
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter under a name; None reserves the name for one that the module has not."""
+        """Add a parameter under a name; None reserves the name."""
         self._check_ready("parameter")
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
@@ -139,7 +139,7 @@ class Module(Hooked, Stateful, Converting):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that belongs to the module's state and is not trained; in ``state_dict`` if ``persistent``."""
+        """Add a tensor of the module's state that is not trained; ``state_dict`` contains it if ``persistent``."""
         self._check_ready("buffer")
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -163,7 +163,7 @@ class Module(Hooked, Stateful, Converting):
 
     # -- showing ------------------------------------------------------------------------------------------------------
     def extra_repr(self) -> str:
-        """What stands between the parentheses when the module is printed."""
+        """Return the text between the parentheses when the module is printed."""
         return ""
 
     def _get_name(self) -> str:

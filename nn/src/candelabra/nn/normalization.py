@@ -1,4 +1,4 @@
-"""Normalisation: over the last dims, over groups of channels, over the batch."""
+"""Normalization: over the last dims, over groups of channels, over the batch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "LayerNorm"
 
 
 class _Scaled(Module):
-    """What all normalisations share: the weight and the bias that follow."""
+    """The common base of all normalizations: weight and bias."""
 
     weight: Parameter | None
     bias: Parameter | None
 
-    def _add_scale(self, shape: Any, device: Any, dtype: Any, **wanted: bool) -> None:
-        for name, there in wanted.items():
+    def _add_scale(self, shape: Any, device: Any, dtype: Any, **enabled: bool) -> None:
+        for name, there in enabled.items():
             self.register_parameter(name, unset(there, shape, device=device, dtype=dtype))
 
     def reset_parameters(self) -> None:
@@ -124,7 +124,7 @@ class GroupNorm(_Scaled):
 
 
 class _BatchNorm(_Scaled):
-    """What the batch norms of all ranks share (Ioffe & Szegedy, 2015). ``ranks``: of the inputs it takes."""
+    """The common base of the batch norms (Ioffe & Szegedy, 2015). ``ranks``: the numbers of dims of valid inputs."""
 
     ranks: tuple[int, ...]
     running_mean: Tensor | None
@@ -157,7 +157,7 @@ class _BatchNorm(_Scaled):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set weight to 1, bias to 0, and forget the running statistics."""
+        """Set weight to 1 and bias to 0, and reset the running statistics."""
         if self.running_mean is not None and self.running_var is not None:
             init.zeros_(self.running_mean)
             init.ones_(self.running_var)
@@ -171,7 +171,7 @@ class _BatchNorm(_Scaled):
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the mean over all batches so far
+            if self.momentum is None:  # the cumulative mean over all batches
                 momentum = 1.0 / float(self.num_batches_tracked.item())
         of_batch = self.training or self.running_mean is None
         moved = not self.training or self.track_running_stats
@@ -188,19 +188,19 @@ class _BatchNorm(_Scaled):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Mean 0 and variance 1 per channel over the batch: (N, C) or (N, C, L). Running statistics serve ``eval``."""
+    """Mean 0 and variance 1 per channel over the batch: (N, C) or (N, C, L). Evaluation uses running statistics."""
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Mean 0 and variance 1 per channel over the batch: (N, C, H, W). Running statistics serve ``eval``."""
+    """Mean 0 and variance 1 per channel over the batch: (N, C, H, W). Evaluation uses running statistics."""
 
     ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Mean 0 and variance 1 per channel over the batch: (N, C, D, H, W). Running statistics serve ``eval``."""
+    """Mean 0 and variance 1 per channel over the batch: (N, C, D, H, W). Evaluation uses running statistics."""
 
     ranks = (5,)
 

@@ -11,7 +11,7 @@ __all__ = ["Buffer", "Parameter"]
 
 
 def _owned(cls: type, data: Tensor) -> Any:
-    """The memory of ``data`` as a tensor of its own: no history, and a view no more, so that no base can redo it."""
+    """Return a tensor over the memory of ``data`` without history, which is not a view of any base."""
     return wrap(data._fresh()._payload, data._keys & ~(AUTOGRAD | VIEW)).as_subclass(cls)
 
 
@@ -29,11 +29,11 @@ def _as_data(cls: type, data: Any) -> Tensor:
 
 
 class Parameter(Tensor):
-    """A tensor that becomes a parameter of the module it is assigned to.
+    """A tensor that becomes a parameter of the module that it is assigned to.
 
     Shares memory with ``data``; results of operations on it are plain Tensors. ``data``: default an empty tensor;
-    ``requires_grad``: whether it is trained. Raises ``TypeError`` for anything but a Tensor and ``RuntimeError`` when a
-    gradient is wanted of a dtype that cannot have one.
+    ``requires_grad``: whether it is trained. Raises ``TypeError`` for anything but a Tensor, and ``RuntimeError`` for
+    ``requires_grad`` with a dtype that cannot have a gradient.
     """
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class Parameter(Tensor):
         return out
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        """Everything was done in ``__new__``."""
+        """Do nothing: ``__new__`` has initialized the tensor."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
@@ -61,9 +61,9 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that becomes a buffer of the module it is assigned to: part of its state, but not trained.
+    """A tensor that becomes a buffer of the module that it is assigned to: part of its state, but not trained.
 
-    ``persistent``: whether it stands in the module's ``state_dict``.
+    ``persistent``: whether the module's ``state_dict`` contains it.
     """
 
     __slots__ = ()
@@ -75,7 +75,7 @@ class Buffer(Tensor):
         return out
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
-        """Everything was done in ``__new__``."""
+        """Do nothing: ``__new__`` has initialized the tensor."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
@@ -92,9 +92,9 @@ def _buffer(data: Tensor, persistent: bool) -> Buffer:
     return Buffer(data, persistent=persistent)
 
 
-def unset(wanted: bool, *size: Any, device: Any, dtype: Any) -> Parameter | None:
-    """A parameter that waits for its values, or None where a layer is told to do without."""
-    if not wanted:
+def unset(enabled: bool, *size: Any, device: Any, dtype: Any) -> Parameter | None:
+    """Return an uninitialized parameter, or None for a layer without it."""
+    if not enabled:
         return None
     from candelabra import empty
 
@@ -102,7 +102,7 @@ def unset(wanted: bool, *size: Any, device: Any, dtype: Any) -> Parameter | None
 
 
 def forget_gradient(tensor: Any, set_to_none: bool) -> None:
-    """Drop the gradient, or fill it with zeros and take it out of any graph."""
+    """Remove the gradient, or fill it with zeros and detach it."""
     gradient = tensor.grad
     if gradient is None:
         return

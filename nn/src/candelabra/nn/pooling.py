@@ -1,4 +1,4 @@
-"""Pooling: the largest value, or the mean, of windows."""
+"""Pooling: the maximum or the mean of windows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = [
 
 
 class _MaxPool(Module):
-    """What the pools of all ranks share."""
+    """The common base of max pooling of all ranks."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class _MaxPool(Module):
 
     @staticmethod
     def _pool(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("a pool's subclass says which function it is")
+        raise NotImplementedError("a subclass of _MaxPool must define _pool")
 
     def forward(self, input: Any) -> Any:
         return type(self)._pool(
@@ -51,19 +51,19 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest value of each window of (N, C, L) or (C, L)."""
+    """The maximum of each window of (N, C, L) or (C, L)."""
 
     _pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The largest value of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given."""
+    """The maximum of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given."""
 
     _pool = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The largest value of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
     _pool = staticmethod(F.max_pool3d)
 

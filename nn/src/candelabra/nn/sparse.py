@@ -1,4 +1,4 @@
-"""Tables looked up by index."""
+"""Embeddings: tables indexed by integers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Embedding"]
 
 
 class Embedding(Module):
-    """A table of ``num_embeddings`` rows of ``embedding_dim``, looked up by integers of any shape.
+    """A table of ``num_embeddings`` rows of size ``embedding_dim``, indexed by integer tensors of any shape.
 
-    ``padding_idx``: a row of zeros that gets no gradient. ``max_norm``: rows that are looked up are shrunk to this norm
-    first, in place. Raises ``AssertionError`` for a ``padding_idx`` outside of the table, as PyTorch does.
+    ``padding_idx``: a row of zeros that gets no gradient. ``max_norm``: the selected rows are first scaled down to this
+    norm, in place. Raises ``AssertionError`` for a ``padding_idx`` outside of the table, as PyTorch does.
     """
 
     weight: Parameter
@@ -58,7 +58,7 @@ class Embedding(Module):
         self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
-        """Draw the table from N(0, 1), zeros in the row for padding."""
+        """Draw the table from N(0, 1), with zeros in the row for padding."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -67,7 +67,7 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
-        """An Embedding over a given 2-d table, not trained unless ``freeze=False``."""
+        """Return an Embedding with a given 2-D table, which is trained only with ``freeze=False``."""
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape

@@ -1,4 +1,4 @@
-"""Optimisers and schedules of their learning rates."""
+"""Optimizers and learning rate schedulers."""
 
 from __future__ import annotations
 

@@ -14,15 +14,16 @@ from candelabra.optim.optimizer import Optimizer, check_options
 __all__ = ["Adam", "AdamW"]
 
 COMPLEX: Final = sum(d.bit for d in ALL if d.is_complex)
-"""The bits of a tensor's key that say so: reading them takes a tenth of ``is_complex()``."""
+"""The bits of a complex tensor's key. Testing them takes a tenth of the time of ``is_complex()``."""
 
 
 class Adam(Optimizer):
-    """Steps of size ``lr`` along the mean of the gradient over the root of its mean square, both decaying averages.
+    """Steps of ``lr`` times the mean of the gradient divided by the root of its mean square, both decaying averages.
 
-    ``betas``: how much of the averages each step keeps; ``eps``: added to the root; ``weight_decay``: added to the
+    ``betas``: the decay rates of the averages; ``eps``: added to the root; ``weight_decay``: added to the
     gradient, times the parameter; ``amsgrad``: divide by the largest mean square so far (Reddi et al., ICLR 2018);
-    ``maximize``: uphill. A device with a kernel for whole steps does many parameters at once, unless ``fused=False``;
+    ``maximize``: ascend. If the device has a kernel for whole steps, one call updates many parameters, unless
+    ``fused=False``;
     ``foreach``, ``capturable`` and ``differentiable`` are accepted for PyTorch's programs and change nothing. Raises
     ``ValueError`` for options out of range.
     """
@@ -61,14 +62,14 @@ class Adam(Optimizer):
         self._fused = fused is not False
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
-        """One step of one group."""
+        """Do one step of one group."""
         amsgrad = group["amsgrad"]
         counted: dict[float, tuple[list[Row], list[dict[str, Any]]]] = {}
         for p in parameters:
             grad = p.grad
             if grad._keys & COMPLEX:
                 raise RuntimeError(
-                    f"{type(self).__name__} does not take complex parameters: optimise their real and imaginary parts "
+                    f"{type(self).__name__} does not take complex parameters: optimize their real and imaginary parts "
                     "with view_as_real"
                 )
             kept = self._state_of(p, amsgrad)
@@ -83,7 +84,7 @@ class Adam(Optimizer):
         kept = self.state.get(p)
         if not kept:
             kept = self.state[p] = {
-                "step": 0.0,  # a number: PyTorch, which keeps a 0-d tensor, reads it as well
+                "step": 0.0,  # a number, which PyTorch accepts too, although it stores a 0-d tensor
                 "exp_avg": zeros_like(p),
                 "exp_avg_sq": zeros_like(p),
             }
@@ -92,7 +93,7 @@ class Adam(Optimizer):
         return kept
 
     def _step(self, group: dict[str, Any], step: float, rows: Sequence[Row], states: list[dict[str, Any]]) -> None:
-        """The step of that number for the parameters that have come so far."""
+        """Do the step with the given number for the parameters collected so far."""
         options = (
             step, group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
             group["maximize"],

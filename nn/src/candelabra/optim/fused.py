@@ -1,8 +1,8 @@
-"""A whole step of an optimiser by a kernel of the device, for many parameters at once, where it has one.
+"""Fused optimizer steps: one call of a device's kernel updates many parameters.
 
-The records are in :mod:`candelabra.nn._operators.steps`. A kernel of the record's name with ``_`` at its end takes, in
-the place of each tensor of the record, a sequence of arrays, one for each parameter; it writes the arguments that the
-record's outputs are named after. A step without such a kernel is done by the operators that it is made of.
+The records are in :mod:`candelabra.nn._operators.steps`. The kernel has the record's name with ``_`` at its end. For
+each tensor of the record it takes a sequence of arrays, one for each parameter, and it writes the arguments that the
+record's outputs are named after. Without such a kernel, the step's operators are called for each parameter.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from candelabra.library import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, Operator, fail, 
 __all__ = ["Row", "steps_by_kernel"]
 
 PLAIN: Final = AUTOGRAD | NO_GRAD | DTYPE_MASK
-"""What the key of a call may have that a kernel serves directly: no view, no mode, no layer that would see the call."""
+"""The bits of a key that a kernel serves directly: other bits mean a view, a mode or a layer."""
 NUMBERS: Final = frozenset((bool, int, float))
-"""What a kernel takes beside tensors; a learning rate that is a tensor goes to the operators."""
+"""The types of a kernel's arguments other than tensors. If the learning rate is a tensor, operators do the step."""
 Row = tuple[Any, ...]
-"""A parameter, its gradient and what is kept beside it: the tensors of a record, in its order."""
+"""A parameter, its gradient and its state: the tensors of a record, in its order."""
 
 
 def steps_by_kernel(op: Operator[..., Any], rows: Sequence[Row], *numbers: float) -> Sequence[Row]:
-    """Do the step ``op`` of all rows in place by their devices' kernels; the rows for which there is none.
+    """Do the step ``op`` of all rows in place by kernels of their devices. Return the rows without a kernel.
 
-    ``numbers`` are the arguments of ``op`` after its tensors. Parameters of one device and dtype are one call. Shapes
-    that do not fit are told in the words of the operator's rule, for the row at fault, before any row of the call
-    changes.
+    ``numbers`` are the arguments of ``op`` after its tensors. Parameters of one device and dtype are updated by one
+    call. For shapes that do not match, the operator's rule raises an error before any row of the call changes.
     """
     if not NUMBERS.issuperset(map(type, numbers)):
         return rows
@@ -41,17 +40,17 @@ def steps_by_kernel(op: Operator[..., Any], rows: Sequence[Row], *numbers: float
             key |= t._keys
         kinds.setdefault(key, []).append(row)
     left: list[Row] = []
-    for key, alike in kinds.items():
+    for key, same_key in kinds.items():
         kernel = _kernel(op, key)
         if kernel is None:
-            left += alike
+            left += same_key
         else:
-            _run(op, kernel, alike, numbers)
+            _run(op, kernel, same_key, numbers)
     return left
 
 
 def _kernel(op: Operator[..., Any], key: int) -> Callable[..., Any] | None:
-    """What serves tensors whose keys together are ``key``."""
+    """Return the kernel for tensors whose combined key is ``key``, or None."""
     devices = key >> DEVICE_SHIFT
     d = BY_BIT.get(key & DTYPE_MASK)
     if devices & (devices - 1) or d is None or key & ((1 << DEVICE_SHIFT) - 1) & ~PLAIN:
@@ -65,20 +64,20 @@ def _run(op: Operator[..., Any], kernel: Callable[..., Any], rows: Sequence[Row]
     try:
         kernel(*[[t._payload for t in column] for column in columns], *numbers)
     except Exception as error:
-        fail(op, error, (*_at_fault(rows), *numbers))
+        fail(op, error, (*_mismatched_row(rows), *numbers))
     for i in _written(op):
         for t in columns[i]:
             t._version[0] += 1
 
 
-def _at_fault(rows: Sequence[Row]) -> Row:
-    """The first row whose shapes differ, else the first."""
+def _mismatched_row(rows: Sequence[Row]) -> Row:
+    """Return the first row whose shapes differ, or the first row if there is none."""
     return next((row for row in rows if len({t._payload.shape for t in row}) > 1), rows[0])
 
 
 @lru_cache(None)
 def _written(op: Operator[..., Any]) -> tuple[int, ...]:
-    """Which tensors of the record its step changes: the parameter, and what outputs are named after."""
+    """Return the indices of the tensors that the step changes: the parameter and those named by outputs."""
     outputs = op.schema.outputs
     return tuple(i for i, p in enumerate(op.schema.parameters) if not i or p.name in outputs)
 

@@ -1,4 +1,4 @@
-"""Learning rates that change with the epochs. Call ``step()`` once per epoch, after the optimiser's."""
+"""Learning rate schedulers. Call ``step()`` once per epoch, after the optimizer's ``step()``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = [
 
 
 class LRScheduler:
-    """The base: ``rate(base, epoch)`` of a subclass is the learning rate in closed form.
+    """The base class. A subclass defines ``rate(base, epoch, group)``, the learning rate in closed form.
 
-    ``base`` is a group's rate at the start, kept in it as "initial_lr". Raises ``TypeError`` for what is no optimiser
-    and ``KeyError`` when training goes on (``last_epoch`` given) with an optimiser that has no "initial_lr".
+    ``base`` is the initial rate of a group, which stores it as "initial_lr". Raises ``TypeError`` if ``optimizer`` is
+    not an Optimizer, and ``KeyError`` if training is resumed (``last_epoch`` is given) without "initial_lr".
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -37,26 +37,26 @@ class LRScheduler:
         self.step()
 
     def rate(self, base: float, epoch: int, group: int) -> float:
-        """The learning rate of one group in one epoch."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its rate is: define rate()")
+        """Return the learning rate of one group in one epoch."""
+        raise NotImplementedError(f"{type(self).__name__} must define rate()")
 
     def get_last_lr(self) -> list[float]:
-        """The rates that are set now, one per group."""
+        """Return the current rates, one per group."""
         return list(self._last_lr)
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one epoch, or to the one given."""
+        """Advance by one epoch, or to the given one."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         for number, (base, group) in enumerate(zip(self.base_lrs, self.optimizer.param_groups)):
             group["lr"] = self.rate(base, self.last_epoch, number)
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimiser and functions."""
+        """Return all attributes except the optimizer and functions."""
         return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "lr_lambdas")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` gave."""
+        """Load a state of :meth:`state_dict`."""
         self.__dict__.update(state_dict)
 
 
@@ -77,7 +77,7 @@ class LambdaLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Times ``gamma`` every ``step_size`` epochs."""
+    """Multiplies the rate by ``gamma`` every ``step_size`` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -89,7 +89,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times ``gamma`` at each of the milestones."""
+    """Multiplies the rate by ``gamma`` at each of the milestones."""
 
     def __init__(
         self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
@@ -103,7 +103,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times ``gamma`` every epoch."""
+    """Multiplies the rate by ``gamma`` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -114,7 +114,7 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times ``factor`` for the first ``total_iters`` epochs."""
+    """Multiplies the base rate by ``factor`` for the first ``total_iters`` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -130,7 +130,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From ``start_factor`` to ``end_factor`` of the base rate in ``total_iters`` epochs, along a line."""
+    """Changes the rate linearly from ``start_factor`` to ``end_factor`` of the base rate in ``total_iters`` epochs."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class LinearLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the base rate down to ``eta_min`` in ``T_max`` epochs, along half a cosine (Loshchilov & Hutter, 2017)."""
+    """Lowers the rate to ``eta_min`` in ``T_max`` epochs, along half a cosine (Loshchilov & Hutter, 2017)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max

@@ -1,4 +1,4 @@
-"""What optimisers share: groups of parameters with options, state per parameter, and their dictionary form."""
+"""The base of optimizers: groups of parameters with options, state per parameter, and the dictionary of both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Optimizer", "required"]
 
 
 class _Required:
-    """Stands for an option that has no default."""
+    """The type of the marker for an option without a default."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -25,10 +25,10 @@ Closure = Callable[[], Any]
 
 
 class Optimizer:
-    """The base of all optimisers. ``params``: tensors, or dicts with "params" and options of their own, or (name,
-    tensor) pairs. Subclasses define :meth:`update`, called with recording off, once per group.
+    """The base of all optimizers. ``params``: tensors, dicts with "params" and options of their own, or (name, tensor)
+    pairs. Subclasses define :meth:`update`, which is called once per group, without recording.
 
-    Raises ``TypeError`` and ``ValueError`` in PyTorch's words for what cannot be optimised.
+    Raises ``TypeError`` and ``ValueError`` with PyTorch's messages for parameters that cannot be optimized.
     """
 
     defaults: dict[str, Any]
@@ -55,7 +55,7 @@ class Optimizer:
 
     # -- groups -------------------------------------------------------------------------------------------------------
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with options of their own, for instance those of layers that are no longer frozen."""
+        """Add a group of parameters with its own options, for instance those of layers that are no longer frozen."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = dict(param_group)
@@ -84,7 +84,7 @@ class Optimizer:
         self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Remove the gradients of all parameters, or set them to zero."""
         from candelabra.nn.parameter import forget_gradient
 
         for group in self.param_groups:
@@ -93,7 +93,7 @@ class Optimizer:
 
     # -- a step -------------------------------------------------------------------------------------------------------
     def step(self, closure: Closure | None = None) -> Any:
-        """Change every parameter that has a gradient. ``closure`` computes the loss; its value is returned."""
+        """Update every parameter that has a gradient. ``closure`` computes the loss, which is returned."""
         for hook in list(self._hooks["step_pre"].values()):
             hook(self, (closure,) if closure is not None else (), {})
         loss = None
@@ -108,8 +108,8 @@ class Optimizer:
         return loss
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
-        """Change the parameters of one group, all of which have gradients; subclasses say how."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it updates parameters: define update()")
+        """Update the parameters of one group, all of which have gradients. Subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} must define update()")
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step."""
@@ -121,7 +121,7 @@ class Optimizer:
 
     # -- state --------------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
-        """``{"state": …, "param_groups": …}``, parameters as numbers: what :meth:`load_state_dict` takes."""
+        """Return ``{"state": …, "param_groups": …}`` with parameters as numbers, for :meth:`load_state_dict`."""
         for hook in list(self._hooks["state_pre"].values()):
             hook(self)
         numbers: dict[int, int] = {}
@@ -138,10 +138,10 @@ class Optimizer:
         return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the options and the state of an optimiser whose groups have the same sizes.
+        """Load the options and the state of an optimizer whose groups have the same sizes.
 
-        State goes to the device of its parameter, and floating state to its dtype. Raises ``ValueError`` when the
-        groups don't match; nothing has changed then.
+        State moves to the device of its parameter, and floating state to its dtype. Raises ``ValueError``, without
+        changing anything, if the groups do not match.
         """
         given: Any = dict(state_dict)
         for hook in list(self._hooks["load_pre"].values()):
@@ -153,7 +153,7 @@ class Optimizer:
             raise ValueError(
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
             )
-        # A file's dictionary has strings where numbers were, if it went through JSON.
+        # JSON turns the numbers that are keys into strings.
         by_number = {str(number): values for number, values in given["state"].items()}
         pairs = zip(chain.from_iterable(g["params"] for g in saved), chain.from_iterable(g["params"] for g in groups))
         state = {p: _fitted(p, by_number[str(number)]) for number, p in pairs if str(number) in by_number}
@@ -202,7 +202,7 @@ def _check_parameter(parameter: Any) -> None:
 
 
 def _fitted(parameter: Any, value: Any, name: str = "") -> Any:
-    """State as its parameter needs it: a copy, on its device; of its dtype unless it counts steps."""
+    """Return a copy of state on the device of its parameter and, unless it is a step count, in its dtype."""
     if isinstance(value, Tensor):
         found: Any = value.detach()
         if name == "step":
@@ -218,7 +218,7 @@ def _fitted(parameter: Any, value: Any, name: str = "") -> Any:
 
 
 def check_options(**options: tuple[bool, str, Any]) -> None:
-    """Raise ``ValueError("Invalid …: value")`` for the first option that is out of its range."""
+    """Raise ``ValueError("Invalid …: value")`` for the first option that is out of range."""
     for fine, title, value in options.values():
         if not fine:
             raise ValueError(f"Invalid {title}: {value}")

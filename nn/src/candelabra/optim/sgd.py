@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum (Sutskever et al., ICML 2013)."""
+"""Stochastic gradient descent with momentum (Sutskever et al., ICML 2013)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """``p -= lr * b``, where ``b = momentum * b + (1 - dampening) * g`` and g includes ``weight_decay * p``.
 
-    ``nesterov``: step along ``g + momentum * b``. ``maximize``: uphill. Raises ``ValueError`` for options out of range.
-    A device with a kernel for whole steps does many parameters at once, unless ``fused=False``. ``foreach`` and
-    ``differentiable`` are accepted for PyTorch's programs and change nothing.
+    ``nesterov``: step along ``g + momentum * b``. ``maximize``: ascend. Raises ``ValueError`` for options out of range.
+    If the device has a kernel for whole steps, one call updates many parameters, unless ``fused=False``.
+    ``foreach`` and ``differentiable`` are accepted for PyTorch's programs and change nothing.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SGD(Optimizer):
         self._fused = fused is not False
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
-        """One step of one group."""
+        """Do one step of one group."""
         lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
         if not momentum:
             rows = [(p, p.grad) for p in parameters]
@@ -70,7 +70,7 @@ class SGD(Optimizer):
             self._step(momentum_step, descend_with_momentum, some, *options)
 
     def _step(self, op: Operator[..., Any], descent: Callable[..., None], rows: Sequence[Row], *options: float) -> None:
-        """By the device's kernel of ``op``, or where there is none by the function that it is made of."""
+        """Do a step by the device's kernel of ``op``, or by the function of its operators if there is no kernel."""
         for row in steps_by_kernel(op, rows, *options) if self._fused else rows:
             descent(*row, *options)
 

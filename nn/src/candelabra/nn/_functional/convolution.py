@@ -1,10 +1,10 @@
-"""Convolutions as users call them: per number of spatial dims, batched or not, PyTorch's arguments and errors."""
+"""Convolutions for each number of spatial dims, with PyTorch's arguments and errors."""
 
 from __future__ import annotations
 
 from candelabra import unsqueeze
 from candelabra.dtypes import PYTHON_NAMES
-from candelabra.library import public, record
+from candelabra.library import public, record, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import convolution
 from candelabra.typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def _sizes(value: Any, rank: int, name: str) -> Ints:
-    """One int per spatial dim."""
-    found = per_dim(value, rank)
-    if found is not None:
-        return found
+    """Return one int per spatial dim. Raises ``RuntimeError`` for another number of values."""
+    sizes = per_dim(value, rank)
+    if sizes is not None:
+        return sizes
     shown = list(value) if isinstance(value, (tuple, list)) else value
     raise RuntimeError(
         f"expected {name} to be a single integer value or a list of {rank} values to match the convolution dimensions, "
@@ -32,7 +32,7 @@ def _positive(name: str, values: Ints) -> Ints:
 
 
 def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """The input with a batch dim, and whether it had one."""
+    """Return the input with a batch dim, and whether it had one."""
     if input.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
@@ -61,7 +61,7 @@ def _check_operands(input: Tensor, weight: Tensor, bias: Tensor | None, rank: in
 
 
 def _same_padding(input: Tensor, weight: Tensor, stride: Ints, dilation: Ints) -> tuple[Tensor, Ints]:
-    """The padding that keeps the size; where it is odd, one more zero at the end is put there first."""
+    """Return the input and the padding that keeps its size. If the total is odd, the input gets one zero at its end."""
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
@@ -80,19 +80,19 @@ def _conv(
     input, batched = _batched(f"conv{rank}d", input, rank)
     _check_operands(input, weight, bias, rank, weight.shape[0] if weight.ndim else 0, "")
     steps = _positive("stride", _sizes(stride, rank, "stride"))
-    spread = _positive("dilation", _sizes(dilation, rank, "dilation"))
+    dilations = _positive("dilation", _sizes(dilation, rank, "dilation"))
     if isinstance(padding, str):
         if padding not in ("valid", "same"):
             raise RuntimeError(f"Invalid padding string: '{padding}'")
-        around = (0,) * rank
+        paddings = (0,) * rank
         if padding == "same":
-            input, around = _same_padding(input, weight, steps, spread)
+            input, paddings = _same_padding(input, weight, steps, dilations)
     else:
-        around = _sizes(padding, rank, "padding")
-        if any(p < 0 for p in around):
+        paddings = _sizes(padding, rank, "padding")
+        if any(p < 0 for p in paddings):
             raise RuntimeError("negative padding is not supported")
-    convolution.check_geometry(tuple(input._payload.shape), tuple(weight._payload.shape), around, spread, groups)
-    out: Tensor = convolution.conv(input, weight, bias, steps, around, spread, groups)
+    convolution.check_geometry(shape_of(input), shape_of(weight), paddings, dilations, groups)
+    out: Tensor = convolution.conv(input, weight, bias, steps, paddings, dilations, groups)
     return out if batched else record("squeeze")(out, (0,))
 
 
@@ -122,7 +122,7 @@ def conv2d(
 ) -> Tensor:
     """The cross-correlation of (N, C, H, W) or (C, H, W) with (O, C / groups, kH, kW).
 
-    ``padding`` is a number of zeros (per dim), "valid" for none or "same" for as many as keep the size at stride 1.
+    ``padding`` is the number of zeros (per dim), "valid" for none or "same" for as many as keep the size at stride 1.
     """
     return _conv(2, input, weight, bias, stride, padding, dilation, groups)
 
@@ -174,11 +174,11 @@ def _conv_transpose(
     channels = weight.shape[1] * groups if weight.ndim > 1 else 0
     _check_operands(input, weight, bias, rank, channels, "transposed=1, ")
     steps = _positive("stride", _sizes(stride, rank, "stride"))
-    spread = _positive("dilation", _sizes(dilation, rank, "dilation"))
-    around, extra = _sizes(padding, rank, "padding"), _sizes(output_padding, rank, "output_padding")
-    if any(p < 0 for p in around):
+    dilations = _positive("dilation", _sizes(dilation, rank, "dilation"))
+    paddings, extra = _sizes(padding, rank, "padding"), _sizes(output_padding, rank, "output_padding")
+    if any(p < 0 for p in paddings):
         raise RuntimeError("negative padding is not supported")
-    _check_output_padding(extra, steps, spread)
+    _check_output_padding(extra, steps, dilations)
     if weight.shape[0] % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
@@ -189,7 +189,7 @@ def _conv_transpose(
             f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
             f"{weight.shape[0]} channels, but got {input.shape[1]} channels instead"
         )
-    sizes = zip(input.shape[2:], weight.shape[2:], steps, around, spread, extra, strict=True)
+    sizes = zip(input.shape[2:], weight.shape[2:], steps, paddings, dilations, extra, strict=True)
     spatial = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + e for n, k, s, p, d, e in sizes)
     if any(s < 1 for s in spatial):
         raise RuntimeError(
@@ -197,7 +197,7 @@ def _conv_transpose(
             f"{list(spatial)}. Output size is too small"
         )
     shape = (input.shape[0], channels, *spatial)
-    out: Tensor = convolution.conv_input(input, weight, shape, steps, around, spread, groups)
+    out: Tensor = convolution.conv_input(input, weight, shape, steps, paddings, dilations, groups)
     if bias is not None:
         out = out + bias.reshape((channels, *[1] * rank))
     return out if batched else record("squeeze")(out, (0,))
@@ -231,7 +231,7 @@ def conv_transpose2d(
 ) -> Tensor:
     """The transposed convolution of (N, C, H, W) or (C, H, W) with (C, O / groups, kH, kW).
 
-    It is the derivative of :func:`conv2d` in its input; ``output_padding`` adds to the size that is else ambiguous.
+    It is the adjoint of :func:`conv2d` in its input; ``output_padding`` selects one of several possible sizes.
     """
     return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 

@@ -1,4 +1,4 @@
-"""Rows looked up by number, as in ``torch.nn.functional``."""
+"""Embedding: selection of rows of a table."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of ``weight`` (rows, width) that ``input``, of int64 or int32, names: shape (*input.shape, width).
+    """The rows of ``weight`` (rows, width) at the indices ``input`` (int64 or int32), of shape (*input.shape, width).
 
-    The row ``padding_idx`` gets no gradient. With ``max_norm`` the rows looked up are first scaled down, in place, to
-    that norm. ``sparse`` gradients are refused where one would be recorded: there are no sparse tensors.
+    The row ``padding_idx`` gets no gradient. With ``max_norm`` the selected rows are first scaled down, in place, to
+    that norm. Raises ``RuntimeError`` for ``sparse`` if a gradient would be recorded: there are no sparse tensors.
     """
     if isinstance(padding_idx, bool) or (
         padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]
@@ -38,20 +38,20 @@ def embedding(
     if sparse and weight.requires_grad and not state.bits & NO_GRAD:
         raise RuntimeError("embedding(): sparse gradients are not supported, use sparse=False")
     if max_norm is not None:
-        _shrink_rows(weight, input, max_norm, norm_type)
+        _limit_norms(weight, input, max_norm, norm_type)
     row = -1 if padding_idx is None else padding_idx % weight.shape[0]
     out: Tensor = lookup.embedding(weight, input, row, bool(scale_grad_by_freq))
     return out
 
 
-def _shrink_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows that are looked up down to ``max_norm``, in place and unseen by autograd."""
+def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the selected rows down to ``max_norm``, in place and without recording."""
     with mode(include=NO_GRAD):
-        picked = input.reshape((-1 if input.numel() else 0,))
-        rows = lookup.embedding(weight, picked)
+        indices = input.reshape((-1 if input.numel() else 0,))
+        rows = lookup.embedding(weight, indices)
         if norm_type == float("inf"):
             norms = rows.abs().amax(1, True)
         else:
             norms = (rows.abs() ** norm_type).sum(1, True) ** (1.0 / norm_type)
         scale = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1.0)
-        weight.index_put_((picked,), rows * scale)
+        weight.index_put_((indices,), rows * scale)

@@ -1,4 +1,4 @@
-"""Normalisation, as in ``torch.nn.functional``."""
+"""Normalization over dims, channels and groups of channels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise over the last dims, whose sizes are ``normalized_shape``; ``weight`` and ``bias`` have that shape."""
+    """Normalize over the last dims, whose sizes are ``normalized_shape``; ``weight`` and ``bias`` have that shape."""
     dims = _normalized_dims(input, normalized_shape, weight, bias)
     out: Tensor = normalize.function(input, weight, bias, dims, eps).values
     return out
@@ -32,25 +32,25 @@ def layer_norm(
 def _normalized_dims(
     input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None
 ) -> tuple[int, ...]:
-    """The last dims, whose sizes must be ``normalized_shape``, as must those of ``weight`` and ``bias``."""
-    wanted = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if not wanted:
+    """Return the last dims. Raises ``RuntimeError`` unless their sizes, and those of weight and bias, are equal."""
+    expected = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not expected:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
     for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and tuple(given.shape) != wanted:
+        if given is not None and tuple(given.shape) != expected:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(given.shape)} "
-                f"and normalized_shape = {list(wanted)}"
+                f"and normalized_shape = {list(expected)}"
             )
     shape = tuple(input.shape)
-    first = len(shape) - len(wanted)
-    if first < 0 or shape[first:] != wanted:
+    first = len(shape) - len(expected)
+    if first < 0 or shape[first:] != expected:
         raise RuntimeError(
-            f"Given normalized_shape={list(wanted)}, expected input with shape [*, {', '.join(map(str, wanted))}], but "
-            f"got input of size{list(shape)}"
+            f"Given normalized_shape={list(expected)}, expected input with shape [*, {', '.join(map(str, expected))}], "
+            f"but got input of size{list(shape)}"
         )
     return tuple(range(first, len(shape)))
 
@@ -59,32 +59,32 @@ def _normalized_dims(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Divide by the root of the mean square over the last dims; ``eps`` is the dtype's smallest step unless given.
+    """Divide by the root of the mean square over the last dims; ``eps`` is the dtype's machine epsilon by default.
 
-    The result has the input's dtype. Half types compute in float32, whose step they use; of complex numbers the square
-    is not that of the modulus, as in PyTorch. Zhang and Sennrich, Root mean square layer normalization, 2019.
+    The result has the input's dtype. Half types compute in float32 and use its epsilon. As in PyTorch, the square of a
+    complex number is not that of its absolute value. Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
     dims = _normalized_dims(input, normalized_shape, weight, None)
     name = input.dtype.name
-    if name not in _STEPS:
+    if name not in _EPSILONS:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{PYTHON_NAMES[name]}'")
     wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
-    out = wide * ((wide * wide).mean(dims, True) + (_STEPS[name] if eps is None else eps)).rsqrt()
+    out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[name] if eps is None else eps)).rsqrt()
     if weight is not None:
         out = out * weight
     result: Tensor = out if out.dtype is input.dtype else cast(out, dtype=input.dtype)
     return result
 
 
-_STEPS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23)
-_STEPS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)
+_EPSILONS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23)
+_EPSILONS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)
 
 
 @public(method=False, aliases=("nn.functional.group_norm",))
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalise each of ``num_groups`` groups of channels of (N, C, *); ``weight`` and ``bias`` are per channel."""
+    """Normalize each of ``num_groups`` groups of channels of (N, C, *); ``weight`` and ``bias`` are per channel."""
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     batch, channels = input.shape[:2]
@@ -126,9 +126,10 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel (dim 1): by the batch's statistics when ``training``, else by the running ones.
+    """Normalize each channel (dim 1): by the batch's statistics in training, else by running statistics.
 
-    In training the running statistics move towards the batch's (the unbiased variance) by ``momentum``, in place.
+    In training, the running statistics are updated in place: they move towards the batch's (with the unbiased
+    variance) by ``momentum``.
     """
     rank = input.ndim
     channels = input.shape[1] if rank > 1 else 0
@@ -149,7 +150,7 @@ def batch_norm(
         out = (input - mean) * scale
         return out if affine[1] is None else out + affine[1]
     if not input.numel():
-        # No statistics to take, and none to move.
+        # An empty batch has no statistics.
         out = input.clone() if affine[0] is None else input * affine[0]
         return out if affine[1] is None else out + affine[1]
     if rank < 2:
@@ -158,12 +159,12 @@ def batch_norm(
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
-    _move_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
+    _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
     result: Tensor = values
     return result
 
 
-def _move_statistics(
+def _update_statistics(
     running_mean: Tensor | None,
     running_var: Tensor | None,
     mean: Tensor,
@@ -191,7 +192,7 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel of each sample of (N, C, *); with ``use_input_stats=False`` by the running statistics."""
+    """Normalize each channel of each sample of (N, C, *); ``use_input_stats=False`` uses running statistics."""
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     rank, channels = input.ndim, input.shape[1]
@@ -205,6 +206,6 @@ def instance_norm(
     if running_mean is not None or running_var is not None:
         with mode(include=NO_GRAD):
             variance = (1 / (rstd * rstd) - eps).mean(0)
-            _move_statistics(running_mean, running_var, mean.mean(0), (variance + eps).rsqrt(), momentum, eps, count)
+            _update_statistics(running_mean, running_var, mean.mean(0), (variance + eps).rsqrt(), momentum, eps, count)
     result: Tensor = values
     return result

@@ -1,4 +1,4 @@
-"""Pooling as users call it: per number of spatial dims, batched or not, PyTorch's arguments and errors."""
+"""Pooling for each number of spatial dims, with PyTorch's arguments and errors."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def _check_input(name: str, input: Tensor, rank: int) -> None:
 def _geometry(
     name: str, input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Kernel, stride, padding, dilation and the number of windows, per dim and checked."""
+    """Check the arguments. Return kernel, stride, padding, dilation and the number of windows, per dim."""
     kernel = _window(name, "kernel_size", kernel_size, rank)
     omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     steps = kernel if omitted else _window(name, "stride", stride, rank, True)
-    around = _window(name, "padding", padding, rank)
-    spread = _window(name, "dilation", dilation, rank)
+    paddings = _window(name, "padding", padding, rank)
+    dilations = _window(name, "dilation", dilation, rank)
     if any(k <= 0 for k in kernel):
         raise RuntimeError(f"{name}() kernel_size must be greater than zero, but got {min(kernel)}")
     if any(s <= 0 for s in steps):
         raise RuntimeError("stride should not be zero" if 0 in steps else f"stride must be positive, not {list(steps)}")
-    if any(d <= 0 for d in spread):
-        raise RuntimeError(f"dilation should be greater than zero, but got {list(spread)}")
+    if any(d <= 0 for d in dilations):
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilations)}")
     _check_input(name, input, rank)
-    for k, p, d in zip(kernel, around, spread, strict=True):
+    for k, p, d in zip(kernel, paddings, dilations, strict=True):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > (d * (k - 1) + 1) // 2:
@@ -56,15 +56,15 @@ def _geometry(
                 f"dilation={d}"
             )
     shape = shape_of(input)
-    places = pooling.pooled_shape(shape, kernel, steps, around, spread, bool(ceil_mode))[len(shape) - rank :]
-    if any(s < 1 for s in places):
+    output_size = pooling.pooled_shape(shape, kernel, steps, paddings, dilations, bool(ceil_mode))[len(shape) - rank :]
+    if any(s < 1 for s in output_size):
         sizes = shape[len(shape) - rank - 1 :]
-        counts = (sizes[0], *places)
+        counts = (sizes[0], *output_size)
         raise RuntimeError(
             f"Given input size: ({'x'.join(map(str, sizes))}). Calculated output size: "
             f"({'x'.join(map(str, counts))}). Output size is too small"
         )
-    return kernel, steps, around, spread, places
+    return kernel, steps, paddings, dilations, output_size
 
 
 def _max_pool(
@@ -95,7 +95,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest value of each window of (N, C, L) or (C, L); with ``return_indices`` a pair (values, indices)."""
+    """The maximum of each window of (N, C, L) or (C, L); with ``return_indices`` a pair (values, indices)."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -109,9 +109,9 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest value of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
+    """The maximum of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
 
-    NaN wins. With ``return_indices`` a pair (values, indices into the flattened H × W plane).
+    NaN propagates. With ``return_indices`` the result is a pair (values, indices into the flattened H × W plane).
     """
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -126,7 +126,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest value of each window of (N, C, D, H, W) or (C, D, H, W); see :func:`max_pool2d`."""
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W); see :func:`max_pool2d`."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -141,24 +141,26 @@ def _avg_pool(
     divisor_override: int | None = None,
 ) -> Tensor:
     geometry = _geometry(f"avg_pool{rank}d", input, rank, kernel_size, stride, padding, 1, ceil_mode)
-    kernel, steps, around, spread, places = geometry
+    kernel, steps, paddings, dilations, output_size = geometry
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     total = pooling.sum_pool(input, *geometry)
     spatial = tuple(input._payload.shape[input.ndim - rank :])
-    sizes = zip(places, steps, kernel, spatial, around, strict=True)
+    sizes = zip(output_size, steps, kernel, spatial, paddings, strict=True)
     inside = all((c - 1) * s + k <= n + 2 * p for c, s, k, n, p in sizes)
     if divisor_override is not None:
         divisor: Any = divisor_override
-    elif inside and (count_include_pad or not any(around)):
+    elif inside and (count_include_pad or not any(paddings)):
         divisor = 1
         for k in kernel:
             divisor *= k
     else:
-        # Count what a window holds: of the input, or of the input and its padding, but never what hangs over.
-        counted = tuple(n + 2 * p for n, p in zip(spatial, around, strict=True)) if count_include_pad else spatial
+        # The divisor is the number of elements of the window in the input, with or without its padding.
+        counted = tuple(n + 2 * p for n, p in zip(spatial, paddings, strict=True)) if count_include_pad else spatial
         ones = input.new_ones((1, *counted))
-        divisor = pooling.sum_pool(ones, kernel, steps, (0,) * rank if count_include_pad else around, spread, places)
+        divisor = pooling.sum_pool(
+            ones, kernel, steps, (0,) * rank if count_include_pad else paddings, dilations, output_size
+        )
     return total / divisor if input.dtype.is_floating_point else total.div(divisor, rounding_mode="trunc")
 
 
@@ -187,7 +189,7 @@ def avg_pool2d(
 ) -> Tensor:
     """The mean of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
 
-    Padding counts as zeros, or not at all with ``count_include_pad=False``; ``divisor_override`` divides instead.
+    Padding counts as zeros, or not at all with ``count_include_pad=False``; ``divisor_override`` replaces the divisor.
     """
     return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -217,9 +219,9 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     if len(output_size) != rank:
         raise RuntimeError(f"{name}: output_size must be {rank}")
     lead = input.ndim - rank
-    wanted = [input.shape[lead + i] if size is None else size for i, size in enumerate(output_size)]
-    if any(w < 0 for w in wanted):
-        shown = ", ".join(map(str, wanted))
+    sizes = [input.shape[lead + i] if size is None else size for i, size in enumerate(output_size)]
+    if any(w < 0 for w in sizes):
+        shown = ", ".join(map(str, sizes))
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
         )
@@ -229,17 +231,17 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
             f"{list(input.shape)}"
         )
     out = input
-    for i, size in enumerate(wanted):
+    for i, size in enumerate(sizes):
         if size == 1:
             out = out.mean(lead + i, True)
         elif size != out.shape[lead + i]:
-            out = pooling.along(out, lead + i, pooling.averaging(out.shape[lead + i], size, out))
+            out = pooling.multiply_along(out, lead + i, pooling.averaging_matrix(out.shape[lead + i], size, out))
     return out if out is not input else input.clone()
 
 
 @public(method=False, aliases=("nn.functional.adaptive_avg_pool1d",))
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
-    """The mean over ``output_size`` windows that cover (N, C, L) or (C, L) evenly."""
+    """The mean over ``output_size`` windows that divide (N, C, L) or (C, L) evenly."""
     return _adaptive_avg_pool(1, input, output_size)
 
 

@@ -1,4 +1,4 @@
-"""What windows slide over, as in ``torch.nn.functional``: columns and back, power averages, local responses."""
+"""Sliding windows: extraction and its adjoint, power-average pooling, local response normalization."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ new_arange = record("new_arange")
 
 # -- columns ----------------------------------------------------------------------------------------------------------
 def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Ints, Ints, Ints, Ints]:
-    """Kernel, dilation, padding and stride as pairs, checked."""
+    """Check kernel, dilation, padding and stride, and return them as pairs."""
     found = []
     for name, value, lowest in (
         ("kernel size", kernel_size, 1), ("dilation", dilation, 1), ("padding", padding, 0), ("stride", stride, 1),
@@ -43,7 +43,7 @@ def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tup
 
 
 def _counts(sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Ints:
-    """How many places a kernel has, per dim."""
+    """Return the number of windows per dim."""
     each = zip(sizes, kernel, dilation, padding, stride, strict=True)
     return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in each)
 
@@ -53,7 +53,7 @@ def _shown(sizes: Sequence[int]) -> str:
 
 
 def _batched(input: Tensor, rank: int) -> Tensor:
-    """The input with a batch dim; only that may be empty."""
+    """Return the input with a batch dim, the only dim that may be empty."""
     shape = tuple(input.shape)
     if len(shape) not in (rank - 1, rank) or 0 in shape[len(shape) - rank + 1 :]:
         raise RuntimeError(
@@ -65,36 +65,36 @@ def _batched(input: Tensor, rank: int) -> Tensor:
     return input if len(shape) == rank else input.unsqueeze(0)
 
 
-def _places(kernel: int, dilation: int, stride: int, count: int, like: Tensor) -> Tensor:
-    """Where position k of the kernel is at place i, flattened in this order."""
-    position: Any = new_arange(like, 0, 1, kernel, dtype=int64).unsqueeze(1)
-    place: Any = new_arange(like, 0, 1, count, dtype=int64)
-    found: Tensor = (position * dilation + place * stride).reshape((kernel * count,))
-    return found
+def _window_positions(kernel: int, dilation: int, stride: int, count: int, like: Tensor) -> Tensor:
+    """Return the position of kernel element k in window i, flattened in the order (k, i)."""
+    element: Any = new_arange(like, 0, 1, kernel, dtype=int64).unsqueeze(1)
+    window: Any = new_arange(like, 0, 1, count, dtype=int64)
+    positions: Tensor = (element * dilation + window * stride).reshape((kernel * count,))
+    return positions
 
 
 @public(namespace="nn.functional")
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """What each window sees: (N, C, H, W) as (N, C * kH * kW, windows), (C, H, W) without N; zeros are put round.
+    """Extract windows: (N, C, H, W) to (N, C * kH * kW, windows), or (C, H, W) without N, with zeros as padding.
 
-    One dim after the other is looked up at the windows' places. Raises for integers.
+    One dim after the other is indexed by the positions of the windows. Raises ``NotImplementedError`` for integers.
     """
-    kernel, spread, around, steps = _geometry(kernel_size, dilation, padding, stride)
+    kernel, dilations, paddings, steps = _geometry(kernel_size, dilation, padding, stride)
     x = _batched(input, 4)
     batch, channels, *sizes = x.shape
-    counts = _counts(tuple(sizes), kernel, spread, around, steps)
+    counts = _counts(tuple(sizes), kernel, dilations, paddings, steps)
     if min(counts) < 1:
         raise RuntimeError(
-            f"Given input with spatial size {_shown(sizes)}, kernel_size={_shown(kernel)}, dilation={_shown(spread)}, "
-            f"padding={_shown(around)}, calculated shape of the array of sliding blocks as "
-            f"{_shown([max(c, 0) for c in counts])}, but its components must be at least one."
+            f"Given input with spatial size {_shown(sizes)}, kernel_size={_shown(kernel)}, "
+            f"dilation={_shown(dilations)}, padding={_shown(paddings)}, calculated shape of the array of sliding "
+            f"blocks as {_shown([max(c, 0) for c in counts])}, but its components must be at least one."
         )
-    if any(around):
-        x = pad(x, (around[1], around[1], around[0], around[0]))
+    if any(paddings):
+        x = pad(x, (paddings[1], paddings[1], paddings[0], paddings[0]))
     for i in (0, 1):
-        x = x.index_select(2 + i, _places(kernel[i], spread[i], steps[i], counts[i], x))
-    seen = x.reshape((batch, channels, kernel[0], counts[0], kernel[1], counts[1])).permute((0, 1, 2, 4, 3, 5))
-    out: Tensor = seen.reshape((batch, channels * kernel[0] * kernel[1], counts[0] * counts[1]))
+        x = x.index_select(2 + i, _window_positions(kernel[i], dilations[i], steps[i], counts[i], x))
+    windows = x.reshape((batch, channels, kernel[0], counts[0], kernel[1], counts[1])).permute((0, 1, 2, 4, 3, 5))
+    out: Tensor = windows.reshape((batch, channels * kernel[0] * kernel[1], counts[0] * counts[1]))
     return out if input.ndim == 4 else out.squeeze(0)
 
 
@@ -107,8 +107,8 @@ def fold(
     padding: Sizes = 0,
     stride: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of :func:`unfold`: the values of (N, C * kH * kW, windows) added where their windows saw them."""
-    kernel, spread, around, steps = _geometry(kernel_size, dilation, padding, stride)
+    """The adjoint of :func:`unfold`: adds the values of (N, C * kH * kW, windows) at their positions."""
+    kernel, dilations, paddings, steps = _geometry(kernel_size, dilation, padding, stride)
     sizes = per_dim(output_size, 2)
     if sizes is None:
         raise RuntimeError(f"It is expected output_size equals to 2, but got size {len(output_size)}")  # type: ignore[arg-type]
@@ -120,23 +120,23 @@ def fold(
             f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={rows} and kernel_size={_shown(kernel)}."
         )
-    counts = _counts(sizes, kernel, spread, around, steps)
+    counts = _counts(sizes, kernel, dilations, paddings, steps)
     if min(counts) < 1 or counts[0] * counts[1] != columns:
         shown = " * ".join(map(str, counts))
         raise RuntimeError(
-            f"Given output_size={_shown(sizes)}, kernel_size={_shown(kernel)}, dilation={_shown(spread)}, "
-            f"padding={_shown(around)}, stride={_shown(steps)}, expected size of input's dimension 2 to match the "
+            f"Given output_size={_shown(sizes)}, kernel_size={_shown(kernel)}, dilation={_shown(dilations)}, "
+            f"padding={_shown(paddings)}, stride={_shown(steps)}, expected size of input's dimension 2 to match the "
             f"calculated number of sliding blocks {shown} = {counts[0] * counts[1]}, but got input.size(2)={columns}."
         )
     channels = rows // area
-    seen = x.reshape((batch, channels, *kernel, *counts)).permute((0, 1, 2, 4, 3, 5))
-    x = seen.reshape((batch, channels, kernel[0] * counts[0], kernel[1] * counts[1]))
+    windows = x.reshape((batch, channels, *kernel, *counts)).permute((0, 1, 2, 4, 3, 5))
+    x = windows.reshape((batch, channels, kernel[0] * counts[0], kernel[1] * counts[1]))
     for i in (0, 1):
         shape = list(x.shape)
-        shape[2 + i] = sizes[i] + 2 * around[i]
+        shape[2 + i] = sizes[i] + 2 * paddings[i]
         zeros = x.new_zeros(shape)
-        x = zeros.index_add(2 + i, _places(kernel[i], spread[i], steps[i], counts[i], x), x)
-        x = x.narrow(2 + i, around[i], sizes[i])
+        x = zeros.index_add(2 + i, _window_positions(kernel[i], dilations[i], steps[i], counts[i], x), x)
+        x = x.narrow(2 + i, paddings[i], sizes[i])
     out: Tensor = x.contiguous()
     return out if input.ndim == 3 else out.squeeze(0)
 
@@ -155,7 +155,7 @@ def _lp_pool(
     for size in per_dim(kernel_size, rank) or ():
         count *= size
     mean = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    # As PyTorch has it: odd powers keep their sign up to here, and the root of what is negative is NaN.
+    # As in PyTorch, odd powers keep their sign up to here, and the root of a negative sum is NaN.
     out = (mean.sign() * mean.abs().relu() * count).pow(1.0 / norm_type)
     return out
 
@@ -186,7 +186,7 @@ def lp_pool3d(
 
 @public(namespace="nn.functional")
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """``input / (k + alpha * mean) ** beta``, the mean of squares over ``size`` neighbouring channels of (N, C, *).
+    """``input / (k + alpha * mean) ** beta``, with the mean of squares over ``size`` neighboring channels of (N, C, *).
 
     Channels beyond the first and last count as zeros. Krizhevsky, Sutskever and Hinton, 2012.
     """

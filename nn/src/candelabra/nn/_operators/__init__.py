@@ -1,1 +1,1 @@
-"""The operators that networks are made of, a module per family. A backend's kernels for them carry their names."""
+"""The operators of neural networks, by subject. Backends register kernels under the names of the records."""

@@ -29,7 +29,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False)
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """``input * Phi(input)``, Phi the normal distribution function; ``"tanh"`` is the approximation of the same name.
+    """``input * Phi(input)``, where Phi is the normal distribution function; ``approximate`` is "none" or "tanh".
 
     Hendrycks and Gimpel, Gaussian error linear units, 2016.
     """
@@ -72,7 +72,7 @@ silu.vjp(input=lambda g, input: silu_backward(g, input))
 
 @operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace=False)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """``log(1 + exp(beta * input)) / beta``, a smooth :func:`relu`; the input itself where ``beta * input`` is above
+    """``log(1 + exp(beta * input)) / beta``, a smooth :func:`relu`; the input itself if ``beta * input`` is above
     ``threshold``.
     """
     scaled = input * beta
@@ -86,7 +86,7 @@ softplus.vjp(input=lambda g, input, beta, threshold: where(input * beta > thresh
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False)
 def log_sigmoid(input: Tensor) -> Tensor:
-    """``log(sigmoid(input))``, exact for large inputs of either sign."""
+    """``log(sigmoid(input))``, without overflow."""
     return input.clamp_max(0) - (-input.abs()).exp().log1p()
 
 
@@ -105,7 +105,10 @@ leaky_relu.vjp(input=lambda g, input, negative_slope: where(input > 0, g, g * ne
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False)
 def elu(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
-    """``scale * input`` above 0, ``scale * alpha * (exp(input_scale * input) - 1)`` below: elu, selu, celu in one."""
+    """``scale * input`` above 0, ``scale * alpha * (exp(input_scale * input) - 1)`` below.
+
+    It serves elu, selu and celu.
+    """
     return where(input > 0, input * scale, (input * input_scale).clamp_max(0).expm1() * (alpha * scale))
 
 
@@ -210,7 +213,7 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
 @operator(pointwise, accepts="real numeric", method=False, aliases=("nn.functional.threshold",), inplace="argument",
           out=False)  # fmt: skip
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
-    """``input`` where it is above ``threshold`` (or NaN), else ``value``."""
+    """``input`` if it is above ``threshold`` or NaN, else ``value``."""
     return input.masked_fill(input <= threshold, value)
 
 
@@ -241,13 +244,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 @operator(pointwise, accepts=FLOATS, inplace=False, aliases=("nn.functional.hardshrink",))
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """0 where ``abs(input) <= lambd``, else ``input``."""
+    """0 if ``abs(input) <= lambd``, else ``input``."""
     return input.masked_fill(input.abs() <= lambd, 0)
 
 
 @operator(pointwise, accepts=FLOATS, inplace=False, namespace="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """``input`` moved towards 0 by ``lambd``, and 0 where that would cross it."""
+    """``input`` moved towards 0 by ``lambd``, or 0 if ``abs(input) <= lambd``."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
     return where(input > 0, input - lambd, input + lambd).masked_fill(input.abs() <= lambd, 0)

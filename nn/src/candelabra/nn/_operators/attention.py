@@ -1,8 +1,8 @@
-"""Attention as one operator, so that a device may do it without keeping a weight for every query and key.
+"""Attention as one operator, so that a device can compute it without storing all weights.
 
 With ``w = softmax(q @ k.T * scale + mask)``, ``out = w @ v``, ``g`` the gradient of ``out`` and ``h = g @ v.T``:
 
-    d out → scores:  s = w * (h - sum(w * h))     over the keys; it is the gradient of the mask too
+    d out → scores:  s = w * (h - sum(w * h))     summed over the keys; also the gradient of the mask
     d out → q, k, v: s @ k * scale,  s.T @ q * scale,  w.T @ g
 """
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 
 
-def attended(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Ints, Ints, Ints, Ints]:
-    """(leading dims, the last two of query, keys and value). Raises ``RuntimeError`` where shapes do not fit."""
+def attention_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the leading dims, and the last two of query, keys and values. Raises ``RuntimeError`` for a mismatch."""
     q, k, v = shape_of(query), shape_of(keys), shape_of(values)
     if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
         raise RuntimeError(
@@ -38,7 +38,7 @@ def attended(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -
 
 @by
 def _values(query: Tensor, keys: Tensor, values: Tensor, mask: Any, *_: Any) -> Ints:
-    lead, q, _k, v = attended(query, keys, values, mask)
+    lead, q, _k, v = attention_shapes(query, keys, values, mask)
     return *lead, q[0], v[1]
 
 
@@ -49,19 +49,19 @@ def attention(
     """``softmax(query @ keys.T * scale + mask) @ values``, of shape (*, L, Ev) (Vaswani et al., NeurIPS 2017).
 
     query (*, L, E), keys (*, S, E), values (*, S, Ev), leading dims broadcast; the mask broadcasts to (*, L, S).
-    ``is_causal``: query l sees the keys up to l. A query that the mask leaves without a key gets zeros.
+    With ``is_causal``, query l uses the keys up to l. The result is 0 for a query whose keys are all masked.
     """
-    attended(query, keys, values, mask)
+    attention_shapes(query, keys, values, mask)
     return attention_weights(query, keys, mask, is_causal, scale) @ values
 
 
 def attention_weights(query: Tensor, keys: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
-    """How much each query takes of each key: 1 in all, or 0 where a mask leaves it none."""
-    # Each factor takes half of the scale: the product of two in float16 overflows later.
+    """Return the weight of each key for each query. Their sum is 1, or 0 for a query whose keys are all masked."""
+    # Scaling both factors by half of the exponent delays the overflow of the product in float16.
     half = math.sqrt(abs(scale))
     scores = (query * half) @ (keys * math.copysign(half, scale)).transpose(-2, -1)
     if is_causal:
-        scores = scores.masked_fill(_future(scores), -math.inf)
+        scores = scores.masked_fill(_later_keys(scores), -math.inf)
     if mask is None:
         return scores.softmax(-1)
     scores = scores + mask
@@ -69,8 +69,8 @@ def attention_weights(query: Tensor, keys: Tensor, mask: Tensor | None, is_causa
     return scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
 
 
-def _future(scores: Tensor) -> Tensor:
-    """The keys that come after each query."""
+def _later_keys(scores: Tensor) -> Tensor:
+    """Return the mask of the keys after each query."""
     later: Tensor = record("new_full")(scores, scores.shape[-2:], True, dtype=bool_).triu(1)
     return later
 
@@ -83,18 +83,18 @@ class AttentionGradients(NamedTuple):
     values: Tensor
 
 
-def differentiated(
+def gradient_shapes(
     grad: Tensor, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
 ) -> tuple[Ints, Ints, Ints]:
-    """The shapes of the gradients. Raises ``RuntimeError`` where shapes do not fit."""
-    lead, q, k, v = attended(query, keys, values, mask)
+    """Return the shapes of the gradients. Raises ``RuntimeError`` for shapes that do not match."""
+    lead, q, k, v = attention_shapes(query, keys, values, mask)
     if shape_of(grad) != (*lead, q[0], v[1]):
         raise RuntimeError(f"expected a gradient of shape {[*lead, q[0], v[1]]}, got {list(shape_of(grad))}")
     return (*lead, *q), (*lead, *k), (*lead, *v)
 
 
 @operator(
-    by(lambda *args: differentiated(*args[:5])),
+    by(lambda *args: gradient_shapes(*args[:5])),
     result=(same, same, same),
     accepts="real floating",
     method=False,
@@ -104,24 +104,24 @@ def differentiated(
 def attention_backward(
     grad: Tensor, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, is_causal: bool, scale: float
 ) -> AttentionGradients:
-    """What :func:`attention` hands back when ``grad`` (*, L, Ev) is the gradient of its result.
+    """The gradients of the inputs of :func:`attention`; ``grad`` (*, L, Ev) is the gradient of its result.
 
-    Leading dims are the result's: where an input was broadcast, its gradient is still to be summed.
+    The leading dims are those of the result: the gradient of an input that was broadcast is not yet summed.
     """
-    differentiated(grad, query, keys, values, mask)
+    gradient_shapes(grad, query, keys, values, mask)
     weights = attention_weights(query, keys, mask, is_causal, scale)
-    slope = _slope(weights, grad, values)
+    slope = _score_gradient(weights, grad, values)
     by_key = (slope.transpose(-2, -1) @ query) * scale
     return AttentionGradients((slope @ keys) * scale, by_key, weights.transpose(-2, -1) @ grad)
 
 
-def _slope(weights: Tensor, grad: Tensor, values: Tensor) -> Tensor:
-    """The gradient of the scores."""
+def _score_gradient(weights: Tensor, grad: Tensor, values: Tensor) -> Tensor:
+    """Return the gradient of the scores."""
     through = grad @ values.transpose(-2, -1)
     return weights * (through - (weights * through).sum(-1, keepdim=True))
 
 
-def _attention_back(
+def _attention_vjp(
     needs: tuple[bool, bool, bool, bool],
     g: Tensor,
     query: Tensor,
@@ -134,7 +134,9 @@ def _attention_back(
     found: tuple[Tensor | None, ...] = (None, None, None)
     if any(needs[:3]):
         found = attention_backward(g, query, keys, values, mask, is_causal, scale)
-    return *found, _slope(attention_weights(query, keys, mask, is_causal, scale), g, values) if needs[3] else None
+    return *found, _score_gradient(attention_weights(query, keys, mask, is_causal, scale), g, values) if needs[
+        3
+    ] else None
 
 
-attention.vjp(("query", "keys", "values", "mask"), _attention_back)
+attention.vjp(("query", "keys", "values", "mask"), _attention_vjp)

@@ -1,8 +1,8 @@
 """Convolution over any number of spatial dims, as three multilinear maps that are closed under differentiation.
 
 With ``y = conv(x, w)``, the adjoint of ``conv`` in ``x`` is :func:`conv_input` (the transposed convolution) and the
-one in ``w`` is :func:`conv_weight`; the derivative of each is made of the other two, so every order is exact. What deep
-learning calls a convolution is the cross-correlation of signal processing: the kernel is not flipped.
+one in ``w`` is :func:`conv_weight`; the derivative of each consists of the other two, so derivatives of every order are
+exact. As usual in deep learning, the convolution is a cross-correlation: the kernel is not flipped.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Ints = tuple[int, ...]
 
 
 def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """How many places a kernel has along one dim."""
+    """Return the size of the output along one dim."""
     return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
 
 
 def check_geometry(shape: Ints, weight: Ints, padding: Ints, dilation: Ints, groups: int) -> None:
-    """Sizes that do not fit, in PyTorch's words; ``shape`` is that of a batch."""
+    """Raise ``RuntimeError`` with PyTorch's message for sizes that do not match; ``shape`` has a batch dim."""
     if weight[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
@@ -63,7 +63,7 @@ def conv(
 ) -> Tensor:
     """The cross-correlation of ``input`` (N, C, *spatial) with ``weight`` (O, C / groups, *kernel), plus ``bias`` (O).
 
-    ``padding`` is of zeros, alike on both sides of a dim.
+    ``padding`` zeros are added on both sides of each dim.
     """
     ...
 
@@ -95,19 +95,19 @@ def conv_weight(
     ...
 
 
-def _over_places(g: Tensor) -> Tensor:
+def _sum_over_positions(g: Tensor) -> Tensor:
     return g.sum((0, *range(2, g.ndim)))
 
 
-def _conv_at(
-    input: Tensor, weight: Tensor, places: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+def _conv_of_size(
+    input: Tensor, weight: Tensor, sizes: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Tensor:
-    """:func:`conv` at the first ``places``.
+    """Return the first ``size`` elements of :func:`conv` along the spatial dims.
 
-    The shape given to an adjoint may have room for more, where PyTorch's ``output_padding`` exceeds the stride.
+    The shape that an adjoint was called with may be larger, if PyTorch's ``output_padding`` exceeds the stride.
     """
     out: Tensor = conv(input, weight, None, stride, padding, dilation, groups)
-    for dim, size in enumerate(places, 2):
+    for dim, size in enumerate(sizes, 2):
         if out.shape[dim] != size:
             out = out.narrow(dim, 0, size)
     return out
@@ -120,10 +120,10 @@ conv.vjp(
     weight=lambda g, input, weight_spec, stride, padding, dilation, groups: conv_weight(
         input.conj(), g, weight_spec.shape, stride, padding, dilation, groups
     ),
-    bias=lambda g: _over_places(g),
+    bias=lambda g: _sum_over_positions(g),
 )
 conv_input.vjp(
-    output=lambda g, output_spec, weight, stride, padding, dilation, groups: _conv_at(
+    output=lambda g, output_spec, weight, stride, padding, dilation, groups: _conv_of_size(
         g, weight.conj(), output_spec.shape[2:], stride, padding, dilation, groups
     ),
     weight=lambda g, output, weight_spec, stride, padding, dilation, groups: conv_weight(
@@ -134,7 +134,7 @@ conv_weight.vjp(
     input=lambda g, input_spec, output, stride, padding, dilation, groups: conv_input(
         output.conj(), g, input_spec.shape, stride, padding, dilation, groups
     ),
-    output=lambda g, input, output_spec, stride, padding, dilation, groups: _conv_at(
+    output=lambda g, input, output_spec, stride, padding, dilation, groups: _conv_of_size(
         input.conj(), g, output_spec.shape[2:], stride, padding, dilation, groups
     ),
 )

@@ -1,4 +1,4 @@
-"""Looking rows up in a table, and the gradient that adds them back."""
+"""Embedding: selection of rows of a table, and its gradient."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @by
-def _looked_up(weight: Tensor, indices: Tensor, *_: Any) -> tuple[int, ...]:
+def _embedding_shape(weight: Tensor, indices: Tensor, *_: Any) -> tuple[int, ...]:
     rows = shape_of(weight)
     if len(rows) != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -24,27 +24,27 @@ def _check_indices(weight: Tensor, indices: Tensor, *_: Any) -> None:
             raise IndexError("index out of range in self")
 
 
-@operator(_looked_up, check=_check_indices, public=False, method=False, out=False)
+@operator(_embedding_shape, check=_check_indices, public=False, method=False, out=False)
 def embedding(weight: Tensor, indices: Index, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Tensor:
-    """The rows of ``weight`` that ``indices`` name: shape (*indices.shape, weight.shape[1]).
+    """The rows of ``weight`` at ``indices``, of shape (*indices.shape, weight.shape[1]).
 
-    The row ``padding_idx`` (-1: none) gets no gradient; ``scale_grad_by_freq`` divides each row's by how often it was
-    looked up.
+    The row ``padding_idx`` (-1: none) gets no gradient; ``scale_grad_by_freq`` divides the gradient of
+    each row by the number of its occurrences.
     """
     ...
 
 
-def _embedding_back(g: Tensor, weight_spec: Any, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+def _embedding_vjp(g: Tensor, weight_spec: Any, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     index_add, new_full = record("index_add"), record("new_full")
 
     rows, width = weight_spec.shape
-    flat, picked = g.reshape((indices.numel(), width)), indices.reshape((indices.numel(),))
+    flat, rows_of = g.reshape((indices.numel(), width)), indices.reshape((indices.numel(),))
     if padding_idx >= 0:
-        flat = flat.masked_fill((picked == padding_idx).unsqueeze(1), 0)
+        flat = flat.masked_fill((rows_of == padding_idx).unsqueeze(1), 0)
     if scale_grad_by_freq:
-        none, ones = new_full(g, (rows,), 0), new_full(g, picked.shape, 1)
-        flat = flat / index_add(none, 0, picked, ones).index_select(0, picked).unsqueeze(1)
-    return index_add(new_full(g, (rows, width), 0), 0, picked, flat)
+        none, ones = new_full(g, (rows,), 0), new_full(g, rows_of.shape, 1)
+        flat = flat / index_add(none, 0, rows_of, ones).index_select(0, rows_of).unsqueeze(1)
+    return index_add(new_full(g, (rows, width), 0), 0, rows_of, flat)
 
 
-embedding.vjp(weight=_embedding_back)
+embedding.vjp(weight=_embedding_vjp)

@@ -36,7 +36,7 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """``(log(var) + (input - target)² / var) / 2`` for means ``input`` and variances ``var``, of at least ``eps``.
 
-    ``var`` has the input's shape, or that without the last dim, or with one dim of size 1; ``full`` adds the constant
+    ``var`` has the input's shape, that shape without the last dim, or with one dim of size 1; ``full`` adds
     ``log(2π) / 2``. Nix and Weigend, Estimating the mean and variance of the target probability distribution, 1994.
     """
     variance: Tensor = var if hasattr(var, "shape") else input.new_full(input.shape, var)  # type: ignore[assignment]
@@ -69,7 +69,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """``exp(input) - target * input``; with ``log_input=False``, ``input - target * log(input + eps)``.
 
-    ``full`` adds Stirling's approximation of ``log(target!)`` where the target is above 1.
+    ``full`` adds Stirling's approximation of ``log(target!)`` for targets above 1.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     check_reduction(reduction)

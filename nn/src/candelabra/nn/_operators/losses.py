@@ -76,7 +76,7 @@ def broadcast_to_target(input: Tensor, target: Tensor, *_: Any) -> Ints:
 
 
 def _check_pair(input: Tensor, target: Tensor) -> None:
-    """Input and target broadcast together. Warn as PyTorch does if their shapes differ."""
+    """Check that input and target broadcast. Warn as PyTorch does if their shapes differ."""
     if input.shape == target.shape:
         return
     warnings.warn(
@@ -106,7 +106,7 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """The squared difference; its mean unless ``reduction`` says otherwise."""
+    """The squared difference; by default its mean."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_pair(input, target)
     difference = input - target
@@ -122,7 +122,7 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """The absolute difference; its mean unless ``reduction`` says otherwise."""
+    """The absolute difference; by default its mean."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_pair(input, target)
     return _weighted((input - target).abs(), weight, reduction)
@@ -137,7 +137,7 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """``0.5 * d² / beta`` where the distance d is below ``beta``, else ``d - beta / 2``."""
+    """``0.5 * d² / beta`` if the distance d is below ``beta``, else ``d - beta / 2``."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -152,7 +152,7 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """``0.5 * d²`` where the distance d is at most ``delta``, else ``delta * (d - delta / 2)``."""
+    """``0.5 * d²`` if the distance d is at most ``delta``, else ``delta * (d - delta / 2)``."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     _check_pair(input, target)
@@ -172,7 +172,7 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``-(t * log(p) + (1 - t) * log(1 - p))`` for probabilities p; logarithms are cut off at -100, as in PyTorch."""
+    """``-(t * log(p) + (1 - t) * log(1 - p))`` for probabilities p; logarithms are at least -100, as in PyTorch."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
@@ -199,7 +199,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow; ``pos_weight`` weighs the positive term."""
+    """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow; ``pos_weight`` weights positive targets."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
@@ -221,14 +221,14 @@ def kl_div(
 ) -> Tensor:
     """``target * (log(target) - input)``: the divergence of ``exp(input)`` from ``target``.
 
-    ``"batchmean"`` divides the sum by the batch's size; with ``log_target`` the target too is given as logarithms.
+    ``"batchmean"`` divides the sum by the batch's size; with ``log_target``, the target is a logarithm too.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        known = target * where(target > 0, target, 1.0).log()
-        loss = known - target * input
+        entropy = target * where(target > 0, target, 1.0).log()
+        loss = entropy - target * input
     if reduction == "batchmean":
         return loss.sum() / input.shape[0] if input.ndim else loss.sum()
     return reduced(loss, reduction)

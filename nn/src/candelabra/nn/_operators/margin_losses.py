@@ -54,7 +54,7 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``max(0, margin - target * (input1 - input2))``: target 1 asks for a larger ``input1``, -1 for a smaller one."""
+    """``max(0, margin - target * (input1 - input2))``: ``input1`` should be larger for target 1, and smaller for -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
@@ -73,7 +73,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The input, a distance, where the target is 1; ``max(0, margin - input)`` where it is -1."""
+    """The input, a distance, for target 1; ``max(0, margin - input)`` for target -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     dissimilar = where(target != 1, (margin - input).clamp_min(0), 0)
     return reduced(dissimilar + where(target != -1, input, 0), reduction)
@@ -89,7 +89,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
+    """``1 - cos`` for target 1, ``max(0, cos - margin)`` for target -1.
 
     Inputs (N, D) and target (N), or (D) and (); ``cos`` is the cosine of the angle between the vectors.
     """
@@ -150,7 +150,7 @@ def triplet_margin_loss(
 ) -> Tensor:
     """``max(0, |anchor - positive| - |anchor - negative| + margin)`` of vectors (N, D) or (D), by their p-norms.
 
-    ``swap`` takes the distance of positive and negative where that is shorter (Balntas et al., 2016).
+    ``swap`` uses the distance of positive and negative if that is shorter (Balntas et al., 2016).
     """
     return triplet_margin_with_distance_loss(
         anchor,
@@ -195,7 +195,7 @@ def multilabel_soft_margin_loss(
 
 
 def _rows(input: Tensor) -> Tensor:
-    """The scores as (N, C)."""
+    """Return the scores as (N, C)."""
     if input.ndim > 2 or (input.ndim and not input.shape[-1]):
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
@@ -281,7 +281,7 @@ def multi_margin_loss(
 ) -> Tensor:
     """``max(0, margin - input[t] + input[i]) ** p / C``, summed over the classes i other than the target t.
 
-    Scores (N, C) and targets (N), or (C) and (); ``weight`` (C) counts classes differently; p is 1 or 2.
+    Scores (N, C) and targets (N), or (C) and (); ``weight`` (C) weights the classes; p is 1 or 2.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     check_reduction(reduction)

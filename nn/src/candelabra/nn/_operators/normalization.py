@@ -1,4 +1,4 @@
-"""Normalisation to mean 0 and variance 1: one operator behind layer, batch, group and instance normalisation.
+"""Normalization to mean 0 and variance 1: one operator for layer, batch, group and instance normalization.
 
 With ``c = x - mean(x)``, ``r = 1 / sqrt(mean(c²) + eps)``, ``z = c * r`` and ``out = z * weight + bias``, means over
 ``dims`` of n elements, and ``h = g * weight``:
@@ -7,7 +7,7 @@ With ``c = x - mean(x)``, ``r = 1 / sqrt(mean(c²) + eps)``, ``z = c * r`` and `
     d mean → x:  g / n
     d r → x:     dr/dx = -r³ * c / n = -r² * z / n
 
-The second and third line only matter to those who differentiate through the statistics.
+The second and third line matter only for derivatives of the statistics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = tuple[int, ...]
 
 
 class Normalized(NamedTuple):
-    """The normalised values, and the statistics that made them (dims of size 1 where they were taken)."""
+    """The normalized values, and the statistics, whose reduced dims have size 1."""
 
     values: Tensor
     mean: Tensor
@@ -63,13 +63,13 @@ def _like_normalized(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, we
 def normalize_backward(
     grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, dims: Ints
 ) -> Tensor:
-    """The gradient of the input of :func:`normalize` when ``grad`` is that of its values."""
+    """The gradient of the input of :func:`normalize`; ``grad`` is the gradient of its values."""
     z = (input - mean) * rstd
     h = grad if weight is None else grad * weight
     return (h - h.mean(dims, True) - z * (h * z).mean(dims, True)) * rstd
 
 
-def _normalize_back(
+def _normalize_vjp(
     needs: tuple[bool, bool, bool],
     input: Tensor,
     weight: Tensor | None,
@@ -95,4 +95,4 @@ def _normalize_back(
     return to_input, to_weight, g_values
 
 
-normalize.vjp(("input", "weight", "bias"), _normalize_back)
+normalize.vjp(("input", "weight", "bias"), _normalize_vjp)

@@ -1,4 +1,4 @@
-"""Pooling over any number of spatial dims: the largest of a window, with its place, and the sum of a window."""
+"""Pooling over any number of spatial dims: the maximum of each window with its index, and the sum of each window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ints = tuple[int, ...]
 
 
 def pooled_size(size: int, window: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows there are along one dim. In ceil mode a last window may hang over, if it starts inside."""
+    """Return the number of windows along one dim. In ceil mode the last window may exceed the input it starts in."""
     room = size + 2 * padding - dilation * (window - 1) - 1
     count: int = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
     if ceil_mode and (count - 1) * stride >= size + padding:
@@ -22,55 +22,55 @@ def pooled_size(size: int, window: int, stride: int, padding: int, dilation: int
 
 
 def pooled_shape(shape: Ints, window: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Ints:
-    """The shape of a pooled tensor: the leading dims, then the windows."""
+    """Return the shape of a pooled tensor: the leading dims, then the numbers of windows."""
     lead = len(shape) - len(window)
     sizes = zip(shape[lead:], window, stride, padding, dilation, strict=True)
     return (*shape[:lead], *[pooled_size(*each, ceil_mode) for each in sizes])
 
 
 @by
-def _pooled(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
+def _pooled(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, output_size: Ints) -> Any:
     shape = shape_of(input)
-    return (*shape[: len(shape) - len(window)], *places)
+    return (*shape[: len(shape) - len(window)], *output_size)
 
 
 @by
-def _pooled_twice(*args: Any) -> Any:
+def _values_and_indices(*args: Any) -> Any:
     shape = _pooled(None, args)
     return shape, shape
 
 
 class Pooled(NamedTuple):
-    """The largest values, and where in the flattened spatial dims they were found."""
+    """The maxima, and their indices in the flattened spatial dims."""
 
     values: Tensor
     indices: Tensor
 
 
-@operator(_pooled_twice, result=(same, index), accepts="real numeric", method=False, public=False)
-def max_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Pooled:
-    """The largest value of each window over the last ``len(window)`` dims, the first among equals; the last NaN wins.
+@operator(_values_and_indices, result=(same, index), accepts="real numeric", method=False, public=False)
+def max_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, output_size: Ints) -> Pooled:
+    """The maximum of each window over the last ``len(window)`` dims: the first of equal values, or the last NaN.
 
-    ``places`` is the number of windows per dim, ``padding`` counts as smaller than any number, and the indices count in
-    the flattened spatial dims of the unpadded input.
+    ``output_size`` is the number of windows per dim. Padding is less than any number. Indices are those of the
+    flattened spatial dims of the input without padding.
     """
     ...
 
 
 max_pool.vjp(
-    input=lambda g_values, indices, input_spec, window, stride, dilation: _to_places(
-        g_values, indices, input_spec.shape, len(window), _apart(window, stride, dilation)
+    input=lambda g_values, indices, input_spec, window, stride, dilation: _scatter_to_maxima(
+        g_values, indices, input_spec.shape, len(window), _disjoint(window, stride, dilation)
     )
 )
 
 
-def _apart(window: Ints, stride: Ints, dilation: Ints) -> bool:
-    """Whether no two windows share a place."""
+def _disjoint(window: Ints, stride: Ints, dilation: Ints) -> bool:
+    """Return whether no two windows share an element."""
     return all(s > d * (k - 1) for k, s, d in zip(window, stride, dilation, strict=True))
 
 
-def _to_places(g: Tensor, indices: Tensor, shape: Ints, rank: int, distinct: bool) -> Tensor:
-    """The gradient of each window at the place of its largest value; windows that share a place add up."""
+def _scatter_to_maxima(g: Tensor, indices: Tensor, shape: Ints, rank: int, distinct: bool) -> Tensor:
+    """Return the gradient of each window at the index of its maximum. Gradients with the same index add up."""
     lead = shape[: len(shape) - rank]
     size = 1
     for s in shape[len(lead) :]:
@@ -83,18 +83,19 @@ def _to_places(g: Tensor, indices: Tensor, shape: Ints, rank: int, distinct: boo
 
 
 @operator(_pooled, accepts="real numeric", method=False, public=False, out=False)
-def max_pool_values(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Tensor:
-    """As :func:`max_pool`, the values alone: what is asked for when nothing needs the places."""
-    return max_pool(input, window, stride, padding, dilation, places).values
+def max_pool_values(
+    input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, output_size: Ints
+) -> Tensor:
+    """As :func:`max_pool`, but the values alone, for calls without a gradient."""
+    return max_pool(input, window, stride, padding, dilation, output_size).values
 
 
 @operator(by(lambda input, index, size, distinct: (*shape_of(input)[:-1], size)), method=False, public=False, out=False)
 def scatter_planes(input: Tensor, index: Index, size: int, distinct: bool) -> Tensor:
     """Zeros with ``input[..., i]`` added at ``[..., index[..., i]]``: shape (*input.shape[:-1], size).
 
-    The indices are those of a pool, and so within bounds.
-
-    ``distinct`` promises that no index stands twice in a plane, so that nothing has to be added up.
+    The indices are those of :func:`max_pool`, so they are within bounds. ``distinct`` promises that no index occurs
+    twice in a plane.
     """
     new_full, scatter_add = record("new_full"), record("scatter_add")
 
@@ -106,19 +107,19 @@ scatter_planes.vjp(input=lambda g, index: g.gather(g.ndim - 1, index))
 
 
 @operator(_pooled, accepts="numeric", method=False, public=False, out=False)
-def sum_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Tensor:
-    """The sum of each window over the last ``len(window)`` dims; what lies outside the input counts as 0."""
+def sum_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, output_size: Ints) -> Tensor:
+    """The sum of each window over the last ``len(window)`` dims; elements outside of the input count as 0."""
     ...
 
 
 @by
-def _spread(output: Tensor, shape: Ints, window: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
+def _adjoint_shape(output: Tensor, shape: Ints, window: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     return shape
 
 
-@operator(_spread, accepts="numeric", method=False, public=False, out=False)
+@operator(_adjoint_shape, accepts="numeric", method=False, public=False, out=False)
 def sum_pool_adjoint(output: Tensor, shape: Shape, window: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Tensor:
-    """The adjoint of :func:`sum_pool`: every window's value added to each place of the window, in ``shape``."""
+    """The adjoint of :func:`sum_pool`, of the given shape: adds the value of each window to all of its elements."""
     ...
 
 
@@ -134,18 +135,18 @@ sum_pool_adjoint.vjp(
 )
 
 
-def averaging(size: int, parts: int, like: Tensor) -> Tensor:
-    """The matrix whose column i averages elements floor(i * size / parts) to ceil((i + 1) * size / parts)."""
+def averaging_matrix(size: int, count: int, like: Tensor) -> Tensor:
+    """Return the matrix whose column i averages elements floor(i * size / count) to ceil((i + 1) * size / count)."""
     new_arange, cast = record("new_arange"), record("cast")
-    part = new_arange(like, 0, 1, parts, dtype=int64)
-    start = (part * size) // max(parts, 1)
-    stop = -((-(part + 1) * size) // max(parts, 1))
-    place = new_arange(like, 0, 1, size, dtype=int64).unsqueeze(1)
-    inside = (place >= start) & (place < stop)
+    column = new_arange(like, 0, 1, count, dtype=int64)
+    start = (column * size) // max(count, 1)
+    stop = -((-(column + 1) * size) // max(count, 1))
+    row = new_arange(like, 0, 1, size, dtype=int64).unsqueeze(1)
+    inside = (row >= start) & (row < stop)
     weights: Tensor = cast(inside, dtype=like.dtype) / cast(stop - start, dtype=like.dtype)
     return weights
 
 
-def along(input: Tensor, dim: Dim, matrix: Tensor) -> Tensor:
-    """``input`` with its vectors along ``dim`` multiplied by ``matrix``."""
+def multiply_along(input: Tensor, dim: Dim, matrix: Tensor) -> Tensor:
+    """Return ``input`` with its vectors along ``dim`` multiplied by ``matrix``."""
     return (input.movedim(dim, -1) @ matrix).movedim(-1, dim)

@@ -1,10 +1,9 @@
-"""A step of an optimiser for one parameter: new values of the parameter and of what the optimiser keeps beside it.
+"""Optimizer steps: the new values of one parameter and of its optimizer state.
 
-Each step's mathematics stands here once, as a function that works in place; the operator is that function applied to
-copies. An optimiser has no use for the copies: it calls the function, or the device's kernel that does all of it at
-once, for many parameters. That kernel has the operator's name with ``_`` at its end. In the place of each tensor it
-takes a sequence of arrays, one for each parameter; it writes those that the outputs are named after.
-:mod:`candelabra.optim.fused` calls it.
+Each step is a function that works in place; the operator is that function applied to copies. Optimizers call the
+function, or the device's kernel that does the step of many parameters at once. That kernel has the operator's name with
+``_`` at its end. For each tensor it takes a sequence of arrays, one for each parameter, and it writes the arrays that
+the outputs are named after. :mod:`candelabra.optim.fused` calls it.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-def alike(*args: Any) -> tuple[int, ...]:
-    """The shape of all tensors. Raises ``RuntimeError`` where they differ: nothing broadcasts in a step."""
+def common_shape(*args: Any) -> tuple[int, ...]:
+    """Return the shape of all tensors. Raises ``RuntimeError`` if shapes differ: a step does not broadcast."""
     shapes = [shape_of(a) for a in args if hasattr(a, "shape")]
     for shape in shapes[1:]:
         if shape != shapes[0]:
@@ -30,16 +29,16 @@ def alike(*args: Any) -> tuple[int, ...]:
     return shapes[0]
 
 
-def stepped(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
-    """The parameter's, of every output."""
-    shape = alike(*args)
+def step_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
+    """Return the parameter's shape, for every output."""
+    shape = common_shape(*args)
     outputs = len(op.schema.outputs)
     return shape if outputs == 1 else (shape,) * outputs
 
 
 # -- gradient descent -------------------------------------------------------------------------------------------------
 def descend(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> None:
-    """``p -= lr * (g + weight_decay * p)``, in place; ``maximize``: along ``-g``."""
+    """``p -= lr * (g + weight_decay * p)``, in place; ``maximize`` negates g."""
     param.sub_(_decayed(param, grad, weight_decay, maximize), alpha=lr)
 
 
@@ -48,17 +47,17 @@ def _decayed(param: Tensor, grad: Tensor, weight_decay: float, maximize: bool) -
     return g.add(param, alpha=weight_decay) if weight_decay else g
 
 
-@operator(stepped, accepts="real floating", public=False, out=False)
+@operator(step_shape, accepts="real floating", public=False, out=False)
 def sgd_step(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> Tensor:
     """Gradient descent without momentum: :func:`descend`."""
-    alike(param, grad)
-    moved = param.clone()
-    descend(moved, grad, lr, weight_decay, maximize)
-    return moved
+    common_shape(param, grad)
+    updated = param.clone()
+    descend(updated, grad, lr, weight_decay, maximize)
+    return updated
 
 
 class MomentumStep(NamedTuple):
-    """The parameter, and its decaying sum of gradients."""
+    """The parameter, and the decaying sum of its gradients."""
 
     param: Tensor
     buffer: Tensor
@@ -85,7 +84,7 @@ def descend_with_momentum(
     param.sub_(g.add(buffer, alpha=momentum) if nesterov else buffer, alpha=lr)
 
 
-@operator(stepped, result=(same, same), accepts="real floating", public=False, out=False)
+@operator(step_shape, result=(same, same), accepts="real floating", public=False, out=False)
 def momentum_step(
     param: Tensor,
     grad: Tensor,
@@ -98,12 +97,12 @@ def momentum_step(
     maximize: bool,
 ) -> MomentumStep:
     """Gradient descent with momentum: :func:`descend_with_momentum`."""
-    alike(param, grad, buffer)
-    moved = MomentumStep(param.clone(), buffer.clone())
+    common_shape(param, grad, buffer)
+    updated = MomentumStep(param.clone(), buffer.clone())
     descend_with_momentum(
-        moved.param, grad, moved.buffer, lr, momentum, dampening, weight_decay, nesterov, maximize
+        updated.param, grad, updated.buffer, lr, momentum, dampening, weight_decay, nesterov, maximize
     )  # fmt: skip
-    return moved
+    return updated
 
 
 # -- Adam -------------------------------------------------------------------------------------------------------------
@@ -141,8 +140,8 @@ def descend_adaptively(
 ) -> None:
     """Adam (Kingma & Ba, ICLR 2015), in place; ``step`` counts from 1.
 
-    ``decoupled``: the parameter shrinks by itself (Loshchilov & Hutter, ICLR 2019), else its decay is part of the
-    gradient. With ``largest`` the root is that of the largest average of squares so far (Reddi et al., ICLR 2018).
+    ``decoupled``: the decay is applied to the parameter (Loshchilov & Hutter, ICLR 2019), and not to the gradient.
+    With ``largest``, the largest average of squares so far is used (Reddi et al., ICLR 2018).
     """
     if decoupled and weight_decay:
         param.mul_(1 - lr * weight_decay)
@@ -152,14 +151,14 @@ def descend_adaptively(
     square.addcmul_(g, g, value=1 - beta2)
     if largest is not None:
         square = largest.copy_(largest.maximum(square))
-    # Both averages began at 0; what they lack by now is divided out (section 3 of the paper).
+    # Both averages start at 0, so they are biased towards 0: correct that (section 3 of the paper).
     root = square.sqrt()
     root.div_(math.sqrt(1 - beta2**step))
     root.add_(eps)
     param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
 
 
-@operator(stepped, result=(same,) * 3, accepts="real floating", public=False, out=False)
+@operator(step_shape, result=(same,) * 3, accepts="real floating", public=False, out=False)
 def adam_step(
     param: Tensor,
     grad: Tensor,
@@ -175,16 +174,16 @@ def adam_step(
     maximize: bool,
 ) -> AdamStep:
     """Adam: :func:`descend_adaptively`."""
-    alike(param, grad, mean, square)
-    moved = AdamStep(param.clone(), mean.clone(), square.clone())
+    common_shape(param, grad, mean, square)
+    updated = AdamStep(param.clone(), mean.clone(), square.clone())
     descend_adaptively(
-        moved.param, grad, moved.mean, moved.square, None, step, lr, beta1, beta2, eps, weight_decay, decoupled,
+        updated.param, grad, updated.mean, updated.square, None, step, lr, beta1, beta2, eps, weight_decay, decoupled,
         maximize,
     )  # fmt: skip
-    return moved
+    return updated
 
 
-@operator(stepped, result=(same,) * 4, accepts="real floating", public=False, out=False)
+@operator(step_shape, result=(same,) * 4, accepts="real floating", public=False, out=False)
 def amsgrad_step(
     param: Tensor,
     grad: Tensor,
@@ -201,15 +200,15 @@ def amsgrad_step(
     maximize: bool,
 ) -> AMSGradStep:
     """Adam with ``amsgrad``: :func:`descend_adaptively`."""
-    alike(param, grad, mean, square, largest)
-    moved = AMSGradStep(param.clone(), mean.clone(), square.clone(), largest.clone())
+    common_shape(param, grad, mean, square, largest)
+    updated = AMSGradStep(param.clone(), mean.clone(), square.clone(), largest.clone())
     descend_adaptively(
-        moved.param, grad, moved.mean, moved.square, moved.largest, step, lr, beta1, beta2, eps, weight_decay,
+        updated.param, grad, updated.mean, updated.square, updated.largest, step, lr, beta1, beta2, eps, weight_decay,
         decoupled, maximize,
     )  # fmt: skip
-    return moved
+    return updated
 
 
 STEPS: tuple[Operator[..., Any], ...] = (sgd_step, momentum_step, adam_step, amsgrad_step)
 for _step in STEPS:
-    _step.no_gradient("nothing is differentiated through an optimiser's step")
+    _step.no_gradient("an optimizer's step is not differentiable")

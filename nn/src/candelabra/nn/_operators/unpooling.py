@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Sequence, Tensor
 
 
-def _output_size(shape: Ints, rank: int, kernel_size: Any, stride: Any, padding: Any, given: Any) -> Ints:
+def _output_size(shape: Ints, rank: int, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Ints:
     """Return the spatial size that the pooled input had: the smallest possible one, or the given one.
 
     Raises ``ValueError`` for a given size that does not pool to ``shape``.
@@ -27,13 +27,13 @@ def _output_size(shape: Ints, rank: int, kernel_size: Any, stride: Any, padding:
         raise RuntimeError(f"max_unpool{rank}d: kernel_size, stride and padding must be one or {rank} ints")
     sizes = zip(shape[len(shape) - rank :], kernel, strides, paddings, strict=True)
     smallest = tuple((n - 1) * s + k - 2 * p for n, k, s, p in sizes)
-    if given is None:
+    if output_size is None:
         return smallest
-    expected = tuple(given)[2:] if len(given) == rank + 2 else tuple(given)
+    expected = tuple(output_size)[2:] if len(output_size) == rank + 2 else tuple(output_size)
     if len(expected) != rank:
         raise ValueError(
             f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a length of "
-            f"'{len(given)}'"
+            f"'{len(output_size)}'"
         )
     for dim, (size, usual, step) in enumerate(zip(expected, smallest, strides, strict=True)):
         if abs(size - usual) >= step:
@@ -64,12 +64,12 @@ def _unpooled_shape(
 
 def _check_positions(rank: int, input: Tensor, indices: Tensor, *sizes: Any) -> None:
     """Raise ``RuntimeError`` for the first index that is not a position in the output."""
-    output = _unpooled_shape(rank, input, indices, *sizes)[input.ndim - rank :]
-    count = math.prod(output)
+    spatial = _unpooled_shape(rank, input, indices, *sizes)[input.ndim - rank :]
+    count = math.prod(spatial)
     for index in indices.reshape((-1,)).tolist():
         if not 0 <= index < count:
             raise RuntimeError(
-                f"Found an invalid max index: {index} (output volumes are of size {'x'.join(map(str, output))})"
+                f"Found an invalid max index: {index} (output volumes are of size {'x'.join(map(str, spatial))})"
             )
 
 

@@ -1,4 +1,4 @@
-"""What is done to the gradients and the parameters of a whole network at once."""
+"""Functions over all gradients or all parameters of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients kept within bounds (Pascanu et al., 2013)."""
+"""Clipping of gradients (Pascanu et al., 2013)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def _norm(x: Any, order: float) -> Any:
 
 
 def get_total_norm(tensors: Iterable[Any] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """The norm of all tensors as if they were one vector, 0-d. RuntimeError if it is not finite and that is wanted."""
+    """Return the norm of all tensors as one vector.
+
+    With ``error_if_nonfinite``, raises ``RuntimeError`` if it is not finite.
+    """
     found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not found:
         return zeros(())
@@ -43,7 +46,7 @@ def get_total_norm(tensors: Iterable[Any] | Tensor, norm_type: float = 2.0, erro
 def clip_grad_norm_(
     parameters: Iterable[Any] | Tensor, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
-    """Scale all gradients, in place, so that their norm together is at most ``max_norm``; returns what it was."""
+    """Scale all gradients in place so that their total norm is at most ``max_norm``. Returns the norm before."""
     gradients = _gradients(parameters)
     with no_grad():
         total = get_total_norm(gradients, norm_type, error_if_nonfinite)

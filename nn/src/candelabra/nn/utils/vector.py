@@ -14,13 +14,13 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Tensor:
-    """The elements of all parameters, one after the other; differentiable."""
+    """Return the elements of all parameters as one vector. Differentiable."""
     out: Tensor = cat([parameter.reshape(-1) for parameter in parameters], 0)
     return out
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
-    """Give every parameter its part of the vector as its data. Raises ``TypeError`` for what is no Tensor."""
+    """Set the data of every parameter to its part of the vector. Raises ``TypeError`` if ``vec`` is not a Tensor."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected a Tensor, but got: {type(vec).__name__}")
     start = 0

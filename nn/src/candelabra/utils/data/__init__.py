@@ -1,4 +1,4 @@
-"""Data sets, the orders in which their items come, and batches of them."""
+"""Data sets, samplers, and loaders of batches."""
 
 from __future__ import annotations
 

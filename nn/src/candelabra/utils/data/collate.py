@@ -1,4 +1,4 @@
-"""A batch out of items: tensors stacked, numbers made tensors, containers kept."""
+"""Collation of items into a batch: tensors are stacked, numbers become tensors, containers are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["default_collate", "default_convert"]
 
 
 def default_convert(data: Any) -> Any:
-    """Arrays in a nested container as tensors; everything else as it is."""
+    """Convert the arrays in a nested container to tensors, and keep everything else."""
     if isinstance(data, (Tensor, str, bytes)):
         return data
     if hasattr(data, "__array__"):
@@ -28,10 +28,10 @@ def default_convert(data: Any) -> Any:
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """The items of a batch as one: a new first dim for tensors, arrays and numbers; containers element by element.
+    """Collate items: tensors, arrays and numbers are stacked along a new first dim, containers elementwise.
 
-    Python floats become float64 (where the device holds it), ints int64; strings stay a list. Raises ``RuntimeError``
-    when sequences differ in length, and ``TypeError`` for what cannot be put together.
+    Python floats become float64 if the device has it, ints int64; strings stay a list. Raises ``RuntimeError`` if
+    sequences differ in length, and ``TypeError`` for items of other types.
     """
     first = batch[0]
     if isinstance(first, Tensor):
@@ -63,7 +63,7 @@ def _columns(first: Any, batch: Sequence[Any]) -> Any:
 
 
 def _from_array(array: Any) -> Any:
-    """A tensor over an array's memory, or of a scalar of an array library."""
+    """Return a tensor over an array's memory, or of a scalar of an array library."""
     if getattr(array, "dtype", None) is not None and array.dtype.kind in "SUOV":
         raise TypeError(
             "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found an array of "
@@ -73,7 +73,7 @@ def _from_array(array: Any) -> Any:
 
 
 def _like(original: Any, content: dict[Any, Any]) -> Any:
-    """The content in the mapping's own type, where that can be made."""
+    """Return the content in the mapping's own type if possible, else as a dict."""
     make: Callable[[Any], Any] = type(original)
     try:
         return make(content)

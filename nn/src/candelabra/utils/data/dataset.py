@@ -1,4 +1,4 @@
-"""Data sets: by index, or as a stream; combined and split."""
+"""Data sets: indexed or iterable, combined and split."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Dataset(Generic[T]):
-    """Items by index: subclasses define ``__getitem__``, and ``__len__`` for samplers that need it.
+    """A data set with items by index. Subclasses define ``__getitem__``, and ``__len__`` for samplers that need it.
 
     With ``__getitems__(indices)`` a :class:`DataLoader` asks for a whole batch at once.
     """
@@ -30,9 +30,9 @@ class Dataset(Generic[T]):
 
 
 class IterableDataset(Dataset[T]):
-    """A stream of items: subclasses define ``__iter__``.
+    """A stream of items. Subclasses define ``__iter__``.
 
-    Each worker of a :class:`DataLoader` iterates by itself; ``get_worker_info()`` tells it which one it is.
+    Each worker of a :class:`DataLoader` has its own iterator; ``get_worker_info()`` returns the worker's number.
     """
 
     def __iter__(self) -> Iterator[T]:
@@ -43,7 +43,7 @@ class IterableDataset(Dataset[T]):
 
 
 class TensorDataset(Dataset[tuple[Any, ...]]):
-    """Item i is the tuple of each tensor's i-th slice. Raises ``AssertionError`` when their lengths differ."""
+    """Tensors as a data set: item i is the tuple of their i-th slices. Raises ``AssertionError`` if lengths differ."""
 
     def __init__(self, *tensors: Any) -> None:
         if any(tensor.shape[0] != tensors[0].shape[0] for tensor in tensors):
@@ -58,7 +58,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Several data sets of one length side by side: item i is a tuple, or a dict if they are named."""
+    """Several data sets of one length: item i is the tuple of their i-th items, or a dict if they are named."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -105,7 +105,7 @@ class Subset(Dataset[T]):
 
 
 class ConcatDataset(Dataset[T]):
-    """Data sets one after the other. Raises ``AssertionError`` for none, and for streams."""
+    """The concatenation of data sets. Raises ``AssertionError`` if there are none, and for streams."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -128,7 +128,7 @@ class ConcatDataset(Dataset[T]):
 
 
 class ChainDataset(IterableDataset[T]):
-    """Streams one after the other. Raises ``AssertionError`` for what is no stream."""
+    """The concatenation of streams. Raises ``AssertionError`` for data sets that are not streams."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -143,10 +143,10 @@ class ChainDataset(IterableDataset[T]):
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset[Any]]:
-    """Disjoint random subsets, of given lengths or of given shares that sum to 1.
+    """Split into disjoint random subsets of given lengths, or of given fractions that sum to 1.
 
-    Of shares, what rounding leaves over goes to the first subsets, one item each. Raises ``ValueError`` for shares
-    outside of [0, 1] and lengths that don't sum to that of the data set.
+    The remainder after rounding fractions goes to the first subsets, one item each. Raises ``ValueError`` for fractions
+    outside of [0, 1] and for lengths that do not sum to that of the data set.
     """
     from candelabra.utils.data.sampler import shuffled
 

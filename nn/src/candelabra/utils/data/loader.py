@@ -1,4 +1,4 @@
-"""The loader: batches of a data set, in an order, collated, fetched ahead by threads if wanted."""
+"""The data loader: collated batches of a data set, prefetched by threads on request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DataLoader", "WorkerInfo", "get_worker_info"]
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Which worker of a :class:`DataLoader` this thread is."""
+    """The worker of a :class:`DataLoader` that runs in the current thread."""
 
     id: int
     num_workers: int
@@ -34,23 +34,23 @@ class _Local(threading.local):
 
 _local: Final = _Local()
 _END: Final = object()
-"""What a worker returns when its stream has ended."""
+"""The marker that a worker returns at the end of its stream."""
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The worker that this thread is, None outside of workers."""
+    """Return the worker of the current thread, or None outside of workers."""
     return _local.info
 
 
 class DataLoader:
     """Iterates over a data set in batches, as ``torch.utils.data.DataLoader``.
 
-    ``batch_size=None``: single items, not collated. ``num_workers``: that many *threads* fetch and collate
-    ``prefetch_factor`` batches each ahead of the caller; batches come in the same order as without, and what a worker
-    raises is raised to the caller. Threads share the data set, and the process's default generator: random
+    ``batch_size=None``: single items, not collated. ``num_workers``: the number of *threads* that fetch and collate
+    ``prefetch_factor`` batches each in advance. The order of batches does not depend on it, and errors of a worker are
+    raised in the caller. Threads share the data set, and the process's default generator: random
     augmentation repeats from run to run only without workers, or with a generator for each item.
-    ``pin_memory``, ``timeout`` and ``multiprocessing_context`` are PyTorch's, for processes: a true value is an error.
-    Raises ``ValueError`` and ``TypeError`` in PyTorch's words for options that exclude each other.
+    ``pin_memory``, ``timeout`` and ``multiprocessing_context`` are PyTorch's options for processes: a true value is an
+    error. Raises ``ValueError`` and ``TypeError`` with PyTorch's messages for options that exclude each other.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class DataLoader:
         _check_workers(num_workers, prefetch_factor, persistent_workers)
         for name, value in (("timeout", timeout), ("multiprocessing_context", multiprocessing_context)):
             if value:
-                raise ValueError(f"{name} is for worker processes; the workers here are threads, which do without")
+                raise ValueError(f"{name} is for worker processes, and the workers are threads: leave it out")
         if pin_memory:
-            raise ValueError("pin_memory is not supported: batches are ordinary memory; leave it False")
+            raise ValueError("pin_memory is not supported: leave it False")
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
@@ -111,7 +111,7 @@ class DataLoader:
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
 
     def __len__(self) -> int:
-        """How many batches come. Raises ``TypeError`` for a stream without a length."""
+        """Return the number of batches. Raises ``TypeError`` for a stream without a length."""
         if self._is_stream:
             count = len(self.dataset)
             if self.batch_size is None:
@@ -125,7 +125,7 @@ class DataLoader:
         return self._stream(iter(self.dataset)) if self._is_stream else map(self._fetch, self._orders())
 
     def _orders(self) -> Iterator[Any]:
-        """What to fetch: a list of indices, or one index."""
+        """Iterate over lists of indices, or over single indices without batches."""
         return iter(self.batch_sampler if self.batch_sampler is not None else self.sampler)  # type: ignore[arg-type]
 
     def _fetch(self, order: Any) -> Any:
@@ -145,14 +145,14 @@ class DataLoader:
 
     # -- workers ------------------------------------------------------------------------------------------------------
     def _with_workers(self) -> Iterator[Any]:
-        """Batch i comes from worker i modulo their number, each a thread with its queue: the order is fixed."""
-        place = str(get_default_device())  # a thread has a default device of its own: give it the caller's
+        """Iterate over batches in a fixed order: batch i is that of worker ``i % num_workers``, a thread."""
+        position = str(get_default_device())  # Each thread has its own default device: the workers get the caller's.
         count = self.num_workers
         workers = [
             ThreadPoolExecutor(1, f"DataLoader-{number}", self._start_worker, (number,)) for number in range(count)
         ]
         try:
-            yield from self._of_streams(workers, place) if self._is_stream else self._of_orders(workers, place)
+            yield from self._of_streams(workers, position) if self._is_stream else self._of_orders(workers, position)
         finally:
             for worker in workers:
                 worker.shutdown(wait=True, cancel_futures=True)
@@ -160,17 +160,17 @@ class DataLoader:
     def _start_worker(self, number: int) -> None:
         _local.info = WorkerInfo(number, self.num_workers, self.dataset)
 
-    def _in_worker(self, place: str, task: Callable[[], Any]) -> Any:
-        with device(place):
+    def _in_worker(self, position: str, task: Callable[[], Any]) -> Any:
+        with device(position):
             return task()
 
-    def _initialised(self, worker: ThreadPoolExecutor, number: int) -> list[Future[Any]]:
+    def _initialized(self, worker: ThreadPoolExecutor, number: int) -> list[Future[Any]]:
         if self.worker_init_fn is None:
             return []
         return [worker.submit(self.worker_init_fn, number)]
 
-    def _of_orders(self, workers: list[ThreadPoolExecutor], place: str) -> Iterator[Any]:
-        for started in [f for number, worker in enumerate(workers) for f in self._initialised(worker, number)]:
+    def _of_orders(self, workers: list[ThreadPoolExecutor], position: str) -> Iterator[Any]:
+        for started in [f for number, worker in enumerate(workers) for f in self._initialized(worker, number)]:
             started.result()
         orders = enumerate(self._orders())
         waiting: deque[Future[Any]] = deque()
@@ -178,7 +178,7 @@ class DataLoader:
 
         def submit(number: int, order: Any) -> None:
             worker = workers[number % len(workers)]
-            waiting.append(worker.submit(self._in_worker, place, lambda: self._fetch(order)))
+            waiting.append(worker.submit(self._in_worker, position, lambda: self._fetch(order)))
 
         for number, order in islice(orders, ahead):
             submit(number, order)
@@ -188,16 +188,16 @@ class DataLoader:
                 submit(number, order)
             yield batch
 
-    def _of_streams(self, workers: list[ThreadPoolExecutor], place: str) -> Iterator[Any]:
-        for started in [f for number, worker in enumerate(workers) for f in self._initialised(worker, number)]:
+    def _of_streams(self, workers: list[ThreadPoolExecutor], position: str) -> Iterator[Any]:
+        for started in [f for number, worker in enumerate(workers) for f in self._initialized(worker, number)]:
             started.result()
-        # Each worker iterates by itself; iter() is called in its thread, where get_worker_info() knows it.
-        opened = [w.submit(self._in_worker, place, lambda: self._stream(iter(self.dataset))) for w in workers]
+        # Each worker has its own iterator; iter() is called in its thread, because get_worker_info() depends on it.
+        opened = [w.submit(self._in_worker, position, lambda: self._stream(iter(self.dataset))) for w in workers]
         streams = [future.result() for future in opened]
         waiting: deque[tuple[int, Future[Any]]] = deque()
 
         def submit(number: int) -> None:
-            task = workers[number].submit(self._in_worker, place, lambda: next(streams[number], _END))
+            task = workers[number].submit(self._in_worker, position, lambda: next(streams[number], _END))
             waiting.append((number, task))
 
         for number in list(range(len(workers))) * self.prefetch_factor:

@@ -1,4 +1,4 @@
-"""Samplers: in which order the indices of a data set come, one by one or in batches."""
+"""Samplers: iterators over the indices of a data set, one by one or in batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T", covariant=True)
 
 
 def shuffled(n: int, generator: Any) -> list[int]:
-    """The integers below n in random order, drawn where the generator is."""
+    """Return the integers below n in random order, drawn on the device of the generator."""
     from candelabra import randperm
 
     found: Any = randperm(n, generator=generator, device=None if generator is None else generator.device)
@@ -29,14 +29,14 @@ def _drawn(n: int, count: int, generator: Any) -> list[int]:
 
 
 class Sampler(Generic[T]):
-    """The base: subclasses define ``__iter__``, and ``__len__`` where it is known."""
+    """The base class. Subclasses define ``__iter__``, and ``__len__`` if it is known."""
 
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError("Subclasses of Sampler should implement __iter__.")
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2, …"""
+    """The indices 0, 1, 2, … in order."""
 
     def __init__(self, data_source: Any) -> None:
         self.data_source = data_source
@@ -49,9 +49,9 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Every index once in random order; ``num_samples`` of them; or drawn with ``replacement``.
+    """Indices in random order: each one once, ``num_samples`` of them, or drawn with ``replacement``.
 
-    Raises ``TypeError`` and ``ValueError`` in PyTorch's words for options that are of the wrong kind.
+    Raises ``TypeError`` and ``ValueError`` with PyTorch's messages for invalid options.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices come: by default as many as there are items."""
+        """The number of indices, by default the number of items."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -87,7 +87,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Given indices in random order."""
+    """The given indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices = indices
@@ -101,7 +101,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices drawn with given probabilities, which need not sum to 1. Raises ``ValueError`` for weights not in 1-d."""
+    """Indices drawn with given weights, which need not sum to 1. Raises ``ValueError`` unless the weights are 1-D."""
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
@@ -131,7 +131,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of ``batch_size`` indices from another sampler; the last may be shorter, or is left out."""
+    """Lists of ``batch_size`` indices of another sampler. The last list may be shorter, or is dropped."""
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:

@@ -7,16 +7,16 @@ from typing import Any, Self
 
 from candelabra import Tensor, no_grad
 from candelabra.dtypes import bfloat16, dtype, float16, float32, float64
-from candelabra.nn._traversal import Walking
+from candelabra.nn._traversal import Traversable
 
 
-class Converting(Walking):
-    """The methods of a Module that change where its tensors are and what dtype they have."""
+class Convertible(Traversable):
+    """The methods of a Module that change the device and the dtype of its tensors."""
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
-        """Replace the memory of every parameter, gradient and buffer by what ``fn`` makes of it.
+        """Replace the data of every parameter, gradient and buffer by ``fn(data)``.
 
-        The tensor objects stay, so optimisers that hold parameters keep holding the right ones.
+        The tensor objects stay the same, so an optimizer's references to parameters remain valid.
         """
         for module in self.modules() if recurse else (self,):
             for tensor in (*module._parameters.values(), *module._buffers.values()):
@@ -30,25 +30,25 @@ class Converting(Walking):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move to a device, cast floating parameters and buffers to a dtype, or do both as a tensor has it.
+        """Move to a device, cast floating parameters and buffers to a dtype, or take both from a tensor.
 
         ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``. In place. Raises
         ``TypeError`` for integer dtypes.
         """
-        device, wanted = _parse_to(args, kwargs)
-        if wanted is not None and not (wanted.is_floating_point or wanted.is_complex):
+        device, target = _parse_to(args, kwargs)
+        if target is not None and not (target.is_floating_point or target.is_complex):
             raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}"
             )
 
         def convert(tensor: Any) -> Any:
             floating = tensor.is_floating_point() or tensor.is_complex()
-            return tensor.to(device=device, dtype=wanted if floating else None)
+            return tensor.to(device=device, dtype=target if floating else None)
 
         return self._apply(convert)
 
-    def _cast(self, wanted: dtype) -> Self:
-        return self._apply(lambda t: t.to(wanted) if t.is_floating_point() else t)
+    def _cast(self, target: dtype) -> Self:
+        return self._apply(lambda t: t.to(target) if t.is_floating_point() else t)
 
     def float(self) -> Self:
         """Cast floating parameters and buffers to float32."""
@@ -67,7 +67,7 @@ class Converting(Walking):
         return self._cast(bfloat16)
 
     def type(self, dst_type: dtype) -> Self:
-        """Cast all parameters and buffers, whatever they are."""
+        """Cast all parameters and buffers, integers too."""
         return self._apply(lambda t: t.to(dst_type))
 
     def cpu(self) -> Self:
@@ -75,7 +75,7 @@ class Converting(Walking):
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
-        """Move to a CUDA device, where such a backend is installed."""
+        """Move to a CUDA device. A backend for CUDA has to be installed."""
         return self._apply(lambda t: t.cuda() if device is None else t.cuda(device))
 
 
@@ -86,18 +86,18 @@ def _replace_data(tensor: Tensor, fn: Callable[[Any], Any]) -> None:
 
 
 def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None]:
-    """The device and the dtype in ``to(device, dtype, non_blocking)``, ``to(dtype, non_blocking)``, ``to(tensor)``."""
+    """Return the device and the dtype given by ``to(device, dtype)``, ``to(dtype)`` or ``to(tensor)``."""
     named = dict(kwargs)
     named.pop("non_blocking", None)
     named.pop("copy", None)
-    device, wanted, other = named.pop("device", None), named.pop("dtype", None), named.pop("tensor", None)
+    device, target, other = named.pop("device", None), named.pop("dtype", None), named.pop("tensor", None)
     if named:
         raise TypeError(f"to() got an unexpected keyword argument '{next(iter(named))}'")
     for position, value in enumerate(args):
         if isinstance(value, Tensor):
             other = value
         elif isinstance(value, dtype):
-            wanted = value
+            target = value
         elif isinstance(value, bool) and position:
             pass  # non_blocking
         elif position == 0:
@@ -106,4 +106,4 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype
             raise TypeError(f"to() received an invalid argument number {position + 1}: {value!r}")
     if other is not None:
         return other.device, other.dtype
-    return device, wanted
+    return device, target
