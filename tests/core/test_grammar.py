@@ -112,3 +112,49 @@ def test_a_view_operators_form_in_place_gives_the_tensor_another_shape() -> None
     assert x.shape == (3, 2)
     assert x.squeeze_().unsqueeze_(1).shape == (3, 1, 2)
     assert cd.as_strided_(x, (2,), (3,)).tolist() == [0, 3]
+
+
+@pytest.mark.usefixtures("declared")
+def test_an_argument_may_select_the_in_place_form() -> None:
+    """``inplace="argument"`` adds the argument, by position or keyword, and no in-place method."""
+
+    def halved(input: Any) -> Any:
+        """One half."""
+        return input / 2
+
+    annotations = {"input": "Tensor"}
+    made = in_grammar(annotations, halved, shape_of, method=False, inplace="argument", out=False)
+    x = cd.tensor([2.0, 4.0])
+    assert made(x, inplace=False) is not x
+    assert made(x, True) is x
+    assert x.tolist() == [1.0, 2.0]
+    y = cd.ones(2, requires_grad=True)
+    made(y * 1, inplace=True).sum().backward()
+    assert y.grad is not None
+    assert y.grad.tolist() == [0.5, 0.5]
+    assert made.methods() == {}
+    assert str(made.signatures()[0]) == "(input: Tensor, inplace: bool = False) -> Tensor"
+
+
+@pytest.mark.usefixtures("declared")
+def test_the_check_of_a_composite_runs_if_its_body_raises() -> None:
+    """The rule comes first, then the check of values; if both find nothing, the body's own error is raised."""
+
+    def chosen(input: Any, index: Any) -> Any:
+        """The rows at the indices."""
+        if index.numel() == 5:
+            raise RuntimeError("five are too many")
+        return input.index_select(0, index)
+
+    def check(input: Tensor, index: Tensor) -> None:
+        if int(index.amax().item()) >= len(input):
+            raise IndexError(f"there is no row {int(index.amax().item())}")
+
+    annotations = {"input": "Tensor", "index": "Index"}
+    made = in_grammar(annotations, chosen, lambda input, index: shape_of(index), check=check, out=False)
+    x = cd.arange(3.0)
+    assert made(x, cd.tensor([2, 0])).tolist() == [2.0, 0.0]
+    with pytest.raises(IndexError, match="there is no row 7"):
+        made(x, cd.tensor([1, 7]))
+    with pytest.raises(RuntimeError, match="five are too many"):
+        made(x, cd.tensor([0, 1, 2, 0, 1]))

@@ -41,6 +41,11 @@ def flicker_view(input: Tensor) -> Tensor:
     """A view."""
 
 
+@operator(pointwise, inplace="argument", out=False, namespace="special")
+def dim_light(input: Tensor) -> Tensor:
+    """With an argument for the in-place form."""
+
+
 @operator(other.rule, public=False)
 def hidden_(input: Tensor) -> Pair:
     """Nobody sees it."""
@@ -69,6 +74,13 @@ def flare(input: Tensor, strength: float = 1.0) -> Tensor:
 '''
 
 
+NAMESPACE = """
+from candelabra.errors import LinAlgError as LinAlgError
+
+_also = ("LinAlgError",)
+"""
+
+
 @pytest.fixture
 def distribution(tmp_path: Path) -> Distribution:
     """A core with two modules."""
@@ -76,6 +88,7 @@ def distribution(tmp_path: Path) -> Distribution:
     (folder / "_operators").mkdir(parents=True)
     (folder / "_operators" / "light.py").write_text(SOURCE)
     (folder / "_operators" / "other.py").write_text(OTHER)
+    (folder / "linalg.py").write_text(NAMESPACE)
     (folder / "_namespace").mkdir()
     (folder / "_namespace" / "exports.py").write_text("EXPORTED: dict[str, str] = {'math': 'inf'}\n")
     (found,) = read({"core": folder})
@@ -92,8 +105,8 @@ def row(distribution: Distribution) -> list[str]:
 def test_what_a_module_declares(distribution: Distribution) -> None:
     """Operators by their own names; functions with aliases and namespaces; methods with in-place forms; properties."""
     operators, functions, methods, properties = row(distribution)
-    assert operators == "flicker flicker_view hidden"
-    assert functions == "blaze each flicker flicker_view glow linalg.shine special.glow"
+    assert operators == "dim_light flicker flicker_view hidden"
+    assert functions == "blaze each flicker flicker_view glow linalg.shine special.dim_light special.glow"
     assert methods == "T blaze blaze_ each flicker flicker_ glow glow_ shine"
     assert properties == "T"
 
@@ -113,6 +126,10 @@ def test_signatures_in_stubs(distribution: Distribution) -> None:
     shine = functions_source(distribution, [distribution], "linalg")
     assert "def shine(*_size: Any, dtype: Any = None, device: Any = None, out: Tensor | None = None" in shine
     assert "memory_format: Any = None, size: Any = None) -> Tensor:" in shine
+    assert "from candelabra.errors import LinAlgError as LinAlgError" in shine
+    special = functions_source(distribution, [distribution], "special")
+    assert f"def glow({plain}) -> Tensor:" in special
+    assert "def dim_light(input: Tensor, inplace: builtins.bool = False) -> Tensor:" in special
 
 
 def test_methods_in_stubs(distribution: Distribution) -> None:
@@ -148,11 +165,11 @@ def test_what_is_no_declaration_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_only_what_has_changed_is_written(distribution: Distribution, capsys: pytest.CaptureFixture[str]) -> None:
-    """The index, a stub of functions and one of methods; a second time nothing; then what was changed."""
+    """The index, the stubs of functions, methods and namespaces; a second time nothing; then what was changed."""
     root = distribution.root.parents[2]
     (root / "core" / "pyproject.toml").touch()
     written = {path.relative_to(distribution.root).as_posix() for path in generate.write(root)}
-    assert written == {"_index/core.py", "_functions.pyi", "_methods.pyi"}
+    assert written == {"_index/core.py", "_functions.pyi", "_methods.pyi", "linalg.pyi"}
     assert generate.write(root) == []
     (distribution.root / "_functions.pyi").write_text("")
     assert [path.name for path in generate.write(root, only="core")] == ["_functions.pyi"]

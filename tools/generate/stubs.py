@@ -282,10 +282,10 @@ def namespaces_of(distribution: Distribution) -> dict[str, Path]:
 
 def exported_by(namespace: str, distribution: Distribution) -> list[str]:
     """Imports of the names that a namespace exports besides its entries: those of its literal ``_also``."""
-    module = next(m for m in distribution.modules if m.name == f"candelabra.{namespace}")
-    for statement in module.tree.body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "_also":
-            return sorted(import_of(name, module) for name in ast.literal_eval(statement.value))
+    for module in distribution.modules:
+        for statement in module.tree.body if module.name == f"candelabra.{namespace}" else []:
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "_also":
+                return sorted(import_of(name, module) for name in ast.literal_eval(statement.value))
     return []
 
 
