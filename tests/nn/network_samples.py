@@ -1,4 +1,4 @@
-"""What the tests of networks share: tensors from arrays and back, obvious loops, finite differences."""
+"""Helpers of the tests of networks: conversion of arrays, naive loops, finite differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from candelabra.library import open_device, wrap
 
 
 def tensor(array: Any, requires_grad: bool = False, device: str = "cpu") -> Tensor:
-    """A tensor with an array's values."""
+    """Return a tensor with an array's values."""
     values = np.asarray(array)
     instance = open_device(device)
     d = BY_NAME[values.dtype.name]
@@ -23,21 +23,21 @@ def tensor(array: Any, requires_grad: bool = False, device: str = "cpu") -> Tens
     return made.requires_grad_() if requires_grad else made
 
 
-def array(made: Tensor) -> np.ndarray:
-    """A tensor's values as an array."""
-    payload = made._fresh()._payload
-    data = made._instance.backend.to_host(payload)
-    dtype = np.dtype(made.dtype.name) if made.dtype.name != "bfloat16" else __import__("ml_dtypes").bfloat16
+def array(x: Tensor) -> np.ndarray:
+    """Return a tensor's values as an array."""
+    payload = x._fresh()._payload
+    data = x._instance.backend.to_host(payload)
+    dtype = np.dtype(x.dtype.name) if x.dtype.name != "bfloat16" else __import__("ml_dtypes").bfloat16
     return np.frombuffer(data, dtype).reshape(payload.shape)
 
 
 def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:
-    """Normal numbers, the same each time."""
+    """Return normal numbers that depend on the seed and the shape only."""
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
 
 def check_gradients(f: Callable[..., Tensor], *arrays: np.ndarray, second: bool = True) -> None:
-    """Hold first (and second) derivatives of ``f`` against central differences along random directions, in float64."""
+    """Compare first (and second) derivatives of ``f`` with central differences along random directions, in float64."""
     cotangent = normal(*f(*[tensor(a) for a in arrays]).shape, seed=91)
     directions = [normal(*a.shape, seed=92 + i) for i, a in enumerate(arrays)]
 
@@ -68,12 +68,12 @@ def check_gradients(f: Callable[..., Tensor], *arrays: np.ndarray, second: bool 
     twice = grad(total, [*inputs, given], allow_unused=True)
     slope = sum((array(g) * d).sum() for g, d in zip(twice[:-1], directions, strict=True) if g is not None)
     np.testing.assert_allclose(slope, (along(above) - along(below)) / (2 * step), rtol=1e-4, atol=1e-5)
-    # Linear in the cotangent: its derivative, along the cotangent, is the value itself.
+    # The gradient is linear in the cotangent, so its derivative along the cotangent is the gradient itself.
     np.testing.assert_allclose((array(twice[-1]) * cotangent).sum(), along(list(arrays)), rtol=1e-8, atol=1e-8)
 
 
 def correlate(x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any, groups: int) -> np.ndarray:
-    """Convolution by the definition, one place and one channel at a time."""
+    """Return a convolution by its definition, one position and one channel at a time."""
     rank = x.ndim - 2
     x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]])
     places = [

@@ -1,4 +1,4 @@
-"""Attention: values, masks, heads that are shared, derivatives, errors."""
+"""Attention: values, masks, shared heads, derivatives, errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MASK = normal(4, 5, seed=3) > -0.5
 
 
 def attended(q: Any, k: Any, v: Any, mask: Any = 0.0, scale: float | None = None) -> Any:
-    """The formula, in NumPy; rows without a key are zeros."""
+    """Return attention by its formula, in NumPy; rows without a key are zeros."""
     scores = q @ np.swapaxes(k, -2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale) + mask
     e = np.exp(scores - np.where(np.isinf(top := scores.max(-1, keepdims=True)), 0.0, top))
     total = e.sum(-1, keepdims=True)
@@ -27,16 +27,16 @@ def attended(q: Any, k: Any, v: Any, mask: Any = 0.0, scale: float | None = None
 
 
 @pytest.mark.parametrize("scale", [None, 0.3, -0.3, 0.0])
-def test_attention_weighs_values_by_softmax_of_products(scale: float | None) -> None:
-    """Leading dims are heads and images; the scale is by default the root of the width, upside down."""
+def test_attention_weights_values_by_softmax_of_products(scale: float | None) -> None:
+    """Leading dims are independent; the default scale is the reciprocal of the root of the width."""
     found = F.scaled_dot_product_attention(tensor(Q), tensor(K), tensor(V), scale=scale)
     np.testing.assert_allclose(array(found), attended(Q, K, V, scale=scale), rtol=1e-12)
     flat = F.scaled_dot_product_attention(tensor(Q[0, 0]), tensor(K), tensor(V), scale=scale)
     np.testing.assert_allclose(array(flat), attended(Q[0, 0], K, V, scale=scale), rtol=1e-12)
 
 
-def test_masks_say_who_takes_part_or_are_added() -> None:
-    """Booleans, numbers, and the triangle of the past."""
+def test_bool_masks_select_keys_and_other_masks_are_added() -> None:
+    """Results with bool masks, with number masks and with the causal mask agree with the formula."""
     q, k, v = tensor(Q), tensor(K), tensor(V)
     hidden = np.where(MASK, 0.0, -math.inf)
     np.testing.assert_allclose(
@@ -53,8 +53,8 @@ def test_masks_say_who_takes_part_or_are_added() -> None:
 
 
 @pytest.mark.parametrize("added", [False, True])
-def test_a_query_that_sees_nothing_gets_zeros_and_finite_gradients(added: bool) -> None:
-    """The other queries are as without it."""
+def test_a_query_without_keys_gets_zeros_and_finite_gradients(added: bool) -> None:
+    """The results of the other queries do not change."""
     seen = MASK.copy()
     seen[2] = False
     mask = np.where(seen, 0.0, -math.inf) if added else seen
@@ -68,15 +68,15 @@ def test_a_query_that_sees_nothing_gets_zeros_and_finite_gradients(added: bool) 
 
 
 def test_heads_of_keys_serve_several_of_the_query() -> None:
-    """The first of two serves the first half of the query's heads."""
+    """The first of two heads of keys serves the first half of the query's heads."""
     q, k, v = normal(2, 4, 3, 6), normal(2, 2, 5, 6, seed=1), normal(2, 1, 5, 7, seed=2)
     found = F.scaled_dot_product_attention(tensor(q), tensor(k), tensor(v), enable_gqa=True)
     want = attended(q, np.repeat(k, 2, 1), np.repeat(v, 4, 1))
     np.testing.assert_allclose(array(found), want, rtol=1e-12)
 
 
-def test_dropout_leaves_out_weights() -> None:
-    """Each is 0 or doubled at one half; the same seed gives the same ones; all are left out at 1."""
+def test_dropout_drops_weights() -> None:
+    """With p = 0.5 a weight is 0 or doubled; the same seed drops the same weights; with p = 1 all are dropped."""
     q, k, eye = tensor(Q), tensor(K), tensor(np.broadcast_to(np.eye(5), (2, 3, 5, 5)).copy())
     whole = F.scaled_dot_product_attention(q, k, eye)
     kept = []
@@ -91,7 +91,7 @@ def test_dropout_leaves_out_weights() -> None:
 
 
 def test_no_keys_and_no_queries() -> None:
-    """Nothing to attend to gives zeros, as no query gives nothing."""
+    """The result is zeros without keys, and empty without queries."""
     none = F.scaled_dot_product_attention(tensor(Q), tensor(K)[:, :, :0], tensor(V)[:, :, :0])
     assert none.shape == (2, 3, 4, 7)
     assert not none.any()
@@ -99,7 +99,7 @@ def test_no_keys_and_no_queries() -> None:
 
 
 def test_half_precision_does_not_overflow_before_it_is_scaled() -> None:
-    """Products of 60 and 60 over 64 dims are beyond float16; scaled, they are not."""
+    """Products of 60 and 60 over 64 dims overflow float16, but scaled products do not."""
     q = cd.full((1, 2, 64), 60.0, dtype=cd.float16)
     k = cd.full((1, 3, 64), 60.0, dtype=cd.float16)
     found = F.scaled_dot_product_attention(q, k, cd.ones(1, 3, 2, dtype=cd.float16))
@@ -109,7 +109,7 @@ def test_half_precision_does_not_overflow_before_it_is_scaled() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": True}])
 def test_derivatives(options: dict[str, Any]) -> None:
-    """First and second, of the query, the keys and the values."""
+    """First and second derivatives by query, keys and values agree with finite differences."""
     if "attn_mask" in options:
         options = {"attn_mask": cd.tensor(MASK[:2, :3])}
     inputs = [cd.tensor(a[0, 0, :n, :2]).requires_grad_() for a, n in ((Q, 2), (K, 3), (V, 3))]
@@ -117,8 +117,8 @@ def test_derivatives(options: dict[str, Any]) -> None:
     assert gradgradcheck(lambda *a: F.scaled_dot_product_attention(*a, **options), inputs)
 
 
-def test_a_mask_that_is_learned_has_a_gradient() -> None:
-    """The scores' own, summed where the mask is broadcast; alone, or with all others."""
+def test_a_learned_mask_has_a_gradient() -> None:
+    """The gradient is that of the scores, summed over broadcast dims, alone or together with the other gradients."""
     mask = cd.tensor(normal(1, 3, seed=7)).requires_grad_()
     inputs = [cd.tensor(a[0, 0, :n, :2]) for a, n in ((Q, 2), (K, 3), (V, 3))]
     assert gradcheck(lambda m: F.scaled_dot_product_attention(*inputs, m), [mask])
@@ -140,14 +140,14 @@ OPERATOR_ERRORS = [
 
 
 @pytest.mark.parametrize(("shapes", "mask", "text"), OPERATOR_ERRORS)
-def test_the_operator_says_which_shapes_do_not_fit(shapes: Any, mask: Any, text: str) -> None:
-    """Widths, vectors, masks of another shape or of more dims."""
+def test_the_operator_names_shapes_that_do_not_match(shapes: Any, mask: Any, text: str) -> None:
+    """Widths that differ, vectors, and masks of another shape or of more dims raise an error with the shapes."""
     with pytest.raises(RuntimeError, match=text):
         attention(*[cd.zeros(*s) for s in shapes], None if mask is None else cd.zeros(*mask), False, 1.0)
 
 
-def test_the_operator_says_which_gradient_does_not_fit() -> None:
-    """Even one that would broadcast."""
+def test_the_operator_names_a_gradient_that_does_not_match() -> None:
+    """A gradient of another shape raises an error, even if it would broadcast."""
     with pytest.raises(RuntimeError, match=r"expected a gradient of shape \[4, 2\], got \[1, 2\]"):
         attention_backward(*[cd.zeros(*s) for s in ((1, 2), (4, 3), (5, 3), (5, 2))], None, False, 1.0)
 
@@ -169,8 +169,8 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "text"), ERRORS, ids=[str(n) for n in range(len(ERRORS))])
-def test_attention_says_what_does_not_fit(change: dict[str, Any], text: str) -> None:
-    """A mask beside the triangle, too few dims, dtypes that differ, heads that cannot be shared."""
+def test_attention_names_arguments_that_do_not_match(change: dict[str, Any], text: str) -> None:
+    """A mask with is_causal, too few dims, different dtypes and unsuitable numbers of heads raise errors."""
     arguments = {"query": tensor(Q), "key": tensor(K), "value": tensor(V), **change}
     with pytest.raises(RuntimeError, match=text):
         F.scaled_dot_product_attention(**arguments)

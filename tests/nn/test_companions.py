@@ -1,4 +1,4 @@
-"""`candelabra.nn` and its siblings are found wherever they are installed."""
+"""The packages `candelabra.nn`, `.optim` and `.utils.data` are found wherever they are installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra._namespace import companions as _companions
 
 
 def python(*lines: str, isolated: bool = False) -> str:
-    """What a fresh interpreter prints; ``isolated``: with the core on its path and no site-packages, so no nn."""
+    """Return the output of a new interpreter; ``isolated``: its path has the core and no site-packages, so no nn."""
     core = str(Path(cd.__file__).parents[1])
     start = ["import sys", f"sys.path[:] = [p for p in sys.path if 'site-packages' not in p] + [{core!r}]"]
     code = "\n".join([*(start if isolated else []), *lines])
@@ -29,19 +29,19 @@ def test_attributes_import_the_packages() -> None:
 
 
 def test_the_core_alone_does_not_import_nn() -> None:
-    """nn is loaded when it is asked for."""
+    """`import candelabra` does not import nn."""
     assert python("import sys, candelabra", "print('candelabra.nn' in sys.modules)") == "False"
 
 
 def test_without_the_distribution_the_error_says_what_to_install() -> None:
-    """Both ways of asking for it end in the command to type."""
+    """The import and the attribute both raise an error with the command to type."""
     for line in ("from candelabra import nn", "import candelabra; candelabra.nn"):
         shown = python("try:", f"    {line}", "except ModuleNotFoundError as error:", "    print(error)", isolated=True)
         assert shown == 'candelabra.nn is not installed: pip install "candelabra[nn]"'
 
 
 def test_a_path_that_appears_later_is_found(tmp_path: Path) -> None:
-    """What is put on sys.path after the core was imported is found at the next look."""
+    """A folder that is added to sys.path after the import of the core is searched, too."""
     package = tmp_path / "candelabra" / "optim"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("late = True\n")
@@ -49,8 +49,8 @@ def test_a_path_that_appears_later_is_found(tmp_path: Path) -> None:
     assert python(*lines, isolated=True) == "True"
 
 
-def test_what_a_package_itself_misses_is_not_hidden(tmp_path: Path) -> None:
-    """A package that is there and needs something absent fails with that name."""
+def test_an_import_error_inside_a_package_is_not_hidden(tmp_path: Path) -> None:
+    """If a package needs a module that is missing, the error names that module."""
     package = tmp_path / "candelabra" / "optim"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("import not_there_at_all\n")
@@ -66,7 +66,7 @@ def test_what_a_package_itself_misses_is_not_hidden(tmp_path: Path) -> None:
 
 
 def test_the_path_is_extended_once() -> None:
-    """A folder stands in __path__ once however often it is looked for."""
+    """A folder occurs in __path__ once, however often it is searched."""
     path = list(cd.__path__)
     _companions.extend_path(path)
     assert path == list(cd.__path__)

@@ -1,4 +1,4 @@
-"""What containers, bases of layers and losses are told when they are used wrongly."""
+"""Errors of containers, of base classes of layers, and of losses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from candelabra.nn.convolution import _Conv
 from candelabra.nn.pooling import _MaxPool
 
 
-class Given:
-    """Containers with two members each, fresh for one call."""
+class Containers:
+    """New containers with two members each, for one call."""
 
     def __init__(self) -> None:
         self.row = nn.Sequential(nn.ReLU(), nn.Tanh())
@@ -23,7 +23,7 @@ class Given:
         self.table = nn.ParameterDict({"a": cd.ones(1), "b": cd.ones(2)})
 
     def text(self) -> list[str]:
-        """All of them, printed."""
+        """Return the representation of all containers."""
         return [repr(member) for member in vars(self).values()]
 
 
@@ -70,17 +70,17 @@ class Given:
         (lambda s: s.table.update([["c"]]), ValueError, r"ParameterDict update sequence element #0 has length 1; 2 is"),
     ],
 )
-def test_misuse_of_containers_is_told_and_changes_nothing(call: Any, error: type[Exception], text: str) -> None:
-    """Classes and texts are PyTorch's; the members are those from before."""
-    given = Given()
+def test_misuse_of_containers_raises_an_error_and_changes_nothing(call: Any, error: type[Exception], text: str) -> None:
+    """The class and the text of the error are PyTorch's, and the members do not change."""
+    given = Containers()
     before = given.text()
     with pytest.raises(error, match=text):
         call(given)
     assert given.text() == before
 
 
-def test_bases_of_layers_say_what_a_subclass_owes() -> None:
-    """A convolution and a pool each name the function that they are."""
+def test_base_classes_of_layers_name_the_method_to_define() -> None:
+    """A subclass of a convolution or of a pool has to define the function."""
     with pytest.raises(NotImplementedError, match="a subclass of _Conv must define _convolve"):
         type("Odd", (nn.Conv1d,), {"_convolve": staticmethod(_Conv._convolve)})(1, 1, 1)(cd.ones(1, 3))
     with pytest.raises(NotImplementedError, match="a subclass of _MaxPool must define _pool"):
@@ -88,8 +88,8 @@ def test_bases_of_layers_say_what_a_subclass_owes() -> None:
 
 
 @pytest.mark.usefixtures("lantern")
-def test_targets_on_another_device_are_not_taken_for_wrong_classes() -> None:
-    """The error is the one about devices, with the move that mends it."""
+def test_targets_on_another_device_are_not_reported_as_wrong_classes() -> None:
+    """The error is that of tensors on two devices, and suggests the call of to()."""
     logits = cd.ones(2, 3, device="lantern:0", requires_grad=True)
     with pytest.raises(RuntimeError, match=r"'target' on lantern:1\. Move them: target\.to\('lantern:0'\)"):
         F.cross_entropy(logits, cd.tensor([0, 1], device="lantern:1"))

@@ -21,7 +21,7 @@ GEOMETRIES = [
 
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), GEOMETRIES)
 def test_conv2d_is_the_sum_over_the_window(stride: int, padding: int, dilation: int, groups: int) -> None:
-    """Every combination of stride, padding, dilation and groups gives what the definition gives."""
+    """conv2d agrees with its definition for every combination of stride, padding, dilation and groups."""
     x, w, b = normal(2, 4, 8, 7), normal(6, 4 // groups, 3, 2), normal(6)
     out = cd.conv2d(tensor(x), tensor(w), tensor(b), stride, padding, dilation, groups)
     expected = correlate(x, w, (stride,) * 2, (padding,) * 2, (dilation,) * 2, groups) + b[:, None, None]
@@ -30,7 +30,7 @@ def test_conv2d_is_the_sum_over_the_window(stride: int, padding: int, dilation: 
 
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), GEOMETRIES[::3])
 def test_conv2d_has_both_derivatives(stride: int, padding: int, dilation: int, groups: int) -> None:
-    """Gradients of input, weight and bias, and theirs in turn, are those of finite differences."""
+    """First and second derivatives by input, weight and bias agree with finite differences."""
     check_gradients(
         lambda x, w, b: cd.conv2d(x, w, b, stride, padding, dilation, groups),
         normal(2, 4, 8, 7),
@@ -52,8 +52,8 @@ def test_transposed_convolution_is_the_adjoint(stride: int, padding: int, dilati
 
 
 @pytest.mark.parametrize("rank", [1, 3])
-def test_other_ranks_convolve_alike(rank: int) -> None:
-    """conv1d and conv3d follow the same definition, per-dim arguments included."""
+def test_other_ranks_follow_the_same_definition(rank: int) -> None:
+    """conv1d and conv3d agree with the definition, also with one argument per dim."""
     function = cd.conv1d if rank == 1 else cd.conv3d
     x, w = normal(2, 3, *[6, 5, 7][:rank]), normal(4, 3, *[3, 2, 3][:rank])
     sizes = ((2, 1, 2)[:rank], (1, 0, 2)[:rank], (1, 2, 1)[:rank])
@@ -70,7 +70,7 @@ def test_other_ranks_convolve_alike(rank: int) -> None:
 def test_conv_transpose_scatters_the_kernel(
     rank: int, stride: int, padding: int, extra: int, dilation: int, groups: int
 ) -> None:
-    """Each input places its kernel, scaled, at its stride; padding crops and output_padding extends."""
+    """Each input element adds its multiple of the kernel at its position; padding crops and output_padding extends."""
     function = {1: cd.conv_transpose1d, 2: cd.conv_transpose2d, 3: cd.conv_transpose3d}[rank]
     x, w, b = normal(2, 4, *[4, 3, 3][:rank]), normal(4, 6 // groups, *[3, 2, 2][:rank]), normal(6)
     out = array(function(tensor(x), tensor(w), tensor(b), stride, padding, extra, groups, dilation))
@@ -92,14 +92,14 @@ def test_conv_transpose_scatters_the_kernel(
 
 
 def test_conv_transpose_has_both_derivatives() -> None:
-    """Gradients of input, weight and bias of a strided, grouped, transposed convolution."""
+    """Derivatives of a transposed convolution with stride and groups agree with finite differences."""
     check_gradients(
         lambda x, w, b: cd.conv_transpose2d(x, w, b, 2, 1, 1, 2), normal(2, 4, 4, 3), normal(4, 3, 3, 2), normal(6)
     )
 
 
 def test_conv_transpose_with_more_output_padding_than_stride_has_both_derivatives() -> None:
-    """Where dilation lets ``output_padding`` exceed the stride, the gradient has the input's shape all the same."""
+    """The gradient has the input's shape also if dilation permits an ``output_padding`` above the stride."""
     check_gradients(
         lambda x, w, b: cd.conv_transpose2d(x, w, b, (3, 2), (1, 2), (2, 3), 2, (4, 4)),
         normal(2, 2, 4, 4),
@@ -110,7 +110,7 @@ def test_conv_transpose_with_more_output_padding_than_stride_has_both_derivative
 
 @pytest.mark.parametrize(("kernel", "dilation"), [((3, 3), 1), ((2, 4), 1), ((3, 2), 3)])
 def test_same_padding_keeps_the_size(kernel: tuple[int, int], dilation: int) -> None:
-    """padding="same" puts the odd zero at the end, "valid" puts none."""
+    """padding="same" adds the odd zero at the end, and "valid" adds none."""
     x, w = normal(2, 3, 9, 8), normal(4, 3, *kernel)
     total = [dilation * (k - 1) for k in kernel]
     wide = np.pad(x, [(0, 0), (0, 0), *[(t // 2, t - t // 2) for t in total]])
@@ -121,7 +121,7 @@ def test_same_padding_keeps_the_size(kernel: tuple[int, int], dilation: int) -> 
 
 
 def test_conv_without_a_batch_dim() -> None:
-    """(C, H, W) gives what a batch of one gives, without the batch dim."""
+    """An input (C, H, W) gives the result of a batch of one, without the batch dim."""
     x, w = normal(3, 5, 5), normal(2, 3, 3, 3)
     np.testing.assert_array_equal(
         array(cd.conv2d(tensor(x), tensor(w))), array(cd.conv2d(tensor(x[None]), tensor(w)))[0]
@@ -141,20 +141,20 @@ def test_conv_of_an_empty_batch() -> None:
 
 
 def test_conv_reads_any_layout() -> None:
-    """Permuted and expanded inputs, weights and gradients give what their copies give."""
+    """Permuted and expanded inputs, weights and gradients give the results of their contiguous copies."""
     x, w = normal(5, 6, 2, 3), normal(3, 3, 4, 3)
     out = cd.conv2d(tensor(x).permute(2, 3, 0, 1), tensor(w).permute(2, 0, 1, 3), padding=1)
     expected = correlate(x.transpose(2, 3, 0, 1), w.transpose(2, 0, 1, 3), (1, 1), (1, 1), (1, 1), 1)
     np.testing.assert_allclose(array(out), expected, rtol=1e-10, atol=1e-12)
     y = tensor(x.transpose(2, 3, 0, 1), True)
-    (g,) = grad(cd.conv2d(y, tensor(w).permute(2, 0, 1, 3)).sum(), [y])  # its gradient is an expanded 1
+    (g,) = grad(cd.conv2d(y, tensor(w).permute(2, 0, 1, 3)).sum(), [y])  # the gradient of sum() is an expanded 1
     one = np.ones((2, 4, 3, 4))
     again = convolution.conv_input(tensor(one), tensor(w.transpose(2, 0, 1, 3)), y.shape, (1, 1), (0, 0), (1, 1), 1)
     np.testing.assert_allclose(array(g), array(again), rtol=1e-10)
 
 
-def test_conv_keeps_special_values_where_they_are_seen() -> None:
-    """NaN and infinity reach exactly the places whose window holds them."""
+def test_conv_propagates_special_values_to_their_windows() -> None:
+    """NaN and infinity reach exactly the outputs whose window contains them."""
     x = np.zeros((1, 1, 6, 6))
     x[0, 0, 0, 5], x[0, 0, 5, 0] = np.nan, np.inf
     out = array(cd.conv2d(tensor(x), tensor(np.ones((1, 9, 3, 3))[:, :1]), padding=1))[0, 0]
@@ -163,11 +163,11 @@ def test_conv_keeps_special_values_where_they_are_seen() -> None:
     weight = convolution.conv_weight(
         tensor(x), tensor(np.eye(6).reshape(1, 1, 6, 6)), (1, 1, 3, 3), (1, 1), (1, 1), (1, 1), 1
     )
-    np.testing.assert_array_equal(array(weight)[0, 0, [0, 2], [0, 2]], 0.0)  # the two that see neither
+    np.testing.assert_array_equal(array(weight)[0, 0, [0, 2], [0, 2]], 0.0)  # the two windows that contain neither
 
 
 def test_conv_of_integers_and_complex_numbers() -> None:
-    """Integers stay exact; complex numbers multiply without conjugation, their gradients with it."""
+    """Integers are exact; complex numbers are multiplied without conjugation, and their gradients with it."""
     x, w = np.arange(50).reshape(1, 2, 5, 5), np.arange(36).reshape(2, 2, 3, 3)
     out = cd.conv2d(tensor(x), tensor(w))
     assert out.dtype.name == "int64"
@@ -293,7 +293,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("case", range(len(BAD)))
-def test_conv_says_what_does_not_fit(case: int) -> None:
+def test_conv_names_arguments_that_do_not_match(case: int) -> None:
     """Bad arguments raise PyTorch's error class with its text."""
     call, error, text = BAD[case]
     with pytest.raises(error, match=text):

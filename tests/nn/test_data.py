@@ -1,4 +1,4 @@
-"""Data sets, samplers, collation and the loader."""
+"""Data sets, samplers, collation and the data loader."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Pair = namedtuple("Pair", "x y")
 
 
 class Numbers(Dataset[int]):
-    """The integers below n."""
+    """A data set of the integers below n."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -51,7 +51,7 @@ class Numbers(Dataset[int]):
 
 
 class Stream(IterableDataset[int]):
-    """The integers below n, shared out among workers."""
+    """A stream of the integers below n, divided among workers."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -67,7 +67,7 @@ class Stream(IterableDataset[int]):
 
 # -- data sets --------------------------------------------------------------------------------------------------------
 def test_datasets_are_indexed_and_combined() -> None:
-    """Tensors side by side, sets one after the other, subsets, and stacks."""
+    """Data sets of tensors, concatenations, subsets and stacks have the expected items."""
     tensors = TensorDataset(cd.arange(4), cd.arange(4) * 10)
     assert [t.item() for t in tensors[2]] == [2, 20]
     assert len(tensors) == 4
@@ -89,7 +89,7 @@ def test_datasets_are_indexed_and_combined() -> None:
 
 
 def test_random_split_is_disjoint_complete_and_repeatable() -> None:
-    """Lengths or shares; the same generator state gives the same split."""
+    """The subsets of lengths or fractions are disjoint and complete; a generator's state determines them."""
     parts = random_split(Numbers(10), [0.5, 0.3, 0.2], generator=cd.Generator().manual_seed(1))
     assert [len(part) for part in parts] == [5, 3, 2]
     assert sorted(i for part in parts for i in part.indices) == list(range(10))
@@ -99,8 +99,8 @@ def test_random_split_is_disjoint_complete_and_repeatable() -> None:
 
 
 # -- samplers ---------------------------------------------------------------------------------------------------------
-def test_samplers_give_their_orders() -> None:
-    """In order, at random once each, some of them, again and again, by weight, and in batches."""
+def test_samplers_return_their_orders() -> None:
+    """Samplers return indices in order, permuted, as a subset, with replacement, by weight, and in batches."""
     assert list(SequentialSampler(Numbers(3))) == [0, 1, 2]
     assert sorted(RandomSampler(Numbers(20))) == list(range(20))
     assert len(list(RandomSampler(Numbers(4), num_samples=10))) == 10
@@ -119,7 +119,7 @@ def test_samplers_give_their_orders() -> None:
 
 # -- collation --------------------------------------------------------------------------------------------------------
 def test_collation_of_every_kind_of_item() -> None:
-    """Tensors are stacked, numbers become tensors, strings a list, containers go element by element."""
+    """Tensors are stacked, numbers become tensors, strings a list, and containers are collated elementwise."""
     import numpy
 
     assert default_collate([cd.ones(2), cd.zeros(2)]).tolist() == [[1, 1], [0, 0]]
@@ -142,8 +142,8 @@ def test_collation_of_every_kind_of_item() -> None:
 
 # -- the loader -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("workers", [0, 1, 3])
-def test_batches_come_in_order_whatever_fetches_them(workers: int) -> None:
-    """Threads change neither order nor content; a loader is iterated again and again."""
+def test_batches_come_in_order_with_any_number_of_workers(workers: int) -> None:
+    """Threads change neither order nor content, and a loader can be iterated several times."""
     loader = DataLoader(Numbers(10), batch_size=3, num_workers=workers)
     for _ in range(2):
         assert [batch.tolist() for batch in loader] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
@@ -160,8 +160,8 @@ def test_batches_come_in_order_whatever_fetches_them(workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_streams_are_batched_and_shared_out(workers: int) -> None:
-    """A stream is cut into batches; each worker takes its share, and each item comes once."""
+def test_streams_are_batched_and_divided_among_workers(workers: int) -> None:
+    """Each worker reads its part of a stream, and each item occurs in one batch."""
     batches = [b.tolist() for b in DataLoader(Stream(7), batch_size=2, num_workers=workers)]
     assert sorted(i for batch in batches for i in batch) == list(range(7))
     assert list(DataLoader(Stream(3), batch_size=None)) == [0, 1, 2]
@@ -172,7 +172,7 @@ def test_streams_are_batched_and_shared_out(workers: int) -> None:
 
 
 def test_shuffling_repeats_with_the_seed() -> None:
-    """The default generator or one of the loader's own decides the order, which differs from epoch to epoch."""
+    """The default generator, or the loader's own, determines the order, which differs between epochs."""
     loader = DataLoader(Numbers(50), batch_size=50, shuffle=True)
     cd.manual_seed(5)
     first, second = next(iter(loader)).tolist(), next(iter(loader)).tolist()
@@ -184,11 +184,11 @@ def test_shuffling_repeats_with_the_seed() -> None:
     assert own[0] == own[1]
 
 
-def test_workers_are_threads_that_know_who_they_are() -> None:
-    """worker_init_fn runs in each thread first; get_worker_info() is None outside of them."""
+def test_workers_are_threads_with_a_worker_info() -> None:
+    """worker_init_fn runs first in each thread, and get_worker_info() is None outside of workers."""
     seen: dict[int, str] = {}
 
-    class Telling(Numbers):
+    class WorkerNumbers(Numbers):
         def __getitem__(self, index: int) -> int:
             info = get_worker_info()
             assert info is not None
@@ -199,13 +199,13 @@ def test_workers_are_threads_that_know_who_they_are() -> None:
     def start(number: int) -> None:
         seen[number] = threading.current_thread().name
 
-    loader = DataLoader(Telling(4), batch_size=1, num_workers=2, worker_init_fn=start, prefetch_factor=3)
+    loader = DataLoader(WorkerNumbers(4), batch_size=1, num_workers=2, worker_init_fn=start, prefetch_factor=3)
     assert [batch.item() for batch in loader] == [0, 1, 0, 1]
     assert get_worker_info() is None
 
 
-def test_what_a_worker_raises_reaches_the_caller() -> None:
-    """The error is the worker's own; the threads end with it and with a caller who leaves early."""
+def test_errors_of_a_worker_are_raised_in_the_caller() -> None:
+    """The caller gets the worker's error. The threads end after an error, and if the caller stops early."""
     before = threading.active_count()
     loader = DataLoader(Numbers(4), sampler=[0, 1, 9], num_workers=2)
     with pytest.raises(IndexError, match="no number 9"):
@@ -339,7 +339,7 @@ def test_what_a_worker_raises_reaches_the_caller() -> None:
         ),
     ],
 )
-def test_misuse_of_data_is_told(call: Any, error: type[Exception], text: str) -> None:
-    """Each wrong call raises PyTorch's class with a text that says what is wrong."""
+def test_misuse_of_data_raises_an_error(call: Any, error: type[Exception], text: str) -> None:
+    """Each wrong call raises PyTorch's class of error with the reason."""
     with pytest.raises(error, match=re.escape(text)):
         call()

@@ -1,4 +1,4 @@
-"""Softmax, activations, normalisation, embedding and dropout: values, derivatives, errors."""
+"""Softmax, activations, normalization, embedding and dropout: values, derivatives, errors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_softmax_and_its_logarithm(dim: int) -> None:
     check_gradients(lambda x: cd.log_softmax(x, dim), x)
 
 
-def test_softmax_at_the_edges() -> None:
-    """Large values do not overflow, -inf is probability 0, NaN spreads over its row, 0-d and empty tensors pass."""
+def test_softmax_of_special_values_and_shapes() -> None:
+    """Large values do not overflow, -inf has probability 0, NaN fills its row; 0-d and empty tensors are accepted."""
     x = np.array([[1e300, 1e300, 0.0], [-np.inf, 0.0, 0.0], [np.nan, 1.0, 2.0], [-np.inf, -np.inf, -np.inf]])
     out = array(cd.softmax(tensor(x), 1))
     np.testing.assert_array_equal(out[:2], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
@@ -49,7 +49,7 @@ def test_softmax_refuses_integers_and_wrong_dims() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 2), (2, 2, 3, 2)])
-def test_functional_softmax_guesses_a_dim(shape: tuple[int, ...]) -> None:
+def test_functional_softmax_has_an_implicit_dim(shape: tuple[int, ...]) -> None:
     """The default of dim is PyTorch's: 0 for tensors of 0, 1 and 3 dims, 1 for others. The core's function has none."""
     x = tensor(normal(*shape))
     dim = 0 if len(shape) in (0, 1, 3) else 1
@@ -116,7 +116,7 @@ def test_activation_values_and_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["relu", "leaky_relu", "elu", "selu", "celu", "silu", "mish", "hardtanh", "hardswish"])
 def test_activation_in_place_writes_into_its_input(name: str) -> None:
-    """inplace=True returns the input itself, holding the result, with the gradient that it has out of place."""
+    """inplace=True writes the result into the input and returns it, with the gradient of the function."""
     function = getattr(F, name)
     x = tensor(normal(3, 4), True)
     wanted = function(x)
@@ -128,7 +128,7 @@ def test_activation_in_place_writes_into_its_input(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["elu", "selu", "softplus", "logsigmoid", "gelu", "silu", "mish", "leaky_relu"])
 def test_activations_neither_overflow_nor_lose_nan(name: str) -> None:
-    """Extreme inputs give limits, with finite gradients; NaN stays NaN."""
+    """Extreme inputs give the limits with finite gradients, and NaN gives NaN."""
     x = tensor(np.array([-1e4, 1e4, np.nan]), True)
     out = getattr(F, name)(x)
     assert np.isfinite(array(out)[:2]).all()
@@ -137,15 +137,15 @@ def test_activations_neither_overflow_nor_lose_nan(name: str) -> None:
     assert np.isfinite(array(g)[:2]).all()
 
 
-def test_relu_gives_no_gradient_below_zero_even_for_infinite_ones() -> None:
-    """0 and below get exactly 0, whatever arrives from above."""
+def test_relu_has_gradient_zero_below_zero_even_for_infinite_gradients() -> None:
+    """The gradient of an input of at most 0 is exactly 0, also if the output's gradient is infinite."""
     x = tensor(np.array([-1.0, 0.0, 2.0]), True)
     (g,) = grad(F.relu(x), [x], tensor(np.array([np.inf, np.nan, 3.0])))
     np.testing.assert_array_equal(array(g), [0.0, 0.0, 3.0])
 
 
 def test_prelu_has_a_slope_per_channel() -> None:
-    """One slope, or one per channel, and a gradient for it."""
+    """There is one slope, or one per channel, with a gradient."""
     x, w = normal(2, 3, 4), normal(3)
     np.testing.assert_allclose(array(cd.prelu(tensor(x), tensor(w))), np.where(x > 0, x, x * w[:, None]))
     np.testing.assert_allclose(array(cd.prelu(tensor(x), tensor(w[:1]))), np.where(x > 0, x, x * w[0]))
@@ -153,7 +153,7 @@ def test_prelu_has_a_slope_per_channel() -> None:
 
 
 def test_glu_gates_one_half_by_the_other() -> None:
-    """The first half times the sigmoid of the second."""
+    """The result is the first half times the sigmoid of the second half."""
     x = normal(3, 6)
     np.testing.assert_allclose(array(F.glu(tensor(x))), x[:, :3] * _sigmoid(x[:, 3:]), rtol=1e-12)
     check_gradients(lambda x: F.glu(x, 1), x)
@@ -173,7 +173,7 @@ ACTIVATION_ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("case", range(len(ACTIVATION_ERRORS)))
-def test_activations_say_what_is_wrong(case: int) -> None:
+def test_activations_refuse_bad_arguments(case: int) -> None:
     """Bad arguments raise PyTorch's error class with its text."""
     call, error, text = ACTIVATION_ERRORS[case]
     with pytest.raises(error, match=text):
@@ -181,36 +181,36 @@ def test_activations_say_what_is_wrong(case: int) -> None:
 
 
 # -- normalisation ----------------------------------------------------------------------------------------------------
-def standardised(x: np.ndarray, dims: tuple[int, ...], eps: float = 1e-5) -> np.ndarray:
-    """Mean 0 and variance 1 over ``dims``."""
+def standardized(x: np.ndarray, dims: tuple[int, ...], eps: float = 1e-5) -> np.ndarray:
+    """Return the array with mean 0 and variance 1 over ``dims``."""
     return (x - x.mean(dims, keepdims=True)) / np.sqrt(x.var(dims, keepdims=True) + eps)
 
 
 def test_layer_norm_over_the_last_dims() -> None:
-    """Normalised over normalized_shape, scaled and shifted elementwise, with both derivatives."""
+    """Values are normalized, scaled and shifted; first and second derivatives agree with finite differences."""
     x, w, b = normal(3, 4, 5), normal(4, 5), normal(4, 5, seed=1)
     out = F.layer_norm(tensor(x), (4, 5), tensor(w), tensor(b))
-    np.testing.assert_allclose(array(out), standardised(x, (1, 2)) * w + b, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(array(F.layer_norm(tensor(x), (5,))), standardised(x, (2,)), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(out), standardized(x, (1, 2)) * w + b, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(F.layer_norm(tensor(x), (5,))), standardized(x, (2,)), rtol=1e-10, atol=1e-12)
     check_gradients(lambda x, w, b: F.layer_norm(x, (4, 5), w, b), x, w, b)
     check_gradients(lambda x: F.layer_norm(x, (5,)), x)
 
 
 def test_group_and_instance_norm() -> None:
-    """Groups of channels, or each channel of each sample, are normalised by themselves."""
+    """Each group of channels, or each channel of each sample, is normalized separately."""
     x, w, b = normal(2, 6, 3, 4), normal(6), normal(6, seed=1)
-    grouped = standardised(x.reshape(2, 3, 2, 3, 4), (2, 3, 4)).reshape(x.shape) * w[:, None, None] + b[:, None, None]
+    grouped = standardized(x.reshape(2, 3, 2, 3, 4), (2, 3, 4)).reshape(x.shape) * w[:, None, None] + b[:, None, None]
     np.testing.assert_allclose(array(F.group_norm(tensor(x), 3, tensor(w), tensor(b))), grouped, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(array(F.instance_norm(tensor(x))), standardised(x, (2, 3)), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(F.instance_norm(tensor(x))), standardized(x, (2, 3)), rtol=1e-10, atol=1e-12)
     check_gradients(lambda x, w, b: F.group_norm(x, 3, w, b), x, w, b)
 
 
 def test_batch_norm_trains_and_evaluates() -> None:
-    """Training uses the batch and moves the running statistics; evaluation uses those."""
+    """Training uses the batch and updates the running statistics; evaluation uses the running statistics."""
     x, w, b = normal(4, 3, 5) * 2 + 1, normal(3), normal(3, seed=1)
     mean, var = tensor(np.zeros(3)), tensor(np.ones(3))
     out = F.batch_norm(tensor(x), mean, var, tensor(w), tensor(b), True, 0.1)
-    np.testing.assert_allclose(array(out), standardised(x, (0, 2)) * w[:, None] + b[:, None], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(array(out), standardized(x, (0, 2)) * w[:, None] + b[:, None], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(array(mean), 0.1 * x.mean((0, 2)), rtol=1e-10)
     np.testing.assert_allclose(array(var), 0.9 + 0.1 * x.var((0, 2), ddof=1), rtol=1e-10)
     still = F.batch_norm(tensor(x), mean, var, tensor(w), tensor(b))
@@ -220,7 +220,7 @@ def test_batch_norm_trains_and_evaluates() -> None:
 
 
 def test_rms_norm_divides_by_the_root_mean_square() -> None:
-    """No mean is taken off, and the weight scales."""
+    """The mean is not subtracted, and the result is multiplied by the weight."""
     x, w = normal(3, 5), normal(5)
     expected = x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-6) * w
     np.testing.assert_allclose(array(F.rms_norm(tensor(x), (5,), tensor(w), 1e-6)), expected, rtol=1e-12)
@@ -262,7 +262,7 @@ NORM_ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("case", range(len(NORM_ERRORS)))
-def test_normalisation_says_what_does_not_fit(case: int) -> None:
+def test_normalization_refuses_sizes_that_do_not_match(case: int) -> None:
     """Bad arguments raise PyTorch's error class with its text."""
     call, error, text = NORM_ERRORS[case]
     with pytest.raises(error, match=text):
@@ -271,7 +271,7 @@ def test_normalisation_says_what_does_not_fit(case: int) -> None:
 
 # -- linear and embedding ---------------------------------------------------------------------------------------------
 def test_linear_is_a_product_and_a_sum() -> None:
-    """Any leading dims, with and without bias; bilinear takes two inputs."""
+    """linear accepts any leading dims, with and without a bias; bilinear takes two inputs."""
     x, w, b = normal(2, 3, 4), normal(5, 4), normal(5)
     np.testing.assert_allclose(array(F.linear(tensor(x), tensor(w), tensor(b))), x @ w.T + b, rtol=1e-10)
     np.testing.assert_allclose(array(F.linear(tensor(x[0, 0]), tensor(w))), w @ x[0, 0], rtol=1e-10)
@@ -282,8 +282,8 @@ def test_linear_is_a_product_and_a_sum() -> None:
     )
 
 
-def test_linear_says_what_does_not_fit() -> None:
-    """Sizes, ranks and dtypes that do not fit raise PyTorch's texts."""
+def test_linear_refuses_sizes_that_do_not_match() -> None:
+    """Sizes, ranks and dtypes that do not match raise errors with PyTorch's texts."""
     x = tensor(normal(2, 3))
     with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 5x4\)"):
         F.linear(x, tensor(normal(4, 5)))
@@ -297,8 +297,8 @@ def test_linear_says_what_does_not_fit() -> None:
         F.bilinear(x, x, tensor(normal(1, 3, 4)))
 
 
-def test_embedding_looks_rows_up() -> None:
-    """Indices of any shape; gradients add up per row, but not for the padding row."""
+def test_embedding_selects_rows() -> None:
+    """Indices have any shape; gradients add up per row, except for the padding row."""
     w, i = normal(5, 3), np.array([[0, 4, 4], [1, 2, 4]])
     np.testing.assert_array_equal(array(F.embedding(tensor(i), tensor(w))), w[i])
     check_gradients(lambda w: F.embedding(tensor(i), w), w)
@@ -310,8 +310,8 @@ def test_embedding_looks_rows_up() -> None:
     assert F.embedding(tensor(np.zeros((0, 2), np.int64)), weight).shape == (0, 2, 3)
 
 
-def test_embedding_shrinks_rows_to_max_norm() -> None:
-    """Rows that are looked up and too long are scaled down in place; others stay."""
+def test_embedding_scales_rows_down_to_max_norm() -> None:
+    """Selected rows with a larger norm are scaled down in place; other rows do not change."""
     w = tensor(np.array([[3.0, 4.0], [0.3, 0.4], [30.0, 40.0]]))
     out = F.embedding(tensor(np.array([0, 1, 0])), w, max_norm=1.0)
     np.testing.assert_allclose(array(out), [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]], rtol=1e-6)
@@ -337,7 +337,7 @@ EMBEDDING_ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("case", range(len(EMBEDDING_ERRORS)))
-def test_embedding_says_what_is_wrong(case: int) -> None:
+def test_embedding_refuses_bad_arguments(case: int) -> None:
     """Bad indices and arguments raise PyTorch's error class with its text."""
     call, error, text = EMBEDDING_ERRORS[case]
     with pytest.raises(error, match=text):
@@ -345,7 +345,7 @@ def test_embedding_says_what_is_wrong(case: int) -> None:
 
 
 def test_one_hot() -> None:
-    """The class count is found or given; bad classes raise."""
+    """The number of classes is computed or given; classes out of range are an error."""
     np.testing.assert_array_equal(array(F.one_hot(tensor(np.array([2, 0])))), [[0, 0, 1], [1, 0, 0]])
     assert F.one_hot(tensor(np.zeros((2, 0), np.int64)), 4).shape == (2, 0, 4)
     for bad, classes, text in (
@@ -360,8 +360,8 @@ def test_one_hot() -> None:
 
 
 # -- dropout ----------------------------------------------------------------------------------------------------------
-def test_masked_dropout_scales_what_is_kept() -> None:
-    """What the mask keeps is divided by 1 - p, and so is its gradient."""
+def test_masked_dropout_scales_the_other_elements() -> None:
+    """Elements that are not masked, and their gradients, are divided by 1 - p."""
     x, mask = tensor(normal(4), True), tensor(np.array([1, 0, 1, 1]))
     out = F.masked_dropout(x, mask, 0.2)
     np.testing.assert_allclose(array(out), array(x) * [1.25, 0, 1.25, 1.25])
@@ -370,7 +370,7 @@ def test_masked_dropout_scales_what_is_kept() -> None:
 
 
 def test_dropout_drops_in_training_only() -> None:
-    """p of the elements become 0, none outside training, all of them for p = 1; dropout2d drops whole channels."""
+    """A fraction p of the elements becomes 0, none in evaluation and all for p = 1; dropout2d drops whole channels."""
     x = tensor(np.ones((50, 40)))
     kept = array(F.dropout(x, 0.25))
     assert set(np.unique(kept)) == {0.0, 1 / 0.75}

@@ -1,4 +1,4 @@
-"""Hooks of modules."""
+"""Hooks of modules: forward, backward, saving and loading."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Scaled(nn.Module):
 
 
 class Both(nn.Module):
-    """Two inputs, two outputs."""
+    """A module with two inputs and two outputs."""
 
     def forward(self, x: Any, y: Any) -> tuple[Any, Any]:
         return x * 2, x * y
 
 
-def test_forward_hooks_see_and_replace() -> None:
+def test_forward_hooks_get_and_replace_values() -> None:
     """Pre-hooks may replace arguments, hooks the output; a removed hook is not called."""
     m = Scaled()
     first = m.register_forward_pre_hook(lambda module, args: args[0] + 1)
@@ -47,8 +47,8 @@ def test_hooks_with_kwargs_and_prepend() -> None:
     assert order == ["early", "late {'times': 5.0}"]
 
 
-def test_a_pre_hook_with_kwargs_returns_both_or_nothing() -> None:
-    """Anything else is an error that shows what came back."""
+def test_a_pre_hook_with_kwargs_returns_both_or_none() -> None:
+    """Another result is an error that shows it."""
     m = Scaled()
     m.register_forward_pre_hook(lambda module, args, kwargs: args, with_kwargs=True)
     text = "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got"
@@ -56,8 +56,8 @@ def test_a_pre_hook_with_kwargs_returns_both_or_nothing() -> None:
         m(cd.ones(1))
 
 
-def test_a_hook_that_is_always_called_sees_failures() -> None:
-    """always_call=True runs the hook when forward raises, and the error goes on."""
+def test_always_call_hooks_run_after_failures() -> None:
+    """always_call=True runs the hook if forward raises, and the error is propagated."""
     m = Scaled()
     seen: list[Any] = []
     m.register_forward_hook(lambda module, args, out: seen.append(out), always_call=True)
@@ -66,8 +66,8 @@ def test_a_hook_that_is_always_called_sees_failures() -> None:
     assert seen == [None]
 
 
-def test_full_backward_hooks_see_gradients_of_outputs_and_inputs() -> None:
-    """grad_output is what arrives, grad_input what leaves; tensors without gradients are None."""
+def test_full_backward_hooks_get_gradients_of_outputs_and_inputs() -> None:
+    """grad_output is the gradient of outputs, grad_input of inputs; tensors without gradients are None."""
     m = Both()
     seen: list[Any] = []
 
@@ -84,7 +84,7 @@ def test_full_backward_hooks_see_gradients_of_outputs_and_inputs() -> None:
 
 
 def test_full_backward_hooks_replace_gradients() -> None:
-    """A pre-hook replaces what arrives, a hook what leaves."""
+    """A pre-hook replaces the gradients of outputs, a hook those of inputs."""
     m = Scaled()
     before = m.register_full_backward_pre_hook(lambda module, grad_output: (grad_output[0] * 3,))
     x = cd.ones(1).requires_grad_()
@@ -98,7 +98,7 @@ def test_full_backward_hooks_replace_gradients() -> None:
 
 
 def test_backward_hooks_run_when_no_input_requires_grad() -> None:
-    """The hook of a first layer sees the gradient of its output; replacing what is not there is an error."""
+    """The hook of a first layer gets the gradient of its output; replacing the missing gradient is an error."""
     m = nn.Linear(1, 1)
     seen: list[Any] = []
     handle = m.register_full_backward_hook(lambda module, gi, go: seen.append((gi, go[0].tolist())))
@@ -110,8 +110,8 @@ def test_backward_hooks_run_when_no_input_requires_grad() -> None:
         m(cd.ones(1, 1)).sum().backward()
 
 
-def test_backward_hooks_return_as_many_gradients_as_there_are() -> None:
-    """A wrong number is an error that says both."""
+def test_backward_hooks_return_the_number_of_gradients() -> None:
+    """Another number is an error that states both."""
     m = Scaled()
     m.register_full_backward_hook(lambda module, gi, go: (gi[0], gi[0]))
     with pytest.raises(RuntimeError, match="Backward hook returned an invalid number of grad, got 2, but expected 1"):
@@ -119,7 +119,7 @@ def test_backward_hooks_return_as_many_gradients_as_there_are() -> None:
 
 
 def test_state_dict_hooks_run_around_saving_and_loading() -> None:
-    """Hooks may add to a state, rename before loading, and forgive missing keys."""
+    """Hooks may add to a state, rename keys before loading, and ignore missing keys."""
     m = nn.Linear(1, 1, bias=False)
     calls: list[str] = []
     m.register_state_dict_pre_hook(lambda module, prefix, keep: calls.append(f"pre {prefix!r}"))
@@ -130,8 +130,8 @@ def test_state_dict_hooks_run_around_saving_and_loading() -> None:
 
     other = nn.Linear(1, 1)
 
-    def drop(module: nn.Module, given: dict[str, Any], *_: Any) -> None:
-        given.pop("note")
+    def drop(module: nn.Module, state_dict: dict[str, Any], *_: Any) -> None:
+        state_dict.pop("note")
 
     other.register_load_state_dict_pre_hook(drop)
     other.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())

@@ -1,4 +1,4 @@
-"""Layers: what they compute, how they are printed, and what they refuse."""
+"""Layers: results, representations, and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra import nn
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
-    """Whether two tensors have one shape and nearly the same values."""
+    """Return whether two tensors have the same shape and nearly the same values."""
     return a.shape == b.shape and bool(((a - b).abs() <= tolerance * (1 + b.abs())).all().item())
 
 
@@ -134,20 +134,20 @@ def test_layers_give_shapes_and_are_printed_as_pytorch_prints_them(
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
 )
 def test_activation_modules_are_their_functions(module: Any, function: Any) -> None:
-    """A module without state computes what the function of its name does."""
+    """A module without state computes the function of its name."""
     x = cd.randn(3, 5)
     assert module(x).tolist() == function(x).tolist()
 
 
-def test_linear_is_an_affine_map() -> None:
-    """y = x @ W.T + b."""
+def test_linear_is_a_product_and_a_sum() -> None:
+    """The output is x @ W.T + b."""
     layer = nn.Linear(3, 2)
     x = cd.randn(4, 3)
     assert close(layer(x), x @ layer.weight.t() + layer.bias)
 
 
 def test_weights_are_drawn_within_their_bound() -> None:
-    """Linear and convolutions start within 1 / sqrt(fan_in), and two seeds differ while one repeats."""
+    """Initial weights of Linear and Conv are within 1 / sqrt(fan_in), and depend on the seed only."""
     cd.manual_seed(3)
     first = nn.Linear(100, 50)
     assert first.weight.abs().max().item() <= 0.1
@@ -158,8 +158,8 @@ def test_weights_are_drawn_within_their_bound() -> None:
     assert conv.weight.abs().max().item() <= 0.1
 
 
-def test_bilinear_is_a_form_in_both_inputs() -> None:
-    """Each output feature is x1 @ W @ x2."""
+def test_bilinear_is_linear_in_both_inputs() -> None:
+    """Each output feature is x1 @ W[k] @ x2."""
     layer = nn.Bilinear(2, 3, 4, bias=False)
     x, y = cd.randn(5, 2), cd.randn(5, 3)
     expected = cd.stack([((x @ layer.weight[k]) * y).sum(1) for k in range(4)], 1)
@@ -168,7 +168,7 @@ def test_bilinear_is_a_form_in_both_inputs() -> None:
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 def test_padding_modes_pad_before_they_convolve(mode: str) -> None:
-    """A convolution with another padding mode is that of the padded input."""
+    """A convolution with a padding mode is the convolution of the padded input."""
     layer = nn.Conv2d(1, 1, 3, padding=(1, 2), padding_mode=mode)
     x = cd.randn(1, 1, 5, 5)
     assert close(layer(x), F.conv2d(F.pad(x, (2, 2, 1, 1), mode=mode), layer.weight, layer.bias))
@@ -184,7 +184,7 @@ def test_padding_modes_pad_before_they_convolve(mode: str) -> None:
     ],
 )
 def test_pad_in_every_mode(mode: str, expected: list[int]) -> None:
-    """Two before, one after."""
+    """Two values are added before and one after the input."""
     assert F.pad(cd.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode=mode).tolist() == [expected]
 
 
@@ -192,13 +192,13 @@ def test_pad_in_every_mode(mode: str, expected: list[int]) -> None:
     ("sizes", "expected"),
     [((-1, 1), [2, 3, 4, 2]), ((2, -1), [2, 3, 1, 2, 3]), ((-1, -1), [2, 3]), ((-2, 3), [3, 4, 3, 4, 3])],
 )
-def test_circular_padding_wraps_what_is_left_after_cutting(sizes: tuple[int, int], expected: list[int]) -> None:
-    """Negative sizes cut off first, and only what is left repeats."""
+def test_circular_padding_repeats_the_cropped_input(sizes: tuple[int, int], expected: list[int]) -> None:
+    """Negative sizes crop the input first, and the rest of it is repeated."""
     assert F.pad(cd.tensor([[1.0, 2.0, 3.0, 4.0]]), sizes, mode="circular").tolist() == [expected]
 
 
-def test_pad_cuts_fills_and_copies() -> None:
-    """Negative sizes cut off, a value fills, and nothing to pad is a copy; gradients come back to the input."""
+def test_pad_crops_fills_and_copies() -> None:
+    """Negative sizes crop, a value fills, and sizes of 0 give a copy; the input gets its gradient."""
     x = cd.tensor([[1.0, 2.0, 3.0]]).requires_grad_()
     out = F.pad(x, (-1, 1, 1, 0), value=9.0)
     assert out.tolist() == [[9, 9, 9], [2, 3, 9]]
@@ -277,14 +277,14 @@ def test_pad_cuts_fills_and_copies() -> None:
         (lambda: nn.Embedding(3, 2, _weight=cd.ones(2, 2)), AssertionError, "Shape of weight does not match"),
     ],
 )
-def test_misuse_of_layers_is_told(call: Any, error: type[Exception], text: str) -> None:
-    """Each wrong call raises PyTorch's class with a text that says what is wrong."""
+def test_misuse_of_layers_raises_an_error(call: Any, error: type[Exception], text: str) -> None:
+    """Each wrong call raises PyTorch's class of error with the reason."""
     with pytest.raises(error, match=re.escape(text)):
         call()
 
 
 def test_dropout_is_the_identity_in_evaluation() -> None:
-    """While training elements are zeroed and the others scaled; in evaluation nothing happens."""
+    """In training, elements are set to 0 and the others scaled; in evaluation the output is the input."""
     layer = nn.Dropout(0.5)
     x = cd.ones(1000)
     out = layer(x)
@@ -295,8 +295,8 @@ def test_dropout_is_the_identity_in_evaluation() -> None:
     assert set(channels.sum((2, 3)).reshape(-1).tolist()) == {0.0, 8.0}
 
 
-def test_layer_norm_normalises_the_last_dims() -> None:
-    """Mean 0, variance 1 per row; without affine there are no parameters, without bias only a weight."""
+def test_layer_norm_normalizes_the_last_dims() -> None:
+    """Rows have mean 0 and variance 1. Without affine there are no parameters, without bias only a weight."""
     out = nn.LayerNorm(16)(cd.randn(4, 16) * 5 + 3)
     assert close(out.mean(1), cd.zeros(4), 1e-4)
     assert close(out.var(1, correction=0), cd.ones(4), 1e-3)
@@ -307,7 +307,7 @@ def test_layer_norm_normalises_the_last_dims() -> None:
 
 
 def test_batch_norm_keeps_running_statistics() -> None:
-    """Training moves the statistics, evaluation uses them; momentum=None averages over all batches."""
+    """Training updates the statistics, and evaluation uses them; momentum=None averages over all batches."""
     layer = nn.BatchNorm1d(2, momentum=None)
     a, b = cd.randn(8, 2), cd.randn(8, 2) + 4
     out = layer(a)
@@ -322,8 +322,8 @@ def test_batch_norm_keeps_running_statistics() -> None:
     assert nn.BatchNorm1d(2, track_running_stats=False).state_dict().keys() == {"weight", "bias"}
 
 
-def test_embedding_looks_rows_up() -> None:
-    """Rows come by index in any shape; the row for padding is zero and gets no gradient."""
+def test_embedding_selects_rows() -> None:
+    """Indices have any shape; the row for padding is zero and gets no gradient."""
     table = nn.Embedding(5, 3, padding_idx=-1)
     assert repr(table) == "Embedding(5, 3, padding_idx=4)"
     index = cd.tensor([[0, 4], [1, 1]])
@@ -338,7 +338,7 @@ def test_embedding_looks_rows_up() -> None:
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_losses_are_their_functions(reduction: str) -> None:
-    """A loss module hands its options on."""
+    """A loss module computes its function with its options."""
     x, y = cd.randn(4, 3), cd.rand(4, 3)
     labels = cd.tensor([0, 2, 1, 2])
     p = x.sigmoid()
@@ -364,8 +364,8 @@ def test_losses_are_their_functions(reduction: str) -> None:
 
 
 # -- initialisation ---------------------------------------------------------------------------------------------------
-def test_constant_initialisation() -> None:
-    """Constants, ones, zeros, the identity, and a convolution that changes nothing; in place, and returned."""
+def test_constant_initialization() -> None:
+    """Constants, ones, zeros, identities of matrices and convolutions are written in place, and returned."""
     w = nn.Parameter(cd.empty(2, 3))
     assert nn.init.constant_(w, 3.0) is w
     assert w.tolist() == [[3, 3, 3]] * 2
@@ -378,8 +378,8 @@ def test_constant_initialisation() -> None:
     assert F.conv2d(x, kernel, padding=1).tolist() == x.tolist()
 
 
-def test_random_initialisation_has_the_right_spread() -> None:
-    """Standard deviations are those of the papers."""
+def test_random_initialization_has_the_expected_deviation() -> None:
+    """The standard deviations are those of the papers."""
     cd.manual_seed(0)
     fan_in, fan_out = 200, 100
     w = cd.empty(fan_out, fan_in)
@@ -403,7 +403,7 @@ def test_random_initialisation_has_the_right_spread() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 2, 2)])
 def test_orthogonal_rows_or_columns(shape: tuple[int, ...]) -> None:
-    """The shorter side is orthonormal, times the gain."""
+    """The vectors of the shorter side are orthonormal, times the gain."""
     w = nn.init.orthogonal_(cd.empty(*shape), gain=2.0).reshape(shape[0], -1)
     short = w @ w.t() if w.shape[0] <= w.shape[1] else w.t() @ w
     assert close(short, cd.eye(short.shape[0]) * 4, 1e-4)
@@ -429,21 +429,21 @@ def test_orthogonal_rows_or_columns(shape: tuple[int, ...]) -> None:
         (lambda: nn.init.calculate_gain("leaky_relu", True), "negative_slope True not a valid number"),
     ],
 )
-def test_misuse_of_initialisation_is_told(call: Any, text: str) -> None:
-    """Shapes and names that cannot be initialised are a ValueError that says why."""
+def test_misuse_of_initialization_raises_an_error(call: Any, text: str) -> None:
+    """Unsuitable shapes and names raise ValueError with the reason."""
     with pytest.raises(ValueError, match=re.escape(text)):
         call()
 
 
-def test_nothing_to_initialise_is_a_warning() -> None:
-    """A tensor without elements is left alone."""
+def test_initialization_of_an_empty_tensor_warns() -> None:
+    """A tensor without elements gives a warning."""
     with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
         nn.init.kaiming_uniform_(cd.empty(0, 3))
 
 
 # -- gradients and parameters of a whole network ----------------------------------------------------------------------
 def test_gradients_are_clipped_in_place() -> None:
-    """The norm over all parameters is brought down to the limit; what was below it stays."""
+    """The norm over all parameters is reduced to the limit; a smaller norm does not change."""
     layer = nn.Linear(2, 1)
     layer.weight.grad, layer.bias.grad = cd.tensor([[3.0, 0.0]]), cd.tensor([4.0])
     assert nn.utils.clip_grad_norm_(layer.parameters(), 1.0).item() == pytest.approx(5)
@@ -462,7 +462,7 @@ def test_gradients_are_clipped_in_place() -> None:
 
 
 def test_parameters_to_a_vector_and_back() -> None:
-    """One vector holds all parameters in order, and gives them back."""
+    """The vector contains all parameters in order, and sets them."""
     a, b = nn.Linear(2, 3), nn.Linear(2, 3)
     vector = nn.utils.parameters_to_vector(a.parameters())
     assert vector.shape == (9,)

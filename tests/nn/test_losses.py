@@ -19,7 +19,7 @@ from tests.nn.network_samples import array, check_gradients, normal, tensor
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 2, 2)])
 def test_cross_entropy_of_classes(shape: tuple[int, ...], weighted: bool, smoothing: float, reduction: str) -> None:
-    """Weights, ignored targets, smoothing and reductions, for any number of dims."""
+    """cross_entropy agrees with its definition for weights, ignored targets, smoothing, reductions and all ranks."""
     x = normal(*shape)
     target = np.random.default_rng(1).integers(0, 3, (shape[0], *shape[2:]))
     target.reshape(-1)[1] = -100
@@ -42,7 +42,7 @@ def test_cross_entropy_of_classes(shape: tuple[int, ...], weighted: bool, smooth
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_cross_entropy_of_probabilities(smoothing: float) -> None:
-    """A floating target in the logits' shape is a distribution, and gets a gradient."""
+    """A floating target in the logits' shape is a distribution, and has a gradient."""
     x, t, w = normal(4, 3, 2), special.softmax(normal(4, 3, 2, seed=1), 1), np.array([0.5, 2.0, 1.0])
     mixed = t * (1 - smoothing) + smoothing / 3
     expected = -(special.log_softmax(x, 1) * mixed * w[:, None]).sum() / 8
@@ -51,8 +51,8 @@ def test_cross_entropy_of_probabilities(smoothing: float) -> None:
     check_gradients(lambda x, t: F.cross_entropy(x, t, label_smoothing=smoothing), x, t)
 
 
-def test_cross_entropy_at_the_edges() -> None:
-    """One sample without a batch; nothing to average is NaN; an ignored -inf does not spoil the rest."""
+def test_cross_entropy_of_special_inputs() -> None:
+    """One sample needs no batch; the mean of no losses is NaN; an ignored -inf does not affect the others."""
     x = normal(3)
     np.testing.assert_allclose(array(F.cross_entropy(tensor(x), tensor(np.array(1)))), -special.log_softmax(x)[1])
     assert np.isnan(array(F.cross_entropy(tensor(normal(2, 3)), tensor(np.array([-100, -100])))))
@@ -147,7 +147,7 @@ LOSS_ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("case", range(len(LOSS_ERRORS)))
-def test_losses_say_what_is_wrong(case: int) -> None:
+def test_losses_refuse_bad_arguments(case: int) -> None:
     """Bad targets and arguments raise PyTorch's error class with its text."""
     call, error, text = LOSS_ERRORS[case]
     with pytest.raises(error, match=text):
@@ -167,7 +167,7 @@ DISTANCES: dict[str, tuple[Any, np.ndarray]] = {
 @pytest.mark.parametrize("name", DISTANCES)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_distances_and_their_derivatives(name: str, reduction: str) -> None:
-    """Each distance by its formula, in each reduction, with gradients for both sides."""
+    """Each distance agrees with its formula, in each reduction, with gradients of input and target."""
     function, losses = DISTANCES[name]
     x, y = normal(4, 3), normal(4, 3, seed=1)
     expected = {"mean": losses.mean(), "sum": losses.sum(), "none": losses}[reduction]
@@ -176,7 +176,7 @@ def test_distances_and_their_derivatives(name: str, reduction: str) -> None:
 
 
 def test_binary_cross_entropy_of_probabilities_and_logits() -> None:
-    """Both agree with the formula; logits do not overflow; certainty is cut off at 100."""
+    """Both agree with the formula; logits do not overflow, and logarithms are at least -100."""
     z, t, w = normal(4, 3), (normal(4, 3, seed=1) > 0).astype(float), np.abs(normal(4, 3, seed=2))
     p = special.expit(z)
     expected = -(t * np.log(p) + (1 - t) * np.log(1 - p)) * w
@@ -200,7 +200,7 @@ def test_binary_cross_entropy_of_probabilities_and_logits() -> None:
 
 
 def test_kl_div_of_logarithms() -> None:
-    """From probabilities or their logarithms, per element or per sample; 0 log 0 is 0."""
+    """Targets are probabilities or logarithms, losses per element or per sample, and 0 log 0 is 0."""
     q, p = special.log_softmax(normal(4, 3), 1), special.softmax(normal(4, 3, seed=1), 1)
     expected = p * (np.log(p) - q)
     np.testing.assert_allclose(array(F.kl_div(tensor(q), tensor(p), reduction="batchmean")), expected.sum() / 4)
@@ -208,8 +208,8 @@ def test_kl_div_of_logarithms() -> None:
     assert array(F.kl_div(tensor(np.zeros(2)), tensor(np.array([0.0, 1.0])), reduction="sum")) == 0.0
 
 
-def test_losses_warn_where_shapes_differ_and_where_arguments_are_old() -> None:
-    """PyTorch's warnings: a target of another size, and size_average."""
+def test_losses_warn_about_different_shapes_and_deprecated_arguments() -> None:
+    """A target of another size, and size_average, give PyTorch's warnings."""
     x = tensor(normal(2, 3))
     with pytest.warns(UserWarning, match="Using a target size .* that is different to the input size"):
         F.mse_loss(x, tensor(normal(3)))
@@ -220,8 +220,8 @@ def test_losses_warn_where_shapes_differ_and_where_arguments_are_old() -> None:
         assert array(F.l1_loss(x, x * 0 + 1, size_average=False)) == np.abs(array(x) - 1).sum()
 
 
-def test_class_losses_wants_a_target_for_each_vector() -> None:
-    """Targets of another shape are refused, even where they would broadcast."""
+def test_class_losses_needs_a_target_for_each_vector() -> None:
+    """Targets of another shape are an error, even if they would broadcast."""
     from candelabra.nn._operators.classification import class_losses
 
     with pytest.raises(RuntimeError, match=r"expected a target for each vector along dim 1 of \[2, 3\], got .* \[1\]"):

@@ -1,4 +1,4 @@
-"""Margin losses, likelihoods, channels shuffled, columns and back, alpha dropout: values, derivatives, errors."""
+"""Margin losses, likelihoods, shuffles, unfold and fold, alpha dropout: values, derivatives, errors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ LOSSES: dict[str, tuple[Any, Any, tuple[np.ndarray, ...]]] = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_by_their_definitions(name: str) -> None:
-    """Values under every reduction, and both derivatives."""
+    """Values with every reduction, and first and second derivatives, agree with the definition."""
     call, expected, inputs = LOSSES[name]
     given = [tensor(x) for x in inputs]
     np.testing.assert_allclose(array(call(*given, reduction="none")), expected, rtol=1e-6, atol=1e-9)
@@ -97,8 +97,8 @@ def test_losses_by_their_definitions(name: str) -> None:
         call(*given, reduction="abc")
 
 
-def test_multilabel_margin_loss_reads_labels_up_to_the_first_gap() -> None:
-    """What follows -1 is no label, and labels don't compete with one another."""
+def test_multilabel_margin_loss_reads_labels_up_to_the_first_negative_one() -> None:
+    """Entries after -1 are not labels, and labels are not compared with one another."""
     x = np.array([0.1, 0.2, 0.4, 0.8])
     target = np.array([3, 0, -1, 1])
     expected = 0.25 * (1 - (0.8 - 0.2) + 1 - (0.8 - 0.4) + 1 - (0.1 - 0.2) + 1 - (0.1 - 0.4))
@@ -109,12 +109,12 @@ def test_multilabel_margin_loss_reads_labels_up_to_the_first_gap() -> None:
 
 
 def test_soft_margin_loss_does_not_overflow() -> None:
-    """A thousand on the wrong side costs a thousand."""
+    """The loss of a score of a thousand with the wrong sign is a thousand."""
     assert F.soft_margin_loss(cd.tensor([-1000.0]), cd.ones(1)).item() == 1000.0
 
 
 def test_a_variance_below_eps_still_gets_a_gradient() -> None:
-    """The limit is not seen by the gradient."""
+    """The gradient does not depend on the lower limit of the variance."""
     var = cd.zeros(2, requires_grad=True)
     F.gaussian_nll_loss(cd.ones(2), cd.zeros(2), var, eps=0.5, reduction="sum").backward()
     assert var.grad.tolist() == [-1.0, -1.0]
@@ -124,7 +124,7 @@ def test_a_variance_below_eps_still_gets_a_gradient() -> None:
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, math.inf])
 def test_normalize_divides_by_the_norm(p: float) -> None:
-    """Vectors of norm 1; vectors of zeros stay, and their gradient is finite."""
+    """Results have norm 1; vectors of zeros do not change, and their gradient is finite."""
     norms = (np.abs(X) ** p).sum(1) ** (1 / p) if p < math.inf else np.abs(X).max(1)
     np.testing.assert_allclose(array(F.normalize(tensor(X), p)), X / norms[:, None], rtol=1e-12)
     check_gradients(lambda x: F.normalize(x, p), X)
@@ -136,12 +136,12 @@ def test_normalize_divides_by_the_norm(p: float) -> None:
 
 
 def test_normalize_by_the_number_of_entries() -> None:
-    """The 0-norm counts what is not 0."""
+    """The 0-norm is the number of elements other than 0."""
     assert F.normalize(cd.tensor([[2.0, 0.0, 4.0]]), 0).tolist() == [[1.0, 0.0, 2.0]]
 
 
-def test_pixels_and_channels_change_places() -> None:
-    """Each shuffle is the permutation of its definition, and unshuffling undoes it."""
+def test_shuffles_permute_pixels_and_channels() -> None:
+    """Each shuffle is the permutation of its definition, and pixel_unshuffle inverts pixel_shuffle."""
     x = normal(2, 8, 3, 2)
     out = F.pixel_shuffle(tensor(x), 2)
     expected = np.zeros((2, 2, 6, 4))
@@ -156,7 +156,7 @@ def test_pixels_and_channels_change_places() -> None:
 
 @pytest.mark.parametrize(("kernel", "dilation", "padding", "stride"), [(2, 1, 0, 1), ((2, 3), (2, 1), (1, 0), (1, 2))])
 def test_unfold_is_convolution_without_the_weights(kernel: Any, dilation: Any, padding: Any, stride: Any) -> None:
-    """Columns times weights are a convolution; :func:`fold` is the adjoint; both have both derivatives."""
+    """Unfolded windows times weights are a convolution; :func:`fold` is the adjoint; derivatives are exact."""
     pair = (kernel, kernel) if isinstance(kernel, int) else kernel
     x, w = normal(2, 3, 6, 5), normal(4, 3, *pair)
     seen = F.unfold(tensor(x), kernel, dilation, padding, stride)
@@ -174,8 +174,8 @@ def test_unfold_is_convolution_without_the_weights(kernel: Any, dilation: Any, p
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_lp_pool_between_the_average_and_the_largest(rank: int) -> None:
-    """p = 1 is the sum, p = inf the largest magnitude, and p = 2 the length of what a window holds."""
+def test_lp_pool_is_the_norm_of_each_window(rank: int) -> None:
+    """p = 1 gives the sum, p = inf the largest absolute value, and p = 2 the Euclidean norm of each window."""
     x = np.abs(normal(2, 3, *[4] * rank)) + 0.1
     call = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[rank - 1]
     parts = x.reshape(2, 3, *[2] * (2 * rank))
@@ -186,8 +186,8 @@ def test_lp_pool_between_the_average_and_the_largest(rank: int) -> None:
     np.testing.assert_allclose(array(call(tensor(-x), -math.inf, 2)), parts.min(dims), rtol=1e-10)
 
 
-def test_local_response_norm_looks_at_neighbouring_channels() -> None:
-    """Three channels about each; beyond the ends there are zeros."""
+def test_local_response_norm_uses_neighboring_channels() -> None:
+    """The sum is over three channels; channels beyond the ends count as 0."""
     x = normal(2, 4, 3)
     padded = np.pad(x * x, ((0, 0), (1, 1), (0, 0)))
     mean = (padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]) / 3
@@ -199,7 +199,7 @@ def test_local_response_norm_looks_at_neighbouring_channels() -> None:
 
 # -- random -----------------------------------------------------------------------------------------------------------
 def test_alpha_dropout_keeps_mean_and_variance() -> None:
-    """Of standard normal numbers, and of whole channels too; nothing happens outside of training or at p = 0."""
+    """Mean and variance of normal numbers stay, also for channels; in evaluation or with p = 0 nothing changes."""
     cd.manual_seed(0)
     x = cd.randn(40, 50, 10)
     out = F.alpha_dropout(x, 0.3, True)
@@ -214,7 +214,7 @@ def test_alpha_dropout_keeps_mean_and_variance() -> None:
 
 
 def test_rrelu_draws_slopes_between_its_bounds() -> None:
-    """Positive numbers stay; outside of training the slope is the middle; the in-place form writes."""
+    """Positive numbers do not change; in evaluation the slope is the mean; the in-place form writes into its input."""
     x = cd.tensor([-1.0] * 100 + [2.0])
     drawn = F.rrelu(x, 0.1, 0.3, True)
     assert drawn[-1].item() == 2.0
@@ -269,7 +269,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.mark.parametrize("case", range(len(ERRORS)))
 def test_bad_arguments_are_named(case: int) -> None:
-    """In PyTorch's class and words."""
+    """Bad arguments raise PyTorch's class of error with its text."""
     call, error, text = ERRORS[case]
     with pytest.raises(error, match=text):
         call()

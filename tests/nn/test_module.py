@@ -1,4 +1,4 @@
-"""Modules: what they register, how they are found, moved, saved and loaded."""
+"""Modules: registration, members, casts, saving and loading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from candelabra import nn
 
 
 class Affine(nn.Module):
-    """A parameter, two buffers and a child."""
+    """A module with a parameter, two buffers and a child."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Affine(nn.Module):
 
 
 class Scaled(nn.Module):
-    """Returns its input times a number: for hooks."""
+    """Returns its input times a number, for hooks."""
 
     def forward(self, x: Any, times: float = 2.0) -> Any:
         return x * times
@@ -34,7 +34,7 @@ class Scaled(nn.Module):
 
 # -- registration -----------------------------------------------------------------------------------------------------
 def test_assignment_registers_parameters_buffers_and_modules() -> None:
-    """What is assigned to a module is found under its name, each kind in its place."""
+    """Each kind of attribute is registered under its name."""
     m = Affine()
     assert [n for n, _ in m.named_parameters()] == ["scale", "inner.weight", "inner.bias"]
     assert [n for n, _ in m.named_buffers()] == ["mean", "scratch"]
@@ -45,7 +45,7 @@ def test_assignment_registers_parameters_buffers_and_modules() -> None:
 
 
 def test_assigning_another_kind_moves_the_name() -> None:
-    """A name that was a parameter may become a module, and is a parameter no longer."""
+    """A name of a parameter may be reassigned to a module, and is then not a parameter."""
     m = nn.Module()
     m.x = nn.Parameter(cd.ones(1))
     m.x = None
@@ -58,8 +58,8 @@ def test_assigning_another_kind_moves_the_name() -> None:
     assert [n for n, _ in m.named_parameters()] == ["x"]
 
 
-def test_a_plain_attribute_gives_way_to_a_parameter() -> None:
-    """A parameter assigned over a plain attribute is the one that is found."""
+def test_a_parameter_replaces_a_plain_attribute() -> None:
+    """A parameter that is assigned to a plain attribute replaces it."""
     m = nn.Module()
     m.x = 3
     m.x = nn.Parameter(cd.ones(1))
@@ -67,7 +67,7 @@ def test_a_plain_attribute_gives_way_to_a_parameter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "what"),
+    ("value", "kind"),
     [
         (lambda: nn.Parameter(cd.ones(1)), "parameters"),
         (lambda: nn.Identity(), "module"),
@@ -75,14 +75,14 @@ def test_a_plain_attribute_gives_way_to_a_parameter() -> None:
     ],
     ids=["parameter", "module", "buffer"],
 )
-def test_assigning_before_init_says_what_is_missing(value: Any, what: str) -> None:
-    """A subclass that forgets super().__init__() learns it at its first assignment."""
+def test_assigning_before_init_is_an_error(value: Any, kind: str) -> None:
+    """The first assignment of a subclass without super().__init__() raises AttributeError."""
 
     class Forgetful(nn.Module):
         def __init__(self) -> None:
             self.member = value()
 
-    with pytest.raises(AttributeError, match=re.escape(f"cannot assign {what} before Module.__init__() call")):
+    with pytest.raises(AttributeError, match=re.escape(f"cannot assign {kind} before Module.__init__() call")):
         Forgetful()
 
 
@@ -95,7 +95,7 @@ def test_assigning_before_init_says_what_is_missing(value: Any, what: str) -> No
     ],
 )
 def test_assigning_the_wrong_kind_to_a_registered_name_is_refused(name: str, value: Any, text: str) -> None:
-    """A registered name takes only its kind, or None, and keeps what it had."""
+    """A registered name accepts only its kind, or None, and otherwise keeps its value."""
     m = Affine()
     before = getattr(m, name)
     with pytest.raises(TypeError, match=re.escape(text)):
@@ -150,8 +150,8 @@ def test_assigning_the_wrong_kind_to_a_registered_name_is_refused(name: str, val
         ),
     ],
 )
-def test_misuse_is_told_and_changes_nothing(call: Any, error: type[Exception], text: str) -> None:
-    """Each wrong call raises PyTorch's class with a text that says what is wrong; the module stays as it was."""
+def test_misuse_raises_an_error_and_changes_nothing(call: Any, error: type[Exception], text: str) -> None:
+    """Each wrong call raises PyTorch's class of error with the reason, and does not change the module."""
     m = Affine()
     before = list(m.state_dict())
     with pytest.raises(error) as caught:
@@ -160,8 +160,8 @@ def test_misuse_is_told_and_changes_nothing(call: Any, error: type[Exception], t
     assert list(m.state_dict()) == before
 
 
-def test_a_computed_tensor_is_no_parameter() -> None:
-    """A Parameter that has become the result of an operator is refused."""
+def test_a_computed_tensor_is_not_a_parameter() -> None:
+    """A Parameter that is the result of an operator is an error."""
     p = nn.Parameter(cd.ones(1))
     m = nn.Module()
     leaf = nn.Parameter(cd.ones(1))
@@ -173,7 +173,7 @@ def test_a_computed_tensor_is_no_parameter() -> None:
 
 # -- parameters -------------------------------------------------------------------------------------------------------
 def test_results_of_operations_on_parameters_are_plain_tensors() -> None:
-    """Only what a module owns is a Parameter."""
+    """The results are Tensors and not Parameters."""
     p = nn.Parameter(cd.ones(2))
     assert p.requires_grad
     assert p.is_leaf
@@ -184,7 +184,7 @@ def test_results_of_operations_on_parameters_are_plain_tensors() -> None:
 
 
 def test_a_parameter_shares_memory_and_can_be_frozen() -> None:
-    """A Parameter is the tensor it was made of, under another class."""
+    """A Parameter is the given tensor with another class."""
     t = cd.zeros(2)
     p = nn.Parameter(t, requires_grad=False)
     with cd.no_grad():
@@ -194,7 +194,7 @@ def test_a_parameter_shares_memory_and_can_be_frozen() -> None:
 
 
 def test_a_parameter_over_a_view_survives_writes_to_the_base() -> None:
-    """The base's history never reaches a parameter made of its view."""
+    """A write to the base does not change the history of a parameter from its view."""
     base = cd.zeros(3)
     p = nn.Parameter(base[:2])
     base.add_(1)
@@ -215,7 +215,7 @@ def test_deepcopy_of_a_parameter_has_memory_of_its_own() -> None:
 
 
 def test_a_parameter_is_printed_as_one() -> None:
-    """The first line says that it is a parameter."""
+    """The representation begins with the class."""
     assert repr(nn.Parameter(cd.ones(2))).startswith("Parameter containing:\ntensor([1., 1.]")
 
 
@@ -245,8 +245,8 @@ def test_members_are_found_by_path() -> None:
     assert "scale" in dir(m)
 
 
-def test_apply_train_and_freeze_reach_every_module() -> None:
-    """What is said to a module is said to all below it, children first where order matters."""
+def test_apply_train_and_freeze_change_every_module() -> None:
+    """apply, train and requires_grad_ change all descendants; apply calls children first."""
     m = Affine()
     seen: list[nn.Module] = []
     assert m.apply(seen.append) is m
@@ -259,8 +259,8 @@ def test_apply_train_and_freeze_reach_every_module() -> None:
     assert not any(p.requires_grad for p in m.parameters())
 
 
-def test_zero_grad_forgets_or_zeroes() -> None:
-    """Gradients become None, or zeros that belong to no graph."""
+def test_zero_grad_removes_or_zeroes() -> None:
+    """Gradients become None, or zeros without history."""
     m = nn.Linear(2, 1)
     m(cd.ones(1, 2)).sum().backward()
     m.zero_grad(set_to_none=False)
@@ -271,7 +271,7 @@ def test_zero_grad_forgets_or_zeroes() -> None:
 
 # -- moving -----------------------------------------------------------------------------------------------------------
 def test_casting_keeps_the_parameter_objects() -> None:
-    """to(dtype) replaces memory, not objects, gradients included; integer buffers stay."""
+    """to(dtype) replaces the memory of tensors and gradients, not the objects; integer buffers do not change."""
     m = Affine()
     m.register_buffer("count", cd.zeros(1, dtype=cd.int64))
     m(cd.ones(1, 2)).sum().backward()
@@ -293,7 +293,7 @@ def test_casting_keeps_the_parameter_objects() -> None:
 
 
 def test_training_goes_on_after_a_cast() -> None:
-    """A backward pass after a cast reaches the same parameters with gradients of the new dtype."""
+    """After a cast, the same parameters get gradients of the new dtype."""
     m = nn.Linear(2, 1).double()
     m(cd.ones(1, 2, dtype=cd.float64)).sum().backward()
     assert m.weight.grad.dtype is cd.float64
@@ -301,7 +301,7 @@ def test_training_goes_on_after_a_cast() -> None:
 
 # -- state ------------------------------------------------------------------------------------------------------------
 def test_state_dict_has_parameters_and_persistent_buffers() -> None:
-    """The state is by dotted path, detached, and shares memory with the module."""
+    """The state has dotted paths as keys; its tensors are detached and share memory with the module."""
     m = Affine()
     state = m.state_dict()
     assert list(state) == ["scale", "mean", "inner.weight", "inner.bias"]
@@ -314,7 +314,7 @@ def test_state_dict_has_parameters_and_persistent_buffers() -> None:
 
 
 def test_load_state_dict_copies_values_into_the_parameters() -> None:
-    """After loading, another module computes the same; its objects are its own."""
+    """After loading, another module gives the same results, and keeps its own tensor objects."""
     a, b = Affine(), Affine()
     weight = b.inner.weight
     assert repr(b.load_state_dict(a.state_dict())) == "<All keys matched successfully>"
@@ -323,8 +323,8 @@ def test_load_state_dict_copies_values_into_the_parameters() -> None:
     assert a(x).tolist() == b(x).tolist()
 
 
-def test_load_state_dict_lists_everything_that_does_not_fit_and_changes_nothing() -> None:
-    """One error names missing and unexpected keys and wrong sizes together, and no value was copied."""
+def test_load_state_dict_lists_all_mismatches_and_changes_nothing() -> None:
+    """One error names missing and unexpected keys and wrong sizes, and no value is copied."""
     m = Affine()
     before = m.scale.tolist()
     state = m.state_dict()
@@ -348,7 +348,7 @@ def test_load_state_dict_lists_everything_that_does_not_fit_and_changes_nothing(
 
 
 def test_loading_that_is_not_strict_reports_the_keys() -> None:
-    """strict=False loads what is there and returns the rest."""
+    """strict=False loads the keys that match and returns the others."""
     m = Affine()
     found = m.load_state_dict({"scale": cd.zeros(2), "x.y": cd.zeros(1)}, strict=False)
     assert found.missing_keys == ["mean", "inner.weight", "inner.bias"]
@@ -358,7 +358,7 @@ def test_loading_that_is_not_strict_reports_the_keys() -> None:
 
 
 def test_assign_takes_the_tensors_themselves() -> None:
-    """With assign=True dtype and memory are those of the file, and parameters stay parameters."""
+    """With assign=True the dtype and the memory are those of the state, and parameters remain parameters."""
     m = nn.Linear(2, 1)
     given = {"weight": cd.ones(1, 2, dtype=cd.float64), "bias": cd.zeros(1, dtype=cd.float64)}
     m.load_state_dict(given, assign=True)
@@ -369,8 +369,8 @@ def test_assign_takes_the_tensors_themselves() -> None:
     assert m.weight.tolist() == [[2, 2]]
 
 
-def test_extra_state_travels_with_the_state() -> None:
-    """A module may add anything to its state, under _extra_state."""
+def test_extra_state_is_part_of_the_state() -> None:
+    """A module may add any object to its state, under _extra_state."""
 
     class Counting(nn.Module):
         count = 0
@@ -391,8 +391,8 @@ def test_extra_state_travels_with_the_state() -> None:
         nn.Module().load_state_dict(a.state_dict())
 
 
-def test_deepcopy_and_setstate_make_working_modules() -> None:
-    """A copy computes the same with tensors of its own, and a state without hooks is filled up."""
+def test_deepcopy_and_setstate_return_working_modules() -> None:
+    """A copy gives the same results with its own tensors, and a state without hooks gets empty ones."""
     m = Affine()
     other = copy.deepcopy(m)
     x = cd.ones(1, 2)
@@ -407,7 +407,7 @@ def test_deepcopy_and_setstate_make_working_modules() -> None:
 
 # -- showing ----------------------------------------------------------------------------------------------------------
 def test_repr_is_that_of_pytorch() -> None:
-    """Nested modules are indented under their names."""
+    """Nested modules are printed with indentation under their names."""
     net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Dropout(0.5)))
     assert repr(net) == (
         "Sequential(\n"

@@ -1,4 +1,4 @@
-"""Optimisers against their papers' formulas in Python floats, their groups, state and schedules."""
+"""Optimizers, compared with their formulas in Python floats; groups, state and schedulers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from candelabra import nn, optim
 GRADIENTS = [0.5, -1.25, 2.0, 0.0, 0.125]
 
 
-def walked(make: Any, dtype: Any = cd.float64) -> float:
-    """Where a parameter that starts at 1 ends after the gradients."""
+def final_value(make: Any, dtype: Any = cd.float64) -> float:
+    """Return the final value of a parameter that starts at 1."""
     p = nn.Parameter(cd.ones(1, dtype=dtype))
     optimizer = make([p])
     for g in GRADIENTS:
@@ -26,30 +26,30 @@ def walked(make: Any, dtype: Any = cd.float64) -> float:
 @pytest.mark.parametrize("nesterov", [False, True])
 @pytest.mark.parametrize("maximize", [False, True])
 def test_sgd_follows_its_formula(nesterov: bool, maximize: bool) -> None:
-    """Momentum, weight decay and direction as the docstring says."""
+    """The steps with momentum, weight decay and both directions are those of the formula."""
     p, buffer = 1.0, None
     for g in GRADIENTS:
         g = (-g if maximize else g) + 0.01 * p
         buffer = g if buffer is None else 0.9 * buffer + g
         p -= 0.1 * (g + 0.9 * buffer if nesterov else buffer)
     options = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "nesterov": nesterov, "maximize": maximize}
-    assert walked(lambda ps: optim.SGD(ps, **options)) == pytest.approx(p, rel=1e-12)
+    assert final_value(lambda ps: optim.SGD(ps, **options)) == pytest.approx(p, rel=1e-12)
 
 
 def test_sgd_without_momentum_and_with_dampening() -> None:
-    """Plain descent; and dampening weighs what comes in."""
-    assert walked(lambda ps: optim.SGD(ps, lr=0.1)) == pytest.approx(1 - 0.1 * sum(GRADIENTS))
+    """The steps are plain descent without momentum; dampening weights new gradients."""
+    assert final_value(lambda ps: optim.SGD(ps, lr=0.1)) == pytest.approx(1 - 0.1 * sum(GRADIENTS))
     p, buffer = 1.0, None
     for g in GRADIENTS:
         buffer = g if buffer is None else 0.5 * buffer + 0.75 * g
         p -= 0.1 * buffer
-    assert walked(lambda ps: optim.SGD(ps, 0.1, 0.5, 0.25)) == pytest.approx(p, rel=1e-12)
+    assert final_value(lambda ps: optim.SGD(ps, 0.1, 0.5, 0.25)) == pytest.approx(p, rel=1e-12)
 
 
 @pytest.mark.parametrize("amsgrad", [False, True])
 @pytest.mark.parametrize("decoupled", [False, True])
 def test_adam_follows_its_formula(amsgrad: bool, decoupled: bool) -> None:
-    """Both averages, their correction, both kinds of decay, and the largest mean square."""
+    """Averages, bias correction, both kinds of decay and amsgrad are those of the formula."""
     p, mean, square, largest = 1.0, 0.0, 0.0, 0.0
     for step, g in enumerate(GRADIENTS, 1):
         if decoupled:
@@ -63,17 +63,17 @@ def test_adam_follows_its_formula(amsgrad: bool, decoupled: bool) -> None:
         p -= 0.1 * mean / (1 - 0.9**step) / root
     kind = optim.AdamW if decoupled else optim.Adam
     options: dict[str, Any] = {"lr": 0.1, "betas": (0.9, 0.99), "weight_decay": 0.01, "amsgrad": amsgrad}
-    assert walked(lambda ps: kind(ps, **options)) == pytest.approx(p, rel=1e-12)
+    assert final_value(lambda ps: kind(ps, **options)) == pytest.approx(p, rel=1e-12)
 
 
-def test_adam_can_go_uphill() -> None:
-    """maximize=True mirrors the way."""
-    down, up = (walked(lambda ps, m=m: optim.Adam(ps, 0.1, maximize=m)) for m in (False, True))
+def test_adam_can_maximize() -> None:
+    """maximize=True negates the steps."""
+    down, up = (final_value(lambda ps, m=m: optim.Adam(ps, 0.1, maximize=m)) for m in (False, True))
     assert up - 1 == pytest.approx(1 - down)
 
 
-def test_parameters_without_gradient_stay() -> None:
-    """What has no gradient is neither moved nor given state."""
+def test_parameters_without_gradient_do_not_change() -> None:
+    """A parameter without a gradient is not updated and has no state."""
     a, b = nn.Parameter(cd.ones(1)), nn.Parameter(cd.ones(1))
     optimizer = optim.AdamW([a, b], lr=0.1)
     a.grad = cd.ones(1)
@@ -84,7 +84,7 @@ def test_parameters_without_gradient_stay() -> None:
 
 
 def test_a_step_does_not_disturb_a_graph_or_the_gradient() -> None:
-    """Gradients keep their values, parameters stay leaves, and the closure's loss comes back."""
+    """Gradients keep their values, parameters remain leaves, and the closure's loss is returned."""
     p = nn.Parameter(cd.ones(1))
     optimizer = optim.SGD([p], lr=0.5, weight_decay=0.1, momentum=0.9)
 
@@ -104,7 +104,7 @@ def test_a_step_does_not_disturb_a_graph_or_the_gradient() -> None:
 
 
 def test_groups_have_options_of_their_own() -> None:
-    """Options of a group win over the defaults; names are kept; a group may come later."""
+    """A group's options replace the defaults; names are kept; groups can be added later."""
     a, b, c = (nn.Parameter(cd.ones(1)) for _ in range(3))
     optimizer = optim.SGD([{"params": [a]}, {"params": b, "lr": 1.0}], lr=0.1)
     optimizer.add_param_group({"params": [("c", c)], "lr": 2.0})
@@ -202,15 +202,15 @@ def _late() -> Any:
         ),
     ],
 )
-def test_misuse_of_optimisers_is_told(call: Any, error: type[Exception], text: str) -> None:
-    """Each wrong call raises PyTorch's class with a text that says what is wrong."""
+def test_misuse_of_optimizers_raises_an_error(call: Any, error: type[Exception], text: str) -> None:
+    """Each wrong call raises PyTorch's class of error with the reason."""
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value.args[0])
 
 
 def test_a_required_option_must_be_given() -> None:
-    """An optimiser may have options without a default."""
+    """An option without a default has to be given."""
     from candelabra.optim.optimizer import required
 
     with pytest.raises(
@@ -221,7 +221,7 @@ def test_a_required_option_must_be_given() -> None:
 
 
 def test_adam_refuses_complex_parameters() -> None:
-    """The error says how to do without."""
+    """The error suggests view_as_real."""
     p = nn.Parameter(cd.ones(1, dtype=cd.complex64))
     p.grad = cd.ones(1, dtype=cd.complex64)
     with pytest.raises(RuntimeError, match="Adam does not take complex parameters: optimize their real and imaginary"):
@@ -229,7 +229,7 @@ def test_adam_refuses_complex_parameters() -> None:
 
 
 def test_training_goes_on_from_a_saved_state(tmp_path: Any) -> None:
-    """Model and optimiser through a file, halfway: the second half is the same to the bit."""
+    """Training that is resumed from a file gives the same bits."""
 
     def steps(model: Any, optimizer: Any, count: int) -> None:
         for number in range(count):
@@ -255,7 +255,7 @@ def test_training_goes_on_from_a_saved_state(tmp_path: Any) -> None:
 
 
 def test_loaded_state_is_a_copy_of_the_parameters_dtype() -> None:
-    """State is cast to the parameter's dtype and shares nothing with where it came from."""
+    """Loaded state has the parameter's dtype and shares no memory with its source."""
     a, b = nn.Parameter(cd.ones(1)), nn.Parameter(cd.ones(1, dtype=cd.float64))
     first, second = optim.SGD([a], 0.1, 0.9), optim.SGD([b], 0.1, 0.9)
     a.grad = cd.ones(1)
@@ -268,7 +268,7 @@ def test_loaded_state_is_a_copy_of_the_parameters_dtype() -> None:
 
 
 def test_hooks_run_around_steps_and_states() -> None:
-    """Before and after a step, saving and loading; some may replace the state."""
+    """Hooks run before and after steps, saving and loading, and some may replace the state."""
     optimizer = _late()
     calls: list[str] = []
     optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append("pre"))
@@ -302,7 +302,7 @@ def test_hooks_run_around_steps_and_states() -> None:
     ids=["step", "multistep", "exponential", "lambda", "constant", "linear", "cosine"],
 )
 def test_schedules_set_the_rate_per_epoch(make: Any, expected: list[float]) -> None:
-    """Rates of the first five epochs; a schedule's state goes on where it was."""
+    """The rates of the first five epochs are as expected, also from a loaded state."""
     optimizer = optim.SGD([nn.Parameter(cd.ones(1))], lr=1.0)
     scheduler = make(optimizer)
     rates = []
@@ -321,6 +321,6 @@ def test_schedules_set_the_rate_per_epoch(make: Any, expected: list[float]) -> N
 
 
 def test_errors_name_the_pattern_literally() -> None:
-    """A message with brackets in it is matched as text."""
+    """A message with brackets is matched literally."""
     with pytest.raises(ValueError, match=re.escape("Invalid beta parameter at index 0: -0.5")):
         optim.AdamW([cd.ones(1)], betas=(-0.5, 0.9))

@@ -1,4 +1,4 @@
-"""What optimisers ask of a device's kernel for whole steps, shown by kernels written for the reference device."""
+"""Fused optimizer steps, with kernels that are registered for the reference device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from candelabra.library import open_device
 
 
 class Recorder:
-    """A kernel that does gradient descent on the reference's arrays, and remembers its calls."""
+    """A kernel that does gradient descent on the reference's arrays, and records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -25,14 +25,14 @@ class Recorder:
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """The reference device's kernel for steps of gradient descent, as long as a test runs."""
+    """Register a kernel for steps of gradient descent during a test."""
     made = Recorder()
     monkeypatch.setitem(open_device().kernels, "sgd_step_", made)
     return made
 
 
 def parameters(*shapes: tuple[int, ...], dtype: Any = cd.float32) -> list[Any]:
-    """Ones, whose gradients are ones."""
+    """Return parameters of ones with gradients of ones."""
     made = [nn.Parameter(cd.ones(shape, dtype=dtype)) for shape in shapes]
     for p in made:
         p.grad = cd.ones_like(p)
@@ -51,8 +51,8 @@ def test_all_parameters_of_a_dtype_are_one_call(kernel: Recorder) -> None:
     assert [p._version[0] for p in moved] == [1] * 4
 
 
-def test_groups_are_calls_of_their_own(kernel: Recorder) -> None:
-    """Options are those of a group."""
+def test_each_group_is_one_call(kernel: Recorder) -> None:
+    """The options of a call are those of the group."""
     a, b = parameters((2,), (3,))
     optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.5).step()
     assert [(shapes, lr) for shapes, _, lr, *_ in kernel.calls] == [([(2,)], 0.5), ([(3,)], 1.0)]
@@ -67,16 +67,16 @@ def test_groups_are_calls_of_their_own(kernel: Recorder) -> None:
     ],
     ids=["fused=False", "a tensor", "no such kernel"],
 )
-def test_other_steps_are_done_by_operators(kernel: Recorder, step: Callable[[Any], Any]) -> None:
-    """Where the kernel is not wanted, does not take what is given, or does not exist."""
+def test_operators_do_the_other_steps(kernel: Recorder, step: Callable[[Any], Any]) -> None:
+    """Operators do the step if the kernel is disabled, does not take the arguments, or does not exist."""
     moved = parameters((2,), (3,))
     step(moved).step()
     assert kernel.calls == []
     assert [p.tolist() for p in moved] == [[0.5] * 2, [0.5] * 3]
 
 
-def test_parameters_of_other_kinds_are_done_by_operators(kernel: Recorder) -> None:
-    """A gradient that is a view of something recorded is not for a kernel; its neighbours are."""
+def test_operators_update_parameters_of_other_kinds(kernel: Recorder) -> None:
+    """Operators serve a gradient that is a view with history; the kernel serves the other parameters."""
     a, b, c = parameters((2,), (3,), (4,))
     base = cd.ones(6, requires_grad=True) * 1
     b.grad = base[3:]
@@ -86,7 +86,7 @@ def test_parameters_of_other_kinds_are_done_by_operators(kernel: Recorder) -> No
 
 
 def test_an_error_of_the_kernel_names_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the arguments of a parameter, and no version says that something was written."""
+    """The error has the arguments of a parameter, and versions do not change."""
 
     def broken(*_: Any) -> None:
         raise OSError("no more")
@@ -100,8 +100,8 @@ def test_an_error_of_the_kernel_names_the_operator(monkeypatch: pytest.MonkeyPat
     assert [p._version[0] for p in moved] == [0, 0]
 
 
-def test_the_count_of_steps_stays_where_a_step_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adam's next step is then the one that was refused."""
+def test_a_failed_step_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failed step, Adam repeats the step of that number."""
 
     def broken(*_: Any) -> None:
         raise OSError("no more")
@@ -116,7 +116,7 @@ def test_the_count_of_steps_stays_where_a_step_is_refused(monkeypatch: pytest.Mo
 
 
 def test_parameters_that_came_later_count_their_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adam's parameters of equal counts are one call; undampened first steps of momentum are another one."""
+    """Adam's parameters with equal step counts are one call; first steps of momentum are another call."""
     calls: list[tuple[int, float]] = []
     kernels = open_device().kernels
     monkeypatch.setitem(kernels, "adam_step_", lambda ps, gs, ms, ss, step, *_: calls.append((len(ps), step)))
@@ -131,8 +131,8 @@ def test_parameters_that_came_later_count_their_own_steps(monkeypatch: pytest.Mo
     assert calls == [(2, 1), (2, 2), (1, 1), (2, 0), (2, 0.25), (1, 0)]
 
 
-def test_adam_refuses_complex_parameters_before_it_moves_others() -> None:
-    """Nothing is done of a step that cannot be done."""
+def test_adam_refuses_complex_parameters_before_it_updates_others() -> None:
+    """A step with a complex parameter updates no parameter."""
     a, b = parameters((2,), (3,)), parameters((2,), dtype=cd.complex64)
     with pytest.raises(RuntimeError, match="Adam does not take complex parameters"):
         optim.Adam([*a, *b]).step()

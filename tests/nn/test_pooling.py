@@ -24,7 +24,7 @@ GEOMETRIES = [
 
 
 def windows(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> list[list[int]]:
-    """The places inside the input that each window sees, along one dim."""
+    """Return the positions of each window inside of the input, along one dim."""
     room = n + 2 * p - d * (k - 1) - 1
     count = (-(-room // s) if ceil else room // s) + 1
     if ceil and (count - 1) * s >= n + p:
@@ -33,7 +33,7 @@ def windows(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> list[list[int
 
 
 def largest(x: np.ndarray, geometry: tuple[int, int, int, int, bool]) -> tuple[np.ndarray, np.ndarray]:
-    """Max pooling by the definition."""
+    """Return max pooling by its definition."""
     k, s, p, d, ceil = geometry
     rank = x.ndim - 2
     per_dim = [windows(n, k, s, p, d, ceil) for n in x.shape[2:]]
@@ -51,8 +51,8 @@ def largest(x: np.ndarray, geometry: tuple[int, int, int, int, bool]) -> tuple[n
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_max_pool_finds_the_largest_and_its_place(rank: int, geometry: tuple[int, int, int, int, bool]) -> None:
-    """Values and indices of every window, overhanging ones in ceil mode included."""
+def test_max_pool_returns_maxima_and_indices(rank: int, geometry: tuple[int, int, int, int, bool]) -> None:
+    """Values and indices agree with the definition, also for partial windows in ceil mode."""
     function = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}[rank]
     k, s, p, d, ceil = geometry
     x = normal(2, 2, *[8, 7, 6][:rank])
@@ -65,12 +65,12 @@ def test_max_pool_finds_the_largest_and_its_place(rank: int, geometry: tuple[int
 
 @pytest.mark.parametrize("geometry", GEOMETRIES[:4])
 def test_max_pool_has_both_derivatives(geometry: tuple[int, int, int, int, bool]) -> None:
-    """The gradient goes to the place of the largest value, adding up where windows overlap."""
+    """The gradient goes to the index of the maximum and adds up if windows overlap."""
     check_gradients(lambda x: F.max_pool2d(x, *geometry), normal(2, 2, 7, 6))
 
 
 def test_max_pool_of_equal_values_takes_the_first() -> None:
-    """Among equals the first wins, also where all are as small as the padding."""
+    """The index is that of the first of equal values, also if all are -inf like the padding."""
     _, indices = F.max_pool2d(tensor(np.zeros((1, 1, 4, 4))), 2, return_indices=True)
     np.testing.assert_array_equal(array(indices)[0, 0], [[0, 2], [8, 10]])
     values, indices = F.max_pool2d(tensor(np.full((1, 1, 4, 4), -np.inf)), 3, 2, 1, return_indices=True)
@@ -78,8 +78,8 @@ def test_max_pool_of_equal_values_takes_the_first() -> None:
     assert np.isneginf(array(values)).all()
 
 
-def test_max_pool_lets_nan_win() -> None:
-    """A window that holds NaN gives NaN, and its place."""
+def test_max_pool_propagates_nan() -> None:
+    """A window that contains NaN gives NaN and its index."""
     x = normal(1, 1, 4, 4)
     x[0, 0, 1, 2] = np.nan
     values, indices = F.max_pool2d(tensor(x), 2, return_indices=True)
@@ -88,8 +88,8 @@ def test_max_pool_lets_nan_win() -> None:
     assert np.isnan(array(F.max_pool2d(tensor(x), 2))).sum() == 1
 
 
-def test_max_pool_of_integers_and_of_no_batch() -> None:
-    """Integers pool too; (C, H, W) needs no batch dim; an empty batch stays empty."""
+def test_max_pool_of_integers_and_without_a_batch() -> None:
+    """Integers are accepted; (C, H, W) needs no batch dim; an empty batch gives an empty result."""
     x = np.arange(2 * 36).reshape(2, 6, 6)
     np.testing.assert_array_equal(
         array(F.max_pool2d(tensor(x), 2, padding=1)), largest(x[None], (2, 2, 1, 1, False))[0][0]
@@ -98,7 +98,7 @@ def test_max_pool_of_integers_and_of_no_batch() -> None:
 
 
 def average(x: np.ndarray, geometry: Any, include: bool, divisor: int | None) -> np.ndarray:
-    """Average pooling by the definition."""
+    """Return average pooling by its definition."""
     k, s, p, _, ceil = geometry
     inside = [windows(n, k, s, p, 1, ceil) for n in x.shape[2:]]
     out = np.empty((*x.shape[:2], *[len(w) for w in inside]))
@@ -114,8 +114,8 @@ def average(x: np.ndarray, geometry: Any, include: bool, divisor: int | None) ->
 
 @pytest.mark.parametrize("geometry", [g for g in GEOMETRIES if g[3] == 1])
 @pytest.mark.parametrize(("include", "divisor"), [(True, None), (False, None), (True, 5)])
-def test_avg_pool_averages_what_a_window_holds(geometry: Any, include: bool, divisor: int | None) -> None:
-    """Padding counts or not, what hangs over in ceil mode never does, and a given divisor replaces the count."""
+def test_avg_pool_is_the_mean_of_each_window(geometry: Any, include: bool, divisor: int | None) -> None:
+    """Padding counts or not, elements beyond it never count, and a given divisor replaces the count."""
     k, s, p, _, ceil = geometry
     x = normal(2, 3, 8, 7)
     out = F.avg_pool2d(tensor(x), k, s, p, ceil, include, divisor)
@@ -131,7 +131,7 @@ def test_avg_pool_of_other_ranks() -> None:
 
 
 def test_avg_pool_of_integers_rounds_towards_zero() -> None:
-    """As a division of integers in C does."""
+    """The mean of integers is truncated, like a division in C."""
     x = tensor(np.array([[0, -1, -2, -3, 4, 5, -5, 0]]))
     assert F.avg_pool1d(x, 2).tolist() == [[0, -2, 4, -2]]
     assert F.avg_pool2d(x.reshape((1, 2, 4)), 2, divisor_override=3).tolist() == [[[2, -3]]]
@@ -139,7 +139,7 @@ def test_avg_pool_of_integers_rounds_towards_zero() -> None:
 
 @pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16])
 def test_max_pool_of_half_types(dtype: cd.dtype) -> None:
-    """Values, indices and gradients of half types, NaN and padding included; overlapping gradients add up."""
+    """Values, indices and gradients of half types are correct, also with NaN, padding and overlapping windows."""
     x = tensor(normal(1, 2, 6, 6)).to(dtype)
     values, indices = F.max_pool2d(x, 3, 2, 1, return_indices=True)
     assert values.dtype is dtype
@@ -157,7 +157,7 @@ def test_max_pool_of_half_types(dtype: cd.dtype) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, (5, 4), (None, 2)])
 def test_adaptive_avg_pool_covers_the_input(size: Any) -> None:
-    """Window i runs from floor(i * n / m) to ceil((i + 1) * n / m)."""
+    """Window i is from floor(i * n / m) to ceil((i + 1) * n / m)."""
     x = normal(2, 3, 7, 6)
     sizes = size if isinstance(size, tuple) else (size, size)
     m = [n if w is None else w for w, n in zip(sizes, x.shape[2:], strict=True)]
@@ -171,13 +171,13 @@ def test_adaptive_avg_pool_covers_the_input(size: Any) -> None:
 
 
 def test_adaptive_avg_pool_of_other_ranks() -> None:
-    """One and three spatial dims, with and without a batch dim."""
+    """Inputs have one or three spatial dims, with and without a batch dim."""
     assert F.adaptive_avg_pool1d(tensor(normal(2, 7)), 3).shape == (2, 3)
     assert F.adaptive_avg_pool3d(tensor(normal(1, 2, 4, 4, 4)), (2, 1, 4)).shape == (1, 2, 2, 1, 4)
 
 
 def test_scattered_gradients_can_be_differentiated_again() -> None:
-    """Overlapping windows: the second derivative gathers what the first one scattered."""
+    """The second derivative of overlapping windows gathers the elements that the first one scattered."""
     x = tensor(normal(1, 1, 5, 5), True)
     out = F.max_pool2d(x, 3, 1)
     cotangent = tensor(normal(*out.shape), True)
@@ -187,8 +187,8 @@ def test_scattered_gradients_can_be_differentiated_again() -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_max_unpool_puts_the_values_back(rank: int) -> None:
-    """Each at its place, zeros elsewhere, in the size asked for, with both derivatives; half types too."""
+def test_max_unpool_returns_values_to_their_positions(rank: int) -> None:
+    """Other elements are 0; the size may be given; derivatives are exact; half types are accepted."""
     pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
     back = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[rank - 1]
     x = normal(2, 3, *[5] * rank)
@@ -223,8 +223,8 @@ UNPOOL_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("case", range(len(UNPOOL_ERRORS)))
-def test_max_unpool_says_what_does_not_fit(case: int) -> None:
-    """In PyTorch's class and words."""
+def test_max_unpool_refuses_arguments_that_do_not_match(case: int) -> None:
+    """Bad arguments raise PyTorch's class of error with its text."""
     changed, error, text = UNPOOL_ERRORS[case]
     given: dict[str, Any] = {"input": cd.ones(1, 2, 2), "indices": cd.zeros(1, 2, 2, dtype=cd.int64), "kernel_size": 2}
     with pytest.raises(error, match=text):
@@ -265,14 +265,14 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("case", range(len(BAD)))
-def test_pooling_says_what_does_not_fit(case: int) -> None:
+def test_pooling_refuses_arguments_that_do_not_match(case: int) -> None:
     """Bad arguments raise PyTorch's error class with its text."""
     call, error, text = BAD[case]
     with pytest.raises(error, match=text):
         call(tensor(normal(2, 4, 8, 8)))
 
 
-def test_pooling_is_found_in_the_namespace_where_torch_has_it() -> None:
+def test_pooling_functions_are_in_the_namespaces_of_torch() -> None:
     """max_pool2d and adaptive_avg_pool1d are functions of candelabra itself."""
     assert cd.max_pool2d is F.max_pool2d
     assert cd.adaptive_avg_pool1d is F.adaptive_avg_pool1d
