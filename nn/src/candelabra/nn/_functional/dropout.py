@@ -24,7 +24,10 @@ def masked_dropout(input: Tensor, mask: Tensor, p: float) -> Tensor:
 
 def _draw_mask(input: Tensor, shape: Sequence[int], p: float) -> Tensor:
     """Draw a bool mask of ``shape`` on the input's device, False with probability ``p``."""
-    mask: Tensor = input.new_empty(shape, dtype=get_default_dtype()).uniform_() >= p
+    from candelabra import rand_like
+
+    like = input if shape == input.shape else input.new_empty(shape)
+    mask: Tensor = rand_like(like, dtype=get_default_dtype()) >= p
     return mask
 
 

@@ -146,7 +146,7 @@ def cross_entropy(
         return _cross_entropy_of_probabilities(input, target, weight, classes, reduction, label_smoothing)
     logs = log_softmax.function(input, classes)
     if label_smoothing == 0.0:
-        return nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+        return _nll(logs, target, weight, ignore_index, reduction)
     return _smoothed(logs, target, weight, classes, ignore_index, reduction, label_smoothing)
 
 
@@ -203,6 +203,11 @@ def nll_loss(
     """The negative log-probability, in ``input`` (N, C, *) or (C), of each target (N, *); see :func:`cross_entropy`."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _nll_shape(input, target)
+    return _nll(input, target, weight, ignore_index, reduction)
+
+
+def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    """Return :func:`nll_loss` of checked shapes."""
     if weight is None and input.ndim > 1:
         losses, weights = _unweighted(input, target, ignore_index)
     else:
