@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._keys import SCALAR_BITS, SCALAR_MASK
-from candelabra.dtypes import BOOL, COMPLEX, DTYPE_MASK, FLOATING, INTEGER, PYTHON_NAMES, bool_, dtype
+from candelabra.dtypes import BOOL, COMPLEX, DTYPE_MASK, FLOATING, INTEGER, bool_, dtype
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -56,7 +56,7 @@ def refusal(op: Operator[..., Any], d: dtype) -> str | None:
 
 def not_implemented(name: str, d: dtype, accepts: str) -> str:
     """The text of the error for a dtype that is not of the class that an operator accepts."""
-    return f"\"{name}\" not implemented for '{PYTHON_NAMES[d.name]}': it takes {accepts} dtypes"
+    return f"\"{name}\" not implemented for '{d.title}': it takes {accepts} dtypes"
 
 
 def check_dtype(name: str, d: dtype, accepts: str) -> None:

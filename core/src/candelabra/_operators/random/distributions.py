@@ -13,7 +13,7 @@ from candelabra._random.drawing import cast_to, check_probability, check_std, dr
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
-from candelabra.dtypes import FLOATING, PYTHON_NAMES
+from candelabra.dtypes import FLOATING
 
 if TYPE_CHECKING:
     from candelabra._random.generator import Generator
@@ -92,7 +92,7 @@ def multinomial(
     if len(shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if input.dtype.category != FLOATING:
-        kind = PYTHON_NAMES[input.dtype.name]
+        kind = input.dtype.title
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {kind}")
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")

@@ -10,7 +10,7 @@ from candelabra._random.drawing import cast_to, draw, draw_integers, limits_of, 
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
-from candelabra.dtypes import FLOATING, INTEGER, PYTHON_NAMES, dtype, get_default_dtype, int64
+from candelabra.dtypes import FLOATING, INTEGER, dtype, get_default_dtype, int64
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
@@ -144,7 +144,7 @@ def randperm(
     check_dtype("randperm", d, "real numeric")
     most = (1 << d.digits) + 1 if d.category == FLOATING else limits_of(d)[1] + 1
     if count > most:
-        raise RuntimeError(f"n cannot be greater than {most} for {PYTHON_NAMES[d.name]} type.")
+        raise RuntimeError(f"n cannot be greater than {most} for {d.title} type.")
     instance = as_device(device)
     seed, offset = take("randperm", generator, instance, "permutation", count)
     whole = d if d.category == INTEGER else int64

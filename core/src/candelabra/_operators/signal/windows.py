@@ -15,7 +15,7 @@ from candelabra._device import Instance
 from candelabra._operators.primitives import creation
 from candelabra._operators.special.bessel import i0
 from candelabra._records.callables import public
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, dtype, get_default_dtype
+from candelabra.dtypes import FLOATING, dtype, get_default_dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Device, DType, Tensor
@@ -214,7 +214,7 @@ def _older_window(
     """A window under its older name: periodic unless asked otherwise, of any floating dtype."""
     d = get_default_dtype() if dtype is None else as_dtype(dtype)
     if d.category < FLOATING:
-        raise RuntimeError(f"{name} expects floating point dtypes, got: {PYTHON_NAMES[d.name]}")
+        raise RuntimeError(f"{name} expects floating point dtypes, got: {d.title}")
     if not hasattr(length, "__index__"):
         raise TypeError(f"{name}(): argument 'window_length' must be int, not {type(length).__name__}")
     if length < 0:
