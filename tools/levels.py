@@ -31,7 +31,7 @@ from candelabra_opencl.discovery import VARIABLE
 
 NUMERICAL = [
     "tests/cpu", "tests/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
-    "tests/core/test_sorting.py", "tests/conformance/test_reference.py",
+    "tests/core/operators", "tests/conformance/test_reference.py",
 ]  # fmt: skip
 OPENCL = ["tests/clike", "tests/opencl"]
 
