@@ -23,7 +23,7 @@ _RECORDS = {
 }  # fmt: skip
 
 
-def take(
+def take_counters(
     name: str, generator: Any, instance: Instance, kind: str, n: int, dtype: str = "int64", span: int = 1
 ) -> tuple[int, int]:
     """The seed and the offset from which ``n`` values are drawn: of the generator that was given, or of the device's
@@ -45,7 +45,7 @@ def draw(
     record: Operator[..., Any] = _RECORDS[kind]
     if min(shape, default=0) < 0:
         creation.given_shape(record, (shape,))
-    seed, offset = take(name, generator, instance, kind, prod(shape), d.name)
+    seed, offset = take_counters(name, generator, instance, kind, prod(shape), d.name)
     out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
     return out
 
@@ -58,7 +58,7 @@ def draw_integers(
     instance.keys_for(d)
     creation.given_shape(draws.random_integers, (shape,))
     whole = d if d.category <= INTEGER else int64
-    seed, offset = take(name, generator, instance, "integers", prod(shape), whole.name, high - low)
+    seed, offset = take_counters(name, generator, instance, "integers", prod(shape), whole.name, high - low)
     out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
     return cast_to(out, d)
 
@@ -74,7 +74,7 @@ def draw_bernoulli(
         chance = chance.detach() if chance._instance is instance else chance.detach().to(instance.device)
         if tuple(chance._payload.shape) != shape:
             chance = chance.expand(shape)
-    seed, offset = take(name, generator, instance, "bernoulli", prod(shape), kind)
+    seed, offset = take_counters(name, generator, instance, "bernoulli", prod(shape), kind)
     out: Tensor = draws.random_bernoulli.function(chance, shape, seed, offset, device=instance)
     return out
 

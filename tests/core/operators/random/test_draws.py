@@ -230,6 +230,17 @@ def test_a_filled_result_has_no_gradient_to_what_it_was() -> None:
     assert listed(x.grad) == [0, 0, 0]
 
 
+def test_a_filled_view_has_no_gradient_to_what_it_was() -> None:
+    """What the other elements of its base were keeps its gradient."""
+    for fill in (lambda v: v.random_(5), lambda v: v.bernoulli_(0.5), lambda v: v.bernoulli_(cd.ones(2))):
+        x = cd.ones(2, 2, requires_grad=True)
+        y = x * 3
+        fill(y[0])
+        y.sum().backward()
+        assert x.grad is not None
+        assert listed(x.grad) == [[0, 0], [3, 3]]
+
+
 BAD: list[tuple[Any, type[Exception], str]] = [
     (
         lambda g: cd.rand(2, dtype=cd.int64, generator=g),

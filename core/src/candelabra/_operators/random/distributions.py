@@ -8,8 +8,16 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_device, as_sizes
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.random.draws import random_binomial, random_multinomial, random_poisson
-from candelabra._operators.random.factories import drawn
-from candelabra._random.drawing import cast_to, check_probability, check_std, draw, draw_bernoulli, scaled, take
+from candelabra._operators.random.factories import draw_continuous
+from candelabra._random.drawing import (
+    cast_to,
+    check_probability,
+    check_std,
+    draw,
+    draw_bernoulli,
+    scaled,
+    take_counters,
+)
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
@@ -54,7 +62,7 @@ def normal_numbers(
     if hasattr(mean, "_payload") or hasattr(std, "_payload"):
         raise TypeError("normal(): 'size', 'dtype' and 'device' go with two numbers; a tensor says these itself")
     check_std(std)
-    noise = drawn("normal", "normal", as_sizes((size,)), dtype, as_device(device), generator)
+    noise = draw_continuous("normal", "normal", as_sizes((size,)), dtype, as_device(device), generator)
     return scaled(noise, std, mean)
 
 
@@ -100,7 +108,7 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     rows = shape[0] if len(shape) == 2 else 1
     count = rows * (num_samples if replacement else shape[-1])
-    seed, offset = take("multinomial", generator, input._instance, "multinomial", count)
+    seed, offset = take_counters("multinomial", generator, input._instance, "multinomial", count)
     return random_multinomial.function(input.detach(), num_samples, bool(replacement), seed, offset)
 
 
@@ -113,7 +121,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     gradient is zero.
     """
     check_dtype("poisson", input.dtype, "real floating")
-    seed, offset = take("poisson", generator, input._instance, "poisson", input.numel())
+    seed, offset = take_counters("poisson", generator, input._instance, "poisson", input.numel())
     return random_poisson.function(input, seed, offset)
 
 
@@ -126,5 +134,5 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     for t in (count, prob):
         check_dtype("binomial", t.dtype, "real floating")
     shape = broadcast_shapes(tuple(count.shape), tuple(prob.shape))
-    seed, offset = take("binomial", generator, count._instance, "binomial", prod(shape))
+    seed, offset = take_counters("binomial", generator, count._instance, "binomial", prod(shape))
     return random_binomial.function(count.expand(shape), prob.expand(shape), seed, offset)

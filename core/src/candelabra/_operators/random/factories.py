@@ -6,7 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_device, as_dtype, as_integer, as_size, as_sizes
 from candelabra._operators.primitives import creation
 from candelabra._operators.random import draws
-from candelabra._random.drawing import cast_to, draw, draw_integers, limits_of, take
+from candelabra._random.drawing import cast_to, draw, draw_integers, limits_of, take_counters
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Device, DType, Shape, Tensor
 
 
-def drawn(
+def draw_continuous(
     name: str, distribution: str, shape: tuple[int, ...], dtype: Any, instance: Instance, generator: Generator | None
 ) -> Tensor:
     """Uniform or normal numbers in a shape, in the default dtype where None is given."""
@@ -27,7 +27,7 @@ def drawn(
     return draw(name, distribution, shape, d, instance, generator)
 
 
-def place_of(input: Tensor, device: Device) -> Instance:
+def instance_for(input: Tensor, device: Device) -> Instance:
     """The device that was named, or that of ``input``."""
     return input._instance if device is None else as_device(device)
 
@@ -36,7 +36,7 @@ def place_of(input: Tensor, device: Device) -> Instance:
 @public(method=False, factory=True)
 def rand(*size: Shape, generator: Generator | None = None, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Uniform numbers in [0, 1) in the given shape, of a floating or complex dtype."""
-    return drawn("rand", "uniform", size, dtype, as_device(device), generator)  # type: ignore[arg-type]
+    return draw_continuous("rand", "uniform", size, dtype, as_device(device), generator)  # type: ignore[arg-type]
 
 
 @public(method=False, factory=True)
@@ -47,7 +47,7 @@ def randn(
 
     Complex numbers have variance 1 in all: 1/2 in each part.
     """
-    return drawn("randn", "normal", size, dtype, as_device(device), generator)  # type: ignore[arg-type]
+    return draw_continuous("randn", "normal", size, dtype, as_device(device), generator)  # type: ignore[arg-type]
 
 
 @public(method=False, factory=True)
@@ -56,7 +56,7 @@ def rand_like(
 ) -> Tensor:
     """:func:`rand` in the shape of ``input``, and in its dtype and on its device unless others are given."""
     shape = tuple(input.shape)
-    return drawn("rand_like", "uniform", shape, dtype or input.dtype, place_of(input, device), generator)
+    return draw_continuous("rand_like", "uniform", shape, dtype or input.dtype, instance_for(input, device), generator)
 
 
 @public(method=False, factory=True)
@@ -65,7 +65,7 @@ def randn_like(
 ) -> Tensor:
     """:func:`randn` in the shape of ``input``, and in its dtype and on its device unless others are given."""
     shape = tuple(input.shape)
-    return drawn("randn_like", "normal", shape, dtype or input.dtype, place_of(input, device), generator)
+    return draw_continuous("randn_like", "normal", shape, dtype or input.dtype, instance_for(input, device), generator)
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def randint_like_between(
     given.
     """
     d = input.dtype if dtype is None else as_dtype(dtype)
-    return _integers("randint_like", low, high, tuple(input.shape), d, place_of(input, device), generator)
+    return _integers("randint_like", low, high, tuple(input.shape), d, instance_for(input, device), generator)
 
 
 randint = overloads("randint", randint_below, randint_between, method=False)
@@ -146,6 +146,6 @@ def randperm(
     if count > most:
         raise RuntimeError(f"n cannot be greater than {most} for {d.title} type.")
     instance = as_device(device)
-    seed, offset = take("randperm", generator, instance, "permutation", count)
+    seed, offset = take_counters("randperm", generator, instance, "permutation", count)
     whole = d if d.category == INTEGER else int64
     return cast_to(draws.random_permutation.function(count, seed, offset, dtype=whole, device=instance), d)
