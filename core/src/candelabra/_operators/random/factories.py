@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_device, as_dtype, as_integer, as_size, as_sizes
 from candelabra._operators.primitives import creation
@@ -85,8 +87,9 @@ def _integers(
 
 @public(public=False, factory=True)
 def randint_below(
-    high: int, size: Shape, *, generator: Generator | None = None, dtype: DType | None = None, device: Device = None
-) -> Tensor:
+    high: int, size: Sequence[int], *, generator: Generator | None = None, dtype: DType | None = None,
+    device: Device = None,
+) -> Tensor:  # fmt: skip
     """Uniform integers in [0, high) in the given shape; int64 unless another dtype is given."""
     d = int64 if dtype is None else as_dtype(dtype)
     return _integers("randint", 0, high, _size(size), d, as_device(device), generator)
@@ -94,7 +97,7 @@ def randint_below(
 
 @public(public=False, factory=True)
 def randint_between(
-    low: int, high: int, size: Shape, *, generator: Generator | None = None, dtype: DType | None = None,
+    low: int, high: int, size: Sequence[int], *, generator: Generator | None = None, dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:  # fmt: skip
     """Uniform integers in [low, high) in the given shape; int64 unless another dtype is given."""
