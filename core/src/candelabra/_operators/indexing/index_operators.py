@@ -63,13 +63,13 @@ def fits_slices(count_error: type[Exception]) -> Any:
         input, dim, index, source, *_ = args
         shape, selected, given = shape_of(input), shape_of(index), shape_of(source)
         if len(selected) > 1:
-            raise IndexError(f"{op.name}(): Index is supposed to be a vector, but got {len(selected)} dims")
+            raise IndexError(f"{op.title}(): Index is supposed to be a vector, but got {len(selected)} dims")
         wanted = (*shape[:dim], *(selected or (1,)), *shape[dim + 1 :]) if shape else ()
         if given == wanted:
             return shape
         if shape and len(given) == len(wanted) and given[dim] != wanted[dim]:
             raise count_error(
-                f"{op.name}(): Number of indices ({wanted[dim]}) should be equal to source.size(dim): ({given[dim]}), "
+                f"{op.title}(): Number of indices ({wanted[dim]}) should be equal to source.size(dim): ({given[dim]}), "
                 f"for dim: {dim}"
             )
         raise RuntimeError(
