@@ -95,7 +95,7 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, in
     if reduce not in ("sum", "mean"):
         return scatter_extreme(x, dim, index, source, reduce, include_self)
     line = np.atleast_1d(x.copy())
-    places = list(np.indices(source.shape))
+    places: list[Array] = list(np.indices(source.shape))
     places[dim] = np.atleast_1d(index)
     at = tuple(places)
     if not include_self:

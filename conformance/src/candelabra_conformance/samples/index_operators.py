@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from candelabra_conformance.samples.indexing import ALONG, distinct, resized
 from candelabra_conformance.samples.maker import Array, Maker
@@ -36,7 +36,8 @@ def added_times_a_number(t: Maker) -> Iterator[Sample]:
 @mistakes("index_add_scaled", "index_copy", "index_reduce")
 def slices_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     """As many slices as indices, of the input's shape, within bounds."""
-    more = {"index_add_scaled": {"alpha": 2}, "index_reduce": {"reduce": "prod"}}.get(t.operator, {})
+    required: dict[str, dict[str, Any]] = {"index_add_scaled": {"alpha": 2}, "index_reduce": {"reduce": "prod"}}
+    more = required.get(t.operator, {})
     yield sample(t(3, 4), 0, t.index(0, 1), t(3, 4), note="more slices", **more)
     yield sample(t(3, 4), 0, t.index(0, 1), t(2, 3), note="other sizes", **more)
     yield sample(t(3, 4), 0, t.index(0, 3), t(2, 4), note="beyond", **more)

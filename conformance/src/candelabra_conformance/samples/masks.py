@@ -42,6 +42,7 @@ def read_where_a_mask_holds(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 4), np.array([False, True]), (t.index(-9, 2), t.index(3, 0)), 0)
     yield sample(t(3, 4), np.array([[True], [False]]), (None, t.index(3, 17)[:, None]), 1, note="of one dim")
     yield sample(t(3), np.zeros((0,), bool), (t.indices(0, below=1),), 0, kind=ZERO_SIZE)
+    yield sample(t(1), np.array([False]), (t.index(-5),), 1, kind=LENGTH_ONE)
 
 
 @inputs("_unsafe_masked_index_put_accumulate")
@@ -50,3 +51,4 @@ def added_where_a_mask_holds(t: Maker) -> Iterator[Sample]:
     yield sample(t(4), np.array([True, False, True, True]), (t.index(1, 99, -4, 1),), t(4))
     yield sample(t(3, 4), np.array([False, True]), (t.index(-9, 2), t.index(3, 0)), t(2))
     yield sample(t(3), np.zeros((0,), bool), (t.indices(0, below=1),), t(0), kind=ZERO_SIZE)
+    yield sample(t(1), np.array([True]), (t.index(-1),), t(1), kind=LENGTH_ONE)

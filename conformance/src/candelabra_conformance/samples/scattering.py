@@ -25,6 +25,7 @@ def picked(t: Maker) -> Iterator[Sample]:
         for hint in (True, False):
             yield sample(t(*shape), dim, t.indices(*resized(shape, dim, 6), below=shape[dim]), sparse_grad=hint)
     yield sample(t(), 0, t.index(0).reshape(()), sparse_grad=True, kind=ZERO_DIM)
+    yield sample(t(1), 0, t.index(0, 0), sparse_grad=False, kind=LENGTH_ONE)
 
 
 @inputs("scatter_value")

@@ -41,7 +41,7 @@ def subscripts(t: Maker) -> Iterator[tuple[tuple[int, ...], Any]]:
 def is_repeated(shape: tuple[int, ...], index: Any) -> bool:
     """Whether an index selects an element twice."""
     places = np.arange(int(np.prod(shape))).reshape(shape)[index]
-    return np.unique(places).size < places.size
+    return len(np.unique(places)) < len(places.reshape(-1))
 
 
 @inputs("Tensor.__getitem__")

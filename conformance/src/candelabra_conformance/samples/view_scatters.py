@@ -8,6 +8,7 @@ from typing import Any, Final
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs, mistakes
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.strided import contiguous_origin
 
 SLICES: Final[tuple[tuple[tuple[int, ...], Any, tuple[int, ...]], ...]] = (
     ((3, 5), (0, 1, 3), (2, 5)), ((3, 5), (1, None, None, 2), (3, 3)), ((2, 7, 3), (-2, -4, -1, 2), (2, 2, 3)),
@@ -63,7 +64,7 @@ def strided(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 4), t(3), (3,), (5,), layouts=only, note="a diagonal")
     yield sample(t(3, 4), t(2, 3), (2, 3), (1, 4), 1, layouts=only, note="transposed")
     yield sample(t(8), t(4), (4,), (2,), 1, layouts=only, note="every second one")
-    yield sample(t(3, 4), t(), (), (), 5, layouts=only, note="one element")
+    yield sample(t(3, 4), t(), (), (), 5, contiguous_origin(3, 4), layouts=only, note="one element")
     yield sample(t(1), t(1), (1,), (1,), kind=LENGTH_ONE)
     yield sample(t(3), t(0, 2), (0, 2), (2, 1), kind=ZERO_SIZE)
     yield sample(t(129, 129), t(129), (129,), (130,), kind=LARGE)

@@ -34,8 +34,7 @@ where.vjp(
 
 def where_indices(condition: Tensor) -> tuple[Tensor, ...]:
     """Without ``input`` and ``other``: the indices of the nonzero elements, a 1-d tensor per dim."""
-    found: tuple[Tensor, ...] = condition.nonzero(as_tuple=True)
-    return found
+    return tuple(condition.nonzero(as_tuple=True))
 
 
 where_overloads = overloads("where", where, where_indices, method=False)
