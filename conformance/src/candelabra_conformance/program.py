@@ -45,8 +45,8 @@ class Program:
         if isinstance(value, np.ndarray):
             return self.tensor(value, name)
         if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
-            parts = [self.argument(v, f"{name}{i}") for i, v in enumerate(value)]
-            return f"[{', '.join(parts)}]"
+            parts = ", ".join([self.argument(v, f"{name}{i}") for i, v in enumerate(value)])
+            return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' * (len(value) == 1)})"
         return literals.plain(value)
 
 
@@ -63,6 +63,9 @@ def spelled(record: Record, arguments: Sequence[str]) -> str:
 
     ``ValueError`` for a function that only an overload set calls.
     """
+    if isinstance(record, CallableRecord) and record.assigns:
+        (name,) = record.entry.methods()
+        return f"({method_text(name, False, arguments)}, {arguments[0]})[1]"
     if isinstance(record, CallableRecord) and not record.entry.is_function:
         return method_text(next(iter(record.entry.methods())), record.entry.is_property, arguments)
     public = record.entry.public_name if isinstance(record, CallableRecord) else record.public_name

@@ -1,4 +1,4 @@
-"""Subscripts: NumPy's, with ints applied before index arrays, as in PyTorch."""
+"""Subscripts by NumPy's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_conformance.references.registry import reference
+from candelabra_conformance.samples.subscripts import applied
 
 Array = np.ndarray[Any, Any]
 
@@ -14,30 +15,15 @@ Array = np.ndarray[Any, Any]
 @reference("Tensor.__getitem__", as_given=True)
 def read(x: Array, index: Any) -> Array:
     """NumPy's."""
-    ints, rest = in_steps(index)
-    return np.asarray(x[ints][rest])
+    return applied(x, index)
 
 
-def in_steps(index: Any) -> tuple[Any, Any]:
-    """An index as two, to be applied one after the other: that of the ints, and that of all else.
-
-    An empty list stands for no ints.
-    """
-    if isinstance(index, list) and not index:
-        return (), np.zeros(0, np.int64)
-    if not isinstance(index, tuple) or not any(isinstance(item, np.ndarray) for item in index):
-        return (), index
-    ints: list[Any] = []
-    for item in index:
-        if isinstance(item, np.ndarray):
-            ints += [slice(None)] * (item.ndim if item.dtype == bool else 1)
-        elif item is Ellipsis or is_int(item):
-            ints.append(item)
-        elif isinstance(item, slice):
-            ints.append(slice(None))
-    return tuple(ints), tuple(item for item in index if not is_int(item))
-
-
-def is_int(item: Any) -> bool:
-    """Whether part of an index selects one slice of a dim."""
-    return isinstance(item, int) and not isinstance(item, bool)
+@reference("Tensor.__setitem__", as_given=True)
+def written(x: Array, index: Any, value: Any) -> Array:
+    """Element after element, where the same index of an array of places says."""
+    out = x.copy().reshape(-1)
+    places = applied(np.arange(x.size).reshape(x.shape), index)
+    values = np.asarray(value).astype(x.dtype)
+    lead = max(values.ndim - places.ndim, 0)
+    out[places.reshape(-1)] = np.broadcast_to(values.reshape(values.shape[lead:]), places.shape).reshape(-1)
+    return out.reshape(x.shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.maker import Array, Maker
 from candelabra_conformance.samples.registry import inputs, mistakes
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
@@ -38,10 +38,58 @@ def subscripts(t: Maker) -> Iterator[tuple[tuple[int, ...], Any]]:
     yield (4, 3), False
 
 
-def is_repeated(shape: tuple[int, ...], index: Any) -> bool:
-    """Whether an index selects an element twice."""
-    places = np.arange(int(np.prod(shape))).reshape(shape)[index]
-    return len(np.unique(places)) < len(places.reshape(-1))
+def applied(x: Array, index: Any) -> Array:
+    """``x[index]`` by NumPy's rules, but that ints are applied before index arrays, as in PyTorch."""
+    if isinstance(index, list) and not index:
+        index = np.zeros(0, np.int64)
+    if not isinstance(index, tuple) or not any(isinstance(item, np.ndarray) for item in index):
+        return np.asarray(x[index])
+    ints: list[Any] = []
+    for item in index:
+        if isinstance(item, np.ndarray):
+            ints += [slice(None)] * (item.ndim if item.dtype == bool else 1)
+        elif item is Ellipsis or is_int(item):
+            ints.append(item)
+        elif isinstance(item, slice):
+            ints.append(slice(None))
+    rest = tuple(item for item in index if not is_int(item))
+    return np.asarray(x[tuple(ints)][rest])
+
+
+def is_int(item: Any) -> bool:
+    """Whether part of an index selects one slice of a dim."""
+    return isinstance(item, int) and not isinstance(item, bool)
+
+
+@inputs("Tensor.__setitem__")
+def written(t: Maker) -> Iterator[Sample]:
+    """Every kind of index; numbers, tensors of the same shape and tensors that broadcast.
+
+    No derivative where a later write covers another.
+    """
+    number = 1.5 if t.is_floating else 1
+    for shape, index in subscripts(t):
+        note, size = type(index).__name__, int(np.prod(shape))
+        selected = applied(np.arange(size).reshape(shape), index)
+        once = len(np.unique(selected)) == selected.size
+        yield sample(t(*shape), index, number, note=f"{note}, a number")
+        yield sample(t(*shape), index, t(*selected.shape), gradient=once, note=note)
+        yield sample(t(*shape), index, t(1, *selected.shape[1:]), gradient=once, note=f"{note}, broadcast")
+    yield sample(t(), (), t(), kind=ZERO_DIM)
+    yield sample(t(1, 3), 0, t(3), kind=LENGTH_ONE)
+    yield sample(t(3), slice(2, 1), number, kind=ZERO_SIZE)
+    yield sample(t(3, 2), t.indices(0, below=1), t(2), kind=ZERO_SIZE, gradient=False)
+    yield sample(t(2001, 3), (slice(1, None), 1), t(2000), kind=LARGE)
+
+
+@mistakes("Tensor.__setitem__")
+def not_written(t: Maker) -> Iterator[Sample]:
+    """Bounds, values of another shape, what is no value."""
+    yield sample(t(2, 3), 2, 1, note="beyond")
+    yield sample(t(2, 3), t.index(0, 2), t(3), note="an index beyond")
+    yield sample(t(2, 3), 0, t(2), note="another shape")
+    yield sample(t(2, 3), t.index(0, 1), t(3, 3), note="another number")
+    yield sample(t(2, 3), 0, "text", note="a word")
 
 
 @inputs("Tensor.__getitem__")
