@@ -256,13 +256,13 @@ _place_scattered = by(lambda input, dim, index, *_: scattered_shape(input, dim, 
 
 
 def _filled(input: Tensor, index: Tensor, value: Any) -> Tensor:
-    return new_full(input, tuple(index.shape), number_for(value, input.dtype))
+    return new_full.canonical(input, tuple(index.shape), number_for(value, input.dtype), None)
 
 
 @operator(_place_scattered, inplace=True, out="exact", method=False, public=False)
 def scatter_value(input: Tensor, dim: Dim, index: Index, value: Number) -> Tensor:
     """``value`` may stand in place of ``src``: a number, converted to the dtype of ``input``."""
-    return scatter_src(input, dim, index, _filled(input, index, value))
+    return scatter_src.canonical(input, dim, index, _filled(input, index, value))
 
 
 @scatter_value.in_place
@@ -274,19 +274,19 @@ def _scatter_value_in_place(input: Tensor, dim: int, index: Tensor, value: Any) 
 def scatter_reduced(input: Tensor, dim: Dim, index: Index, src: Tensor, *, reduce: str | None) -> Tensor:
     """``reduce`` ("add" or "multiply") combines the elements of ``src`` with those of ``input``."""
     if reduce is None:
-        return scatter_src(input, dim, index, src)
+        return scatter_src.canonical(input, dim, index, src)
     if reduce == "add":
-        return scatter_add(input, dim, index, src)
+        return scatter_add.canonical(input, dim, index, src)
     if reduce != "multiply":
         raise RuntimeError("reduce argument must be either add or multiply.")
     scattered_shape(input, dim, index, src)
-    return scatter_extreme(input, dim, index, cropped(src, tuple(index.shape)), "prod", True)
+    return scatter_extreme.canonical(input, dim, index, cropped(src, tuple(index.shape)), "prod", True)
 
 
 @operator(_place_scattered, inplace=True, out="exact", method=False, public=False)
 def scatter_value_reduced(input: Tensor, dim: Dim, index: Index, value: Number, *, reduce: str | None) -> Tensor:
     """``reduce`` ("add" or "multiply") combines ``value`` with the elements of ``input``."""
-    return scatter_reduced(input, dim, index, _filled(input, index, value), reduce=reduce)
+    return scatter_reduced.canonical(input, dim, index, _filled(input, index, value), reduce)
 
 
 scatter = overloads("scatter", scatter_src, scatter_value, scatter_reduced, scatter_value_reduced, inplace=True)

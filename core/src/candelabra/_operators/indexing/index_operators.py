@@ -10,7 +10,7 @@ from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.gather_scatter import index_outside
 from candelabra._operators.primitives.creation import new_full
 from candelabra._records.overloads import overloads
-from candelabra._records.promotion import identical, unpromoted
+from candelabra._records.promotion import by_arguments, identical, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import bool_
@@ -139,7 +139,7 @@ def _filled(input: Tensor, dim: int, index: Tensor, value: Any) -> Ints:
     return shape_of(input)
 
 
-@operator(_filled, promote=unpromoted, inplace=True, out=False)
+@operator(_filled, promote=unpromoted, result=by_arguments, inplace=True, out=False)
 def index_fill(input: Tensor, dim: Dim, index: Index, value: Tensor | Number) -> Tensor:
     """``input`` with ``value`` in the slices along ``dim`` that the 1-d ``index`` selects.
 

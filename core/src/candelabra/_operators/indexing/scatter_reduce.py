@@ -26,9 +26,9 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 def _reduced(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """The reduction of checked arguments; ``src`` has the shape of ``index``."""
     if reduce in ("prod", "amax", "amin"):
-        return scatter_extreme(input, dim, index, src, reduce, include_self)
+        return scatter_extreme.canonical(input, dim, index, src, reduce, include_self)
     start = input if include_self else without_scattered(input, dim, index)
-    total = scatter_add(start, dim, index, src)
+    total = scatter_add.canonical(start, dim, index, src)
     if reduce == "sum":
         return total
     real = src.dtype.to_real()

@@ -7,7 +7,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Ints
 from candelabra._operators.indexing.basic import basic_index_scatter
 from candelabra._operators.shapes.strided import as_strided, strided_scatter
-from candelabra._records.promotion import unpromoted
+from candelabra._records.promotion import by_arguments, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 
@@ -46,7 +46,7 @@ def _select_replaced(input: Tensor, src: Tensor, dim: int, index: int) -> Ints:
     return shape
 
 
-@operator(_select_replaced, promote=unpromoted, out="exact")
+@operator(_select_replaced, promote=unpromoted, result=by_arguments, out="exact")
 def select_scatter(input: Tensor, src: Tensor, dim: Dim, index: Integer) -> Tensor:
     """A copy of ``input`` with ``src``, cast to its dtype, in place of slice number ``index`` along ``dim``."""
     return _replaced(input, src, _selected(tuple(input.shape), dim, index))
@@ -68,7 +68,7 @@ def _slice_replaced(input: Tensor, src: Tensor, dim: int, start: int | None, end
     return shape
 
 
-@operator(_slice_replaced, promote=unpromoted, out="exact")
+@operator(_slice_replaced, promote=unpromoted, result=by_arguments, out="exact")
 def slice_scatter(
     input: Tensor, src: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -82,7 +82,7 @@ def _strided_replaced(input: Tensor, src: Tensor, *layout: Any) -> Ints:
     return shape_of(input)
 
 
-@operator(_strided_replaced, promote=unpromoted, out=False)
+@operator(_strided_replaced, promote=unpromoted, result=by_arguments, out=False)
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Shape, stride: Shape, storage_offset: StorageOffset = None, origin: Origin = None
 ) -> Tensor:
