@@ -92,9 +92,10 @@ def _as_values(input: Tensor | Number, sequence: Tensor) -> Tensor:
     """
     if isinstance(input, Tensor):
         return input.detach()
-    whole = isinstance(input, int) or sequence.is_floating_point()
+    number = input.item() if hasattr(input, "item") else input  # a scalar of an array library
+    whole = isinstance(number, int) or sequence.is_floating_point()
     d = sequence.dtype if whole else get_default_dtype()
-    return new_full(sequence, (), number_for(input, d), dtype=d)
+    return new_full(sequence, (), number_for(number, d), dtype=d)
 
 
 @public(method=False, out=True)
