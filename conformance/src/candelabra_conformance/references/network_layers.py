@@ -174,7 +174,8 @@ def max_unpool(rank: int) -> Callable[..., Any]:
         each = zip(x.shape[len(lead) :], size, steps, sizes(padding, rank), strict=True)
         spatial = [(n - 1) * s + k - 2 * p for n, k, s, p in each] if output_size is None else output_size
         out = np.zeros((*lead, int(np.prod(spatial))), x.dtype)
-        np.put_along_axis(out, indices.reshape(*lead, -1), x.reshape(*lead, -1), -1)
+        flat = (*lead, int(np.prod(x.shape[len(lead) :])))
+        np.put_along_axis(out, indices.reshape(flat), x.reshape(flat), -1)
         return out.reshape(*lead, *spatial)
 
     return unpooled

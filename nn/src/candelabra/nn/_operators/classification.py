@@ -270,8 +270,8 @@ def _selected(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index:
 
 
 @by
-def _encoded_shape(tensor: Tensor, num_classes: int) -> Ints:
-    return (*shape_of(tensor), num_classes)
+def _encoded_shape(tensor: Tensor, num_classes: int) -> Ints | None:
+    return None if num_classes < 0 else (*shape_of(tensor), num_classes)
 
 
 @operator(_encoded_shape, promote=unpromoted, result=index, data_dependent=True, out=False, namespace="nn.functional")
