@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Geometry, Ints
-from candelabra._operators.fronts.numbers import number_for
+from candelabra._operators.conversion.python_numbers import number_for
 from candelabra._operators.indexing.basic import replaced
 from candelabra._operators.primitives.creation import clone, filled, new_full
 from candelabra._operators.shapes.expanding import listed

@@ -134,8 +134,13 @@ def test_equal_extremes_share_the_gradient() -> None:
     ("src", "reduce", "error", "match"),
     [
         (cd.ones(2), "max", RuntimeError, "reduce argument must be either sum, prod, mean, amax or amin, got max"),
-        (cd.ones(2, dtype=cd.float64), "sum", RuntimeError, r"Expected self\.dtype to be equal to src\.dtype"),
-        (1.0, "sum", TypeError, r"argument 'src' \(position 3\) must be Tensor, not float"),
+        (
+            cd.ones(2, dtype=cd.float64),
+            "sum",
+            RuntimeError,
+            "to have the same dtype, but got Float and Double",
+        ),
+        (1.0, "sum", TypeError, r"argument 'src' \(position 4\) must be Tensor, not float"),
         (cd.ones(1), "amax", RuntimeError, r"Expected index \[2\] to be no larger than self \[2\]"),
     ],
 )
@@ -177,9 +182,17 @@ def test_whole_slices_are_reduced(reduce: str, dim: int, include_self: bool, wid
     ("arguments", "error", "match"),
     [
         ((cd.tensor([0]), cd.ones(1), "sum"), RuntimeError, "one of prod, mean, amax or amin but got sum"),
-        ((cd.tensor([0.0]), cd.ones(1), "prod"), RuntimeError, "Expected dtype int32/int64 for index but got: Float"),
-        ((cd.tensor([0]), cd.ones(1, dtype=cd.float64), "prod"), RuntimeError, r"self \(Float\) and source \(Double\)"),
-        ((cd.tensor([[0]]), cd.ones(1), "prod"), IndexError, "Index is supposed to be a vector, but got dim: 2"),
+        (
+            (cd.tensor([0.0]), cd.ones(1), "prod"),
+            RuntimeError,
+            "Expected dtype int64 for index, got candel",
+        ),
+        (
+            (cd.tensor([0]), cd.ones(1, dtype=cd.float64), "prod"),
+            RuntimeError,
+            "same dtype, but got Float and Double",
+        ),
+        ((cd.tensor([[0]]), cd.ones(1), "prod"), IndexError, "Index is supposed to be a vector, but got 2 dims"),
         ((cd.tensor([0]), cd.ones(1, 1), "prod"), RuntimeError, "source tensor shape must match self tensor shape"),
         ((cd.tensor([0, 1]), cd.ones(1), "prod"), RuntimeError, r"Number of indices \(2\) should be equal to source"),
         ((cd.tensor([5]), cd.ones(1), "prod"), IndexError, "index out of range in self"),
@@ -193,7 +206,7 @@ def test_slices_that_do_not_fit_are_refused(arguments: Any, error: Any, match: s
 
 def test_slices_of_bools_are_not_reduced() -> None:
     """As in PyTorch."""
-    with pytest.raises(NotImplementedError, match="\"index_func_\" not implemented for 'Bool'"):
+    with pytest.raises(NotImplementedError, match="\"index_reduce\" not implemented for 'Bool'"):
         cd.ones(2, dtype=cd.bool).index_reduce(0, cd.tensor([0]), cd.ones(1, dtype=cd.bool), "prod")
 
 
@@ -225,11 +238,11 @@ def test_what_is_put_carries_gradients() -> None:
 @pytest.mark.parametrize(
     ("x", "index", "source", "error", "match"),
     [
-        (cd.ones(2), cd.tensor([0], dtype=cd.int32), cd.ones(1), RuntimeError, "Expected a long tensor for index"),
-        (cd.ones(2), cd.tensor([0]), cd.ones(1, dtype=cd.int32), RuntimeError, r"= Float and source\.dtype = Int"),
+        (cd.ones(2), cd.tensor([0.0]), cd.ones(1), RuntimeError, "Expected dtype int64 for index"),
+        (cd.ones(2), cd.tensor([0]), cd.ones(1, dtype=cd.int32), RuntimeError, "same dtype, but got Float and Int"),
         (cd.ones(2), cd.tensor([0]), cd.ones(2), IndexError, r"source\.numel\(\) = 2, index\.numel\(\) = 1"),
-        (cd.ones(2), cd.tensor([2]), cd.ones(1), IndexError, "tried to access index 2 on a tensor of 2 elements"),
-        (cd.ones(0), cd.tensor([0]), cd.ones(1), IndexError, "Tried to put elements into an empty tensor"),
+        (cd.ones(2), cd.tensor([2]), cd.ones(1), IndexError, "index 2 is out of bounds for dimension 0 with size 2"),
+        (cd.ones(0), cd.tensor([0]), cd.ones(1), IndexError, "index 0 is out of bounds for dimension 0 with size 0"),
     ],
 )  # fmt: skip
 def test_places_and_sources_that_do_not_fit_are_refused(
@@ -264,13 +277,13 @@ def test_masked_indices_may_point_anywhere() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda x, i: x.index_fill(0, i.int(), 1), IndexError, r"index_fill_\(\): Expected dtype int64 for index"),
-        (lambda x, i: x.index_fill(0, i, 1j), RuntimeError, "Converting complex Scalar to non-complex type"),
+        (lambda x, i: x.index_fill(0, x, 1), RuntimeError, r"index_fill\(\): Expected dtype int64 for index"),
+        (lambda x, i: x.index_fill(0, i, 1j), RuntimeError, "cannot be converted to type float without overflow"),
         (lambda x, i: x.index_fill(0, i, cd.ones(1)), RuntimeError, "only supports a 0-dimensional value tensor"),
-        (lambda x, i: x.index_copy(0, i.int(), x), RuntimeError, "Expected a long tensor for index, but got Int"),
-        (lambda x, i: x.index_select(0, i.short()), RuntimeError, "Expected dtype int32 or int64 for index"),
-        (lambda x, i: x.masked_select(i), RuntimeError, "masked_select: expected BoolTensor for mask"),
-        (lambda x, i: x.masked_scatter(i, x), RuntimeError, "boolean masks, but got mask with dtype Long"),
+        (lambda x, i: x.index_copy(0, x, x), RuntimeError, r"index_copy\(\): Expected dtype int64 for index"),
+        (lambda x, i: x.index_select(0, x), RuntimeError, r"index_select\(\): Expected dtype int64 for index"),
+        (lambda x, i: x.masked_select(i), RuntimeError, "mask expected to be a boolean tensor, but got"),
+        (lambda x, i: x.masked_scatter(i, x), RuntimeError, "mask expected to be a boolean tensor, but got"),
         (lambda x, i: cd.ones(1).long().masked_fill(cd.tensor(True), cd.tensor(1j)), RuntimeError, "without overflow"),
         (lambda x, i: x.narrow(0, i, 1), RuntimeError, "start must be an 0-dim integral Tensor"),
         (lambda x, i: x.gather(0, i, out=cd.empty(2, dtype=cd.float64)), RuntimeError, "out tensor to have dtype"),

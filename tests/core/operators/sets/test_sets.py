@@ -190,7 +190,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         RuntimeError,
         "unique(): a 0-d tensor has no slices",
     ),
-    "isin": (lambda: cd.isin(1, 2), TypeError, "at least one of elements and test_elements must be a Tensor"),
+    "isin": (lambda: cd.isin(1, 2), TypeError, "isin(): at least one argument must be a Tensor, all are numbers"),
     "combinations": (lambda: cd.combinations(cd.ones(2, 2)), RuntimeError, "Expect a 1D vector, but got shape [2, 2]"),
     "r": (lambda: cd.combinations(cd.ones(2), -1), RuntimeError, "Expect a non-negative number, but got -1"),
     "product": (lambda: cd.cartesian_prod(cd.ones(2, 2)), RuntimeError, "Expect a 1D vector, but got shape [2, 2]"),

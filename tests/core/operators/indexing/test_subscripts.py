@@ -171,11 +171,24 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         r"value tensor of shape \[3, 3, 4\] cannot be broadcast to indexing result of shape \[2, 3, 4\]",
     ),
     (lambda: cd.tensor(A).__delitem__(0), TypeError, "Tensor does not support deleting items"),
-    (lambda: cd.tensor(A).index_put((0,), cd.ones(1)), RuntimeError, "Index put requires the source and destination"),
+    (lambda: cd.tensor(A).index_put((0,), cd.ones(1)), TypeError, "argument 'indices' must be Tensor, not int"),
+    (
+        lambda: cd.tensor(A).index_put((cd.tensor([0]),), cd.ones(1)),
+        RuntimeError,
+        r"index_put\(\): expected input and values to have the same dtype, but got Double and Float",
+    ),
     (lambda: cd.tensor(A).index_put(cd.tensor([0]), cd.ones(1).double()), TypeError, "must be tuple of Tensors"),
     (lambda: cd.tensor(A).index_put((cd.tensor([0]),) * 4, cd.ones(1).double()), IndexError, "too many indices"),
-    (lambda: cd.take(cd.tensor(A), cd.tensor([24])), IndexError, "tried to access index 24 on a tensor of 24 elements"),
-    (lambda: cd.take(cd.tensor(A), cd.tensor([0.0])), RuntimeError, "Expected a long tensor for index, but got Float"),
+    (
+        lambda: cd.take(cd.tensor(A), cd.tensor([24])),
+        IndexError,
+        "index 24 is out of bounds for dimension 0",
+    ),
+    (
+        lambda: cd.take(cd.tensor(A), cd.tensor([0.0])),
+        RuntimeError,
+        "Expected dtype int64 for index, got candelab",
+    ),
     (lambda: cd.tensor(A).gather(1, cd.full((2, 1, 4), 7)), RuntimeError, "index 7 is out of bounds for dimension 1"),
     (lambda: cd.tensor(A).gather(1, cd.full((2, 1, 4), -1)), RuntimeError, "index -1 is out of bounds for dimension 1"),
     (lambda: cd.tensor(A).gather(1, cd.full((2, 1), 0)), RuntimeError, "Index tensor must have the same number of dim"),
@@ -186,7 +199,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: cd.tensor(A).index_add(0, cd.tensor([0]), cd.ones(1, 3, 4)),
         RuntimeError,
-        "must have the same scalar type",
+        "expected input and source to have the same dtype",
     ),
     (lambda: cd.tensor(A).index_fill(0, cd.tensor([[0]]), 1.0), RuntimeError, "Index has to be a vector/scalar"),
     (
@@ -202,22 +215,22 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: cd.tensor(A).index_copy(0, cd.tensor([0]), cd.ones(1, 3, 4)),
         RuntimeError,
-        "expected to have the same dty",
+        "expected input and source to have the same dtype",
     ),
     (
         lambda: cd.tensor(A).index_copy(0, cd.tensor([0]), cd.tensor(A[:1, :2])),
         RuntimeError,
-        "Source/destination tensor must have same slice shapes",
+        "source tensor shape must match self tensor shape",
     ),
     (
         lambda: cd.tensor(A).index_copy(0, cd.tensor([[0]]), cd.tensor(A)),
         IndexError,
-        "Index should have dimension 1 or 0",
+        "Index is supposed to be a vector, but got 2 dims",
     ),
     (
         lambda: cd.tensor(A).scatter(0, cd.full((1, 1, 1), 0), cd.ones(1, 1, 1)),
         RuntimeError,
-        "Expected self.dtype to be equal to src.dtype",
+        r"scatter\(\): expected input and src to have the same dtype",
     ),
     (
         lambda: cd.tensor(A).scatter(0, cd.full((1, 1, 1), 0), 1.0, reduce="foo"),
@@ -251,12 +264,12 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: cd.tensor(A).masked_scatter(tensors(A > 3), cd.ones(24)),
         RuntimeError,
-        "expected self and source to have same",
+        "expected input and source to have the same dtype",
     ),
     (
         lambda: cd.take_along_dim(cd.tensor(A), cd.ones(2), 1),
         RuntimeError,
-        "dtype of indices should be Long but got Float",
+        "Expected dtype int64 for indices, got candelabra.float32",
     ),
     (
         lambda: cd.take_along_dim(cd.tensor(A), cd.full((2, 4), 0), 1),

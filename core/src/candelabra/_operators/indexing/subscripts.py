@@ -1,8 +1,9 @@
-"""``x[…]`` and ``x[…] = …`` in all of PyTorch's forms.
+"""Subscripts: ``x[index]`` and ``x[index] = value``, for every index that PyTorch takes.
 
-An index is read once into two parts: a *basic* one (ints, slices, None), which becomes a single view, and index tensors
-at dims of that view. An int among index tensors is basic, so it is selected first and does not count as an index
-tensor when their dims are placed (NumPy counts it); a boolean mask stands for as many index tensors as it has dims.
+An index is parsed into two parts. The *basic* part (ints, slices, None) becomes a single view; index tensors and masks
+apply to dims of that view. An int beside index tensors belongs to the basic part: it is applied first, and the result's
+dims are ordered as if it were not there (NumPy treats it as an index array). A mask stands for as many index tensors as
+it has dims.
 """
 
 from __future__ import annotations
@@ -12,38 +13,40 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._keys import active, state
-from candelabra._operators.elementwise import selection
-from candelabra._operators.fronts.numbers import number_for
+from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.elementwise.selection import masked_fill
+from candelabra._operators.indexing.advanced import index as advanced_index
+from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives import creation, indexing
-from candelabra._operators.shapes.views import view_shape
+from candelabra._operators.indexing.masks import masked_select
+from candelabra._operators.primitives.creation import cast, copied, filled, new_full
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import INTEGER, bool_, int64
 
 if TYPE_CHECKING:
-    from candelabra._device import Instance
+    from candelabra.typing import Number
 
 _basic = basic_index.table
 
 
 class Parsed(NamedTuple):
-    """An index in parts."""
+    """An index, parsed into its basic part and its index tensors."""
 
     basic: tuple[Any, ...]
-    """For ``basic_index``."""
+    """The argument of the operator ``basic_index``."""
     whole: bool
-    """Whether the basic part takes everything as it is."""
+    """Whether the basic part selects the whole tensor as it is."""
     tensors: list[tuple[int, Tensor]]
-    """(dim of the basic part's result, index tensor or mask), in order."""
+    """Index tensors and masks in order, each with its (first) dim in the result of the basic part."""
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+# -- x[index] ---------------------------------------------------------------------------------------------------------
 @public(is_function=False)
 def __getitem__(input: Tensor, index: Any) -> Tensor:
-    """``input[index]``: a view for ints, slices, None and Ellipsis; a copy where a tensor, list or bool takes part.
+    """``input[index]``: a view for ints, slices, None and Ellipsis; a copy for an index with a tensor, list or bool.
 
-    Raises ``IndexError`` for ints out of bounds, too many indices and masks that do not fit, ``ValueError`` for
+    Raises ``IndexError`` for ints out of bounds, too many indices and masks of another shape, ``ValueError`` for
     negative steps.
     """
     kind = type(index)
@@ -69,14 +72,14 @@ def __getitem__(input: Tensor, index: Any) -> Tensor:
         input = _basic[state.bits | input._keys](input, parsed.basic)
     first = parsed.tensors[0][1]
     if len(parsed.tensors) == 1 and first._keys & bool_.bit and first.ndim == input.ndim:
-        out = indexing.masked_select.function(input, first)
+        out = masked_select.function(input, first)
         return out
-    out = indexing.index.function(input, per_dim(parsed.tensors))
+    out = advanced_index.function(input, _per_dim(parsed.tensors))
     return out
 
 
 def _plain(index: tuple[Any, ...], shape: Sequence[int]) -> tuple[Any, ...] | None:
-    """A tuple of ints within bounds and of slices, made canonical; None for any other, which :func:`parse` reads."""
+    """A tuple of slices and of ints within bounds, made canonical; None for any other index."""
     if len(index) > len(shape):
         return None
     result: list[Any] = []
@@ -110,23 +113,23 @@ def _canonical(part: slice, size: int) -> slice:
 
 
 def parse(input: Tensor, index: Any) -> Parsed:
-    """Read an index; see :class:`Parsed`."""
+    """Parse an index; see :class:`Parsed`."""
     shape = input._payload.shape
     items = [_item(i, input) for i in (index if _is_tuple(index) else (index,))]
-    named = 0
+    indexed = 0  # the number of dims that the items index
     for item in items:
         if isinstance(item, (int, slice)):
-            named += not isinstance(item, bool)
+            indexed += not isinstance(item, bool)
         elif isinstance(item, Tensor):
-            named += item.ndim if item._keys & bool_.bit else 1
-    if named > len(shape):
+            indexed += item.ndim if item._keys & bool_.bit else 1
+    if indexed > len(shape):
         if not shape and len(items) == 1 and isinstance(items[0], (int, slice)):
-            basic_index.rule(basic_index, (input, (items[0],)))  # raises, in the words for 0-d tensors
+            basic_index.rule(basic_index, (input, (items[0],)))  # raises the error for 0-d tensors
         raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     basic: list[Any] = []
     tensors: list[tuple[int, Tensor]] = []
     whole = True
-    dim = place = 0  # of the input, and of the basic part's result
+    dim = place = 0  # dims of the input and of the result of the basic part
     for item in items:
         if isinstance(item, Tensor):
             rank = item.ndim if item._keys & bool_.bit else 1
@@ -137,13 +140,13 @@ def parse(input: Tensor, index: Any) -> Parsed:
             dim, place = dim + rank, place + rank
         elif item is None or isinstance(item, bool):
             if item is not None:
-                tensors.append((place, _one_or_none(item, input._instance)))
+                tensors.append((place, new_full(input, (int(item),), 0, dtype=int64)))  # the new dim, or nothing of it
             basic.append(None)
             place += 1
             whole = False
         elif item is Ellipsis:
-            skipped = len(shape) - named
-            named = len(shape)  # a second Ellipsis skips nothing
+            skipped = len(shape) - indexed
+            indexed = len(shape)  # a second Ellipsis skips nothing
             basic += [slice(0, size, 1) for size in shape[dim : dim + skipped]]
             dim, place = dim + skipped, place + skipped
         elif isinstance(item, slice):
@@ -162,7 +165,7 @@ def parse(input: Tensor, index: Any) -> Parsed:
 
 
 def _is_tuple(index: Any) -> bool:
-    """Whether a sequence stands for a tuple of indices: PyTorch's heuristic, which it took from NumPy."""
+    """Whether a sequence means a tuple of indices, by the heuristic of PyTorch and of former versions of NumPy."""
     if isinstance(index, tuple):
         return True
     if not isinstance(index, list) or len(index) >= 32:
@@ -179,14 +182,14 @@ def _is_tuple(index: Any) -> bool:
 
 
 def _item(item: Any, input: Tensor) -> Any:
-    """One part of an index as an int, a bool, a slice, None, Ellipsis, a mask, or an int64 tensor with dims."""
+    """One item of an index as an int, a bool, a slice, None, Ellipsis, a mask, or an int64 tensor with dims."""
     if item is None or item is Ellipsis or isinstance(item, (int, slice)):
         return item
     if isinstance(item, Tensor):
         return _tensor_item(item)
     if isinstance(item, (list, range, tuple)):
         if not len(item):
-            return creation.full.function((0,), 0, dtype=int64, device=input._instance)
+            return new_full(input, (0,), 0, dtype=int64)
         return _tensor_item(_as_tensor(list(item), input))
     if hasattr(item, "__array_interface__") or hasattr(item, "__dlpack__"):
         if item.shape != ():
@@ -205,7 +208,8 @@ def _item(item: Any, input: Tensor) -> Any:
 def _as_tensor(data: Any, input: Tensor) -> Tensor:
     from candelabra._namespace.publishing import public_function
 
-    made: Tensor = public_function("tensor")(data, device=input.device)
+    with input.device:
+        made: Tensor = public_function("tensor")(data)
     return made
 
 
@@ -220,20 +224,14 @@ def _tensor_item(item: Tensor) -> Any:
                 UserWarning,
                 stacklevel=5,
             )
-            return _tensor_item(creation.cast.function(item, dtype=bool_))
+            return _tensor_item(cast.function(item, dtype=bool_))
         if not item._payload.shape:
             return int(item.item())
         if item._keys & int64.bit:
             return item
         if item.dtype.name == "int32":
-            return creation.cast.function(item, dtype=int64)
+            return cast.function(item, dtype=int64)
     raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-
-
-def _one_or_none(item: bool, instance: Instance) -> Tensor:
-    """A bool as an index of the dim of size 1 that was put in for it: one place, or none."""
-    made: Tensor = creation.full.function((int(item),), 0, dtype=int64, device=instance)
-    return made
 
 
 def _check_mask(mask: Tensor, shape: Sequence[int], dim: int) -> None:
@@ -245,29 +243,28 @@ def _check_mask(mask: Tensor, shape: Sequence[int], dim: int) -> None:
             )
 
 
-def per_dim(tensors: list[tuple[int, Tensor]]) -> tuple[Tensor | None, ...]:
-    """Index tensors by dim, None where there is none; masks become the places where they hold."""
+def _per_dim(tensors: list[tuple[int, Tensor]]) -> list[Tensor | None]:
+    """Index tensors and masks by dim, None for dims without one."""
     result: list[Tensor | None] = []
+    dim = 0
     for place, tensor in tensors:
-        result += [None] * (place - len(result))
-        if tensor._keys & bool_.bit:
-            result += indexing.nonzero.function(tensor).unbind(1)
-        else:
-            result.append(tensor)
-    return tuple(result)
+        result += [None] * (place - dim)
+        result.append(tensor)
+        dim = place + (tensor.ndim if tensor._keys & bool_.bit else 1)
+    return result
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
+# -- x[index] = value -------------------------------------------------------------------------------------------------
 @public(is_function=False)
-def __setitem__(input: Tensor, index: Any, value: Any) -> None:
+def __setitem__(input: Tensor, index: Any, value: Tensor | Number) -> None:
     """``input[index] = value``: a number, or a tensor that broadcasts to ``input[index]``, cast to ``input``'s dtype.
 
-    Where an index names a place several times the last value stays. Raises as :func:`__getitem__`; ``TypeError`` for
-    values that are neither, ``RuntimeError`` where a number does not fit the dtype or a tensor not the shape.
+    If an index selects an element several times, the last value is stored. Raises the errors of :func:`__getitem__`,
+    ``TypeError`` for another value, ``RuntimeError`` for a number that the dtype cannot hold and for a tensor of
+    another shape.
     """
     number = not isinstance(value, Tensor)
-    if number:
-        value = number_for(value, input.dtype)
+    source: Any = number_for(value, input.dtype) if number else value
     if type(index) is int:
         if index < 0:
             index = _from_end(input, index)
@@ -278,42 +275,38 @@ def __setitem__(input: Tensor, index: Any, value: Any) -> None:
         target = input if parsed.whole else _basic[state.bits | input._keys](input, parsed.basic)
     if not tensors:
         if number:
-            creation.filled.form("inplace")(target, value)
+            filled.form("inplace")(target, source)
         else:
-            creation.copied.form("inplace")(target, _source(value, target))
+            copied.form("inplace")(target, _source(source, target))
         return
     place, first = tensors[0]
     if number and len(tensors) == 1 and first._keys & bool_.bit:
-        selection.masked_fill.form("inplace")(target, _spread_mask(first, target, place), value)
+        masked_fill.form("inplace")(target, _aligned(first, target, place), source)
         return
-    if number:
-        value = creation.full.function((), value, dtype=input.dtype, device=input._instance)
-    indexing.index_put.form("inplace")(target, per_dim(tensors), _source(value, target), False)
+    source = new_full(input, (), source) if number else _source(source, target)
+    index_put.form("inplace")(target, _per_dim(tensors), source, False)
 
 
 @public(is_function=False)
 def __delitem__(input: Tensor, index: Any) -> None:
-    """Always a ``TypeError``: a tensor's size does not change."""
+    """Raise ``TypeError``: the size of a tensor cannot change."""
     raise TypeError("Tensor does not support deleting items")
 
 
-def _spread_mask(mask: Tensor, target: Tensor, place: int) -> Tensor:
-    """A mask of some dims so that it broadcasts to the target."""
+def _aligned(mask: Tensor, target: Tensor, place: int) -> Tensor:
+    """A mask of the dims from ``place`` on, with dims added at its end so that it broadcasts to the target."""
     after = target.ndim - place - mask.ndim
-    spread: Tensor = mask.reshape((*mask._payload.shape, *(1,) * after)) if after else mask
-    return spread
+    return mask.reshape((*mask._payload.shape, *(1,) * after)) if after else mask
 
 
 def _source(value: Tensor, target: Tensor) -> Tensor:
-    """A value without leading dims of size 1, in the target's dtype, on its device."""
+    """A value without leading dims of size 1, in the dtype of the target and on its device."""
     shape = value._payload.shape
     if shape and shape[0] == 1:
         lead = next((d for d, size in enumerate(shape) if size != 1), len(shape))
-        value = (
-            view_shape.function(value, tuple(shape[lead:])) if value.is_contiguous() else value.reshape(shape[lead:])
-        )
+        value = value.reshape(tuple(shape[lead:]))
     if value.dtype is not target.dtype:
-        value = creation.cast.function(value, dtype=target.dtype)
+        value = cast.function(value, dtype=target.dtype)
     if value._instance is not target._instance and shape:
         moved: Tensor = value.to(target.device)
         return moved

@@ -1,4 +1,4 @@
-"""Python numbers on their way into a tensor."""
+"""Conversion of Python numbers to the dtype of a tensor."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ OVERFLOW = "value cannot be converted to type {} without overflow"
 
 
 def number_for(value: Any, d: dtype) -> Any:
-    """A number as one that a tensor of dtype ``d`` can hold: floats lose their fraction in integer tensors.
+    """A number, or the value of a 0-d array, as a Python number that dtype ``d`` can hold; integer dtypes truncate it.
 
-    Raises ``TypeError`` for what is no number, ``RuntimeError`` where the dtype cannot hold it.
+    Raises ``TypeError`` if it is not a number, ``RuntimeError`` if the dtype cannot hold it.
     """
     category = d.category
     if category == FLOATING and type(value) is float:
