@@ -34,7 +34,8 @@ def outcome(op: Record, found: Sample, instance: Any, function: Any = None) -> t
     """Class and text of what a call raises, waiting for it; the device's name is written ``DEVICE``. None: nothing.
 
     ``function`` is another form of the operator. Raises :class:`Failure` where the refused call has changed a tensor;
-    but what is written in place is lost where a device finds the mistake too late to tell its caller.
+    but what is written in place, by that form or by a public callable, is lost where a device finds the mistake too
+    late to tell its caller.
     """
     args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
     given = given_tensors([args, kwargs])

@@ -157,7 +157,7 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "body": entry.declared, **{name: getattr(arguments, name) for name in arguments.__all__}
     }  # fmt: skip
-    extra, lines = keyword_lines(parameters, scope, bool(entry.out), entry.name)
+    extra, lines = keyword_lines(parameters, scope, bool(entry.out), entry.title)
     if not (extra or entry.factory):
         return entry.declared
     call = f"body({', '.join(passed_on(p) for p in parameters)})"
@@ -165,18 +165,18 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     scope_names = [p.name for p in parameters]
     if entry.factory:
         extra += [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in scope_names]
-        lines += factory_lines(entry.name, call, scope)
+        lines += factory_lines(entry.title, call, scope)
     elif entry.out:
         scope["store"] = store
         inputs = ", ".join(p.name for p in parameters)
         lines += [
             f"if out is None: return {call}",
-            f"return store({entry.name!r}, {call}, out, {entry.out == 'exact'}, ({inputs},))",
+            f"return store({entry.title!r}, {call}, out, {entry.out == 'exact'}, ({inputs},))",
         ]
     else:
         lines.append(f"return {call}")
-    function = build(entry.name, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.name)
-    return named(function, entry.name, entry.doc)
+    function = build(entry.title, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.title)
+    return named(function, entry.title, entry.doc)
 
 
 def flattened(p: Parameter) -> bool:

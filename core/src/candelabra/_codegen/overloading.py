@@ -14,6 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
 from candelabra._records.record import Operator
+from candelabra._records.registry import FACTORY_KEYWORDS
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -27,6 +28,7 @@ from candelabra._records.schema import (
     MASK,
     OPERAND,
     OPTIONAL,
+    PLAIN,
     REQUIRED,
     SHAPE,
     TENSOR,
@@ -108,7 +110,7 @@ def member_for(overload_set: OverloadSet, args: tuple[Any, ...], kwargs: dict[st
     bound = [
         (member, found)
         for member, parameters in overload_set.members
-        if (found := bind(parameters, args, kwargs, has_out(member))) is not None
+        if (found := bind(accepted(member, parameters), args, kwargs, has_out(member))) is not None
     ]
     for member, found in bound:
         if all(p.name == "out" or fits(p, value) for p, value in found):
@@ -130,7 +132,15 @@ OUT = Parameter("out", "optional", "Tensor | None", None, True)
 
 def has_out(member: Any) -> bool:
     """Whether a member has an ``out=`` form."""
-    return bool(getattr(member, "out", False))
+    return bool(getattr(member, "out", False) or getattr(member, "factory", False))
+
+
+def accepted(member: Any, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """The parameters of an overload, with the keywords that the grammar adds to a factory's."""
+    if not getattr(member, "factory", False):
+        return parameters
+    words = [keyword.partition("=")[0] for keyword in FACTORY_KEYWORDS]
+    return (*parameters, *[Parameter(name, PLAIN, "Any", None, True) for name in words if name != "out"])
 
 
 def bind(

@@ -1,6 +1,7 @@
 """Random tensors: their numbers are the specification's, their arguments PyTorch's, and errors leave no trace."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
@@ -76,6 +77,59 @@ def test_out() -> None:
     generator = fresh()
     assert cd.rand(3, out=out, generator=generator) is out
     assert listed(out) == philox.uniform(20240229, 41, (3,), np.float64).tolist()
+
+
+def test_normal_numbers_of_tensors() -> None:
+    """The result has the shape to which the parameters broadcast, the first tensor's dtype, and no gradient."""
+    mean = cd.zeros(2, 1, dtype=cd.float64, requires_grad=True)
+    made = cd.normal(mean, cd.ones(3))
+    assert (made.shape, made.dtype, made.requires_grad) == ((2, 3), cd.float64, False)
+    assert listed(cd.normal(5.0, cd.zeros(2))) == [5, 5]
+    out = cd.zeros(2)
+    assert cd.normal(cd.ones(2), 0.0, out=out) is out
+    assert listed(out) == [1, 1]
+    assert cd.normal(0.0, 1.0, (2, 3), dtype=cd.float16, requires_grad=True).requires_grad
+    assert cd.normal(mean=0.0, std=1.0, size=4, layout=cd.strided).shape == (4,)
+
+
+def test_integers_up_to_the_largest_of_the_dtype() -> None:
+    """``random_(from, None)`` draws from a number on, ``random_(to)`` up to one, ``random_()`` from all."""
+    x = cd.zeros(500, dtype=cd.int8)
+    assert min(listed(x.random_(120, None))) == 120
+    assert max(listed(x)) == 127
+    assert set(listed(x.random_(to=2))) == {0, 1}
+    assert min(listed(x.random_())) >= 0
+    assert max(listed(cd.zeros(9, dtype=cd.bfloat16).random_())) <= 256
+
+
+DATALESS: list[Callable[[Any], Any]] = [
+    lambda x: cd.rand(2, 3, device="meta"),
+    lambda x: cd.randn_like(x),
+    lambda x: cd.randint(5, (2, 3), device="meta"),
+    lambda x: cd.randint_like(x, 5),
+    lambda x: cd.normal(x, cd.ones(3, device="meta")),
+    lambda x: cd.bernoulli(x),
+    lambda x: cd.bernoulli(x, 0.5),
+    lambda x: cd.poisson(x),
+    lambda x: cd.binomial(x, x),
+    lambda x: x.uniform_(-1, 1),
+    lambda x: x.normal_(1, 2),
+    lambda x: x.log_normal_(),
+    lambda x: x.exponential_(2),
+    lambda x: x.geometric_(0.5),
+    lambda x: x.cauchy_(),
+    lambda x: x.random_(3, 5),
+    lambda x: x.bernoulli_(x),
+]
+
+
+@pytest.mark.parametrize("call", DATALESS)
+def test_tensors_without_data(call: Callable[[Any], Any]) -> None:
+    """Shapes and dtypes come out on the device ``meta``, and nothing looks at values."""
+    made = call(cd.empty(2, 3, device="meta"))
+    assert (made.shape, made.device.type) == ((2, 3), "meta")
+    assert cd.multinomial(cd.empty(2, 3, device="meta"), 2).shape == (2, 2)
+    assert cd.randperm(4, device="meta").shape == (4,)
 
 
 FILLERS: list[tuple[str, tuple[Any, ...], str]] = [
@@ -176,11 +230,22 @@ def test_a_filled_result_has_no_gradient_to_what_it_was() -> None:
     assert listed(x.grad) == [0, 0, 0]
 
 
+def test_a_filled_view_has_no_gradient_to_what_it_was() -> None:
+    """What the other elements of its base were keeps its gradient."""
+    for fill in (lambda v: v.random_(5), lambda v: v.bernoulli_(0.5), lambda v: v.bernoulli_(cd.ones(2))):
+        x = cd.ones(2, 2, requires_grad=True)
+        y = x * 3
+        fill(y[0])
+        y.sum().backward()
+        assert x.grad is not None
+        assert listed(x.grad) == [[0, 0], [3, 3]]
+
+
 BAD: list[tuple[Any, type[Exception], str]] = [
     (
         lambda g: cd.rand(2, dtype=cd.int64, generator=g),
         NotImplementedError,
-        "\"check_uniform_bounds\" not implemented for 'Long'",
+        "\"uniform\" not implemented for 'Long': it takes floating dtypes",
     ),
     (
         lambda g: cd.randn(2, dtype=cd.int64, generator=g),
@@ -209,7 +274,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         "check_random_bounds handles only",
     ),
     (lambda g: cd.randint(1.5, (2,), generator=g), TypeError, "must be int, not float"),
-    (lambda g: cd.randint(3, generator=g), TypeError, "argument 'size' must be tuple of ints, not NoneType"),
+    (lambda g: cd.randint(3, 5, generator=g), TypeError, "argument 'size' must be tuple of ints, not int"),
+    (lambda g: cd.randint(3, generator=g), TypeError, r"randint\(\) received an invalid combination of arguments"),
+    (lambda g: cd.randint_like(cd.zeros(2), 3, 3, generator=g), RuntimeError, "but got from=3 >= to=3"),
     (lambda g: cd.randperm(-1, generator=g), RuntimeError, "negative dimension -1"),
     (lambda g: cd.randperm(2.5, generator=g), TypeError, r"argument 'n' \(position 1\) must be int, not float"),
     (
@@ -229,12 +296,30 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda g: cd.normal(0.0, -1.0, (2,), generator=g), RuntimeError, "normal expects std >= 0.0, but found std -1"),
     (lambda g: cd.normal(0.0, 1.0, generator=g), TypeError, "two numbers need a 'size'"),
+    (
+        lambda g: cd.normal(cd.zeros(2), 1.0, (2,), generator=g),
+        TypeError,
+        "'size', 'dtype' and 'device' go with two numbe",
+    ),
+    (lambda g: cd.normal(cd.zeros(2), 1.0, dtype=cd.int64, generator=g), TypeError, "an invalid combination of argume"),
+    (lambda g: cd.normal(0.0, cd.ones(2) * -1, generator=g), RuntimeError, "normal expects all elements of std >= 0.0"),
+    (
+        lambda g: cd.normal(0.0, cd.ones(2) * 1j, generator=g),
+        NotImplementedError,
+        "\"normal\" not implemented for 'ComplexFloat': it takes real floating dtypes",
+    ),
     (lambda g: cd.zeros(2).normal_(0, -1, generator=g), RuntimeError, "normal expects std >= 0.0, but found std -1"),
     (lambda g: cd.zeros(2).uniform_(2, 1, generator=g), RuntimeError, r"but found from=2 > to=1"),
     (lambda g: cd.zeros(2).uniform_(NAN, 1, generator=g), RuntimeError, "from is out of bounds for float"),
     (lambda g: cd.zeros(2).uniform_(-3e38, 3e38, generator=g), RuntimeError, "in to-from to exceed the limit"),
     (lambda g: cd.zeros(2).random_(3, 3, generator=g), RuntimeError, "but got from=3 >= to=3"),
-    (lambda g: cd.zeros(2, dtype=cd.complex64).random_(generator=g), NotImplementedError, '"random"'),
+    (lambda g: cd.zeros(2).random_(2.5, generator=g), TypeError, "argument 'to' must be int, not float"),
+    (lambda g: cd.zeros(2).random_("a", 3, generator=g), TypeError, "argument 'from' must be int, not str"),
+    (
+        lambda g: cd.zeros(2, dtype=cd.complex64).random_(generator=g),
+        NotImplementedError,
+        "\"random\" not implemented for 'ComplexFloat': it takes real dtypes",
+    ),
     (lambda g: cd.zeros(2).exponential_(0, generator=g), RuntimeError, "expects lambda > 0.0, but found lambda=0"),
     (
         lambda g: cd.zeros(2, dtype=cd.int8).exponential_(generator=g),
@@ -242,7 +327,16 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         "Exponential distribution is a continuous",
     ),
     (lambda g: cd.zeros(2).geometric_(1, generator=g), RuntimeError, r"expects p to be in \(0, 1\), but got p=1"),
-    (lambda g: cd.zeros(2, dtype=cd.bool).geometric_(0.5, generator=g), NotImplementedError, '"geometric"'),
+    (
+        lambda g: cd.zeros(2, dtype=cd.bool).geometric_(0.5, generator=g),
+        NotImplementedError,
+        "\"geometric\" not implemented for 'Bool': it takes real numeric dtypes",
+    ),
+    (
+        lambda g: cd.zeros(2, dtype=cd.complex64).log_normal_(generator=g),
+        NotImplementedError,
+        "\"log_normal\" not implemented for 'ComplexFloat': it takes real floating dtypes",
+    ),
     (
         lambda g: cd.zeros(2).log_normal_(0, 0, generator=g),
         RuntimeError,
@@ -255,13 +349,26 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         RuntimeError,
         r"bernoulli_ expects p to be in \[0, 1\], but got p=2",
     ),
-    (lambda g: cd.bernoulli(cd.zeros(2, dtype=cd.int64), generator=g), NotImplementedError, "bernoulli_tensor_p"),
+    (
+        lambda g: cd.bernoulli(cd.zeros(2, dtype=cd.int64), generator=g),
+        NotImplementedError,
+        "\"bernoulli\" not implemented for 'Long': it takes real floating dtypes",
+    ),
     (
         lambda g: cd.bernoulli(cd.zeros(2, dtype=cd.complex64), 0.5, generator=g),
         NotImplementedError,
-        "bernoulli_scalar",
+        "\"bernoulli\" not implemented for 'ComplexFloat': it takes real dtypes",
     ),
-    (lambda g: cd.zeros(2, dtype=cd.complex64).bernoulli_(generator=g), NotImplementedError, "bernoulli_scalar"),
+    (
+        lambda g: cd.zeros(2, dtype=cd.complex64).bernoulli_(generator=g),
+        NotImplementedError,
+        "\"bernoulli\" not implemented for 'ComplexFloat': it takes real dtypes",
+    ),
+    (
+        lambda g: cd.zeros(2).bernoulli_(cd.ones(2, dtype=cd.int32), generator=g),
+        NotImplementedError,
+        "\"bernoulli\" not implemented for 'Int': it takes real floating dtypes",
+    ),
     (
         lambda g: cd.multinomial(cd.ones(2), 3, generator=g),
         RuntimeError,
@@ -292,7 +399,7 @@ VALUES: list[tuple[Any, str]] = [
     (lambda: cd.multinomial(cd.ones(2) * -1, 1), "probability tensor contains either `inf`, `nan` or element < 0"),
     (lambda: cd.multinomial(cd.zeros(2), 1), r"invalid multinomial distribution \(sum of probabilities <= 0\)"),
     (lambda: cd.multinomial(cd.eye(2), 2), "not enough non-negative category to sample"),
-    (lambda: cd.normal(0.0, cd.ones(2) * -1), "normal expects all elements of std >= 0.0"),
+    (lambda: cd.normal(0.0, cd.ones(2) * NAN), "normal expects all elements of std >= 0.0"),
 ]
 
 
