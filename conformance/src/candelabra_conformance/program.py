@@ -63,10 +63,10 @@ def spelled(record: Record, arguments: Sequence[str]) -> str:
 
     A member of an overload set that is no record is called by the set.
     """
-    if isinstance(record, CallableRecord) and record.assigns:
-        (name,) = record.entry.methods()
-        return f"({method_text(name, False, arguments)}, {arguments[0]})[1]"
     if isinstance(record, CallableRecord):
+        if record.assigns:
+            (name,) = record.entry.methods()
+            return f"({method_text(name, False, arguments)}, {arguments[0]})[1]"
         entry = set_of(record) or record.entry
         if not entry.is_function:
             return method_text(next(iter(entry.methods())), entry.is_property, arguments)
