@@ -39,6 +39,7 @@ ACCEPTED = {
 """What a record's ``accepts`` means."""
 PROMOTED = {
     "common": "",
+    "highest": "",
     "unpromoted": "",
     "identical": "all tensors must have the same dtype",
     "to_float": "integers and bools become the default float first",

@@ -32,7 +32,7 @@ from candelabra._keys import (
     SCALAR_SHIFT,
 )
 from candelabra._records.accepts import refusal, refused_operand
-from candelabra._records.promotion import unpromoted
+from candelabra._records.promotion import highest, unpromoted
 from candelabra._records.schema import OPERAND
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 
@@ -176,7 +176,8 @@ def _compute_dtype(op: Operator[..., Any], key: int) -> dtype | None:
     """The one dtype of the tensors, if there is one and no scalar is of a higher kind."""
     bits = key & DTYPE_MASK
     if op.promote is unpromoted:
-        # The highest of mixed dtypes: that of the scores of a loss, and not that of its int64 targets.
+        return BY_BIT[bits & -bits] if bits else ALL[0]
+    if op.promote is highest:
         return BY_BIT[1 << bits.bit_length() - 1] if bits else ALL[0]
     if not bits:  # numbers beside a mask; or a factory, or a call with index tensors only
         return None if key & SCALAR_MASK else ALL[0]

@@ -43,6 +43,12 @@ def to_integer(d: dtype) -> dtype:
     return default_for_category(INTEGER) if d.category == BOOL else d
 
 
+def highest(d: dtype) -> dtype:
+    """Each operand keeps its dtype, and the result has the highest one: that of the scores of a loss, whose targets are
+    integers."""
+    return d
+
+
 def unpromoted(d: dtype) -> dtype:
     """The operands are not made alike: the operator takes one tensor, or tensors that need not agree."""
     return d
