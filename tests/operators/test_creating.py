@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._operators.families.creation import triangle_indices
+from candelabra._operators.creation.matrices import triangle_indices
 
 
 # -- memory without content -------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance
-from candelabra._operators.primitives import creation, random
+from candelabra._operators.conversion import dtype_and_device
+from candelabra._operators.creation import filled
+from candelabra._operators.primitives import random
 from candelabra._random import generator as generators
 from candelabra._random.counters import counters_used
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, dtype, finfo, float32, iinfo, int64
@@ -35,7 +37,7 @@ def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Insta
     instance.keys_for(d)  # refused before the generator moves
     record: Operator[..., Any] = _RECORDS[kind]
     if min(shape, default=0) < 0:
-        creation.given_shape(record, (shape,))
+        filled.given_shape(record, (shape,))
     seed, offset = generator_of(name, generator, instance).take(counters_used(kind, prod(shape), d.name))
     out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
     return out
@@ -47,7 +49,7 @@ def draw_integers(
     """Integers in [low, high) of any dtype that holds them; floating ones are drawn as int64 and cast."""
     check_range(low, high, d)
     instance.keys_for(d)
-    creation.given_shape(random.random_integers, (shape,))
+    filled.given_shape(random.random_integers, (shape,))
     whole = d if d.category <= INTEGER else int64
     counters = counters_used("integers", prod(shape), whole.name, high - low)
     seed, offset = generator_of(name, generator, instance).take(counters)
@@ -59,7 +61,7 @@ def cast_to(x: Tensor, d: dtype) -> Tensor:
     """The tensor itself if it has the dtype, else a copy that does."""
     if x.dtype is d:
         return x
-    out: Tensor = creation.cast.function(x, dtype=d)
+    out: Tensor = dtype_and_device.cast.function(x, dtype=d)
     return out
 
 

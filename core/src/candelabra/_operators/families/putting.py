@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from candelabra._annotations import Any
 from candelabra._codegen.arguments import as_origin, as_sizes
 from candelabra._dispatch.promote import title
-from candelabra._operators.primitives import creation, indexing
+from candelabra._operators.conversion import copies
+from candelabra._operators.primitives import indexing
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.strided import as_strided, strided_scatter
 from candelabra._records.callables import public
@@ -55,7 +56,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 @public(is_function=False)
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """In-place form of :func:`put`."""
-    return creation.copied.form("inplace")(input, _placed(input, index, source, accumulate))
+    return copies.copied.form("inplace")(input, _placed(input, index, source, accumulate))
 
 
 # -- parts replaced ---------------------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ from candelabra import _geometry as geometry
 from candelabra._annotations import Any
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes, wrap_dim
+from candelabra._operators.conversion import copies, dtype_and_device
+from candelabra._operators.creation import filled
 from candelabra._operators.elementwise import selection
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.fronts.scattering import as_dtype, raveled
 from candelabra._operators.indexing.basic import basic_index, basic_index_scatter
-from candelabra._operators.primitives import creation, indexing
+from candelabra._operators.primitives import indexing
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow, select
 from candelabra._records.callables import public
@@ -33,12 +35,12 @@ def _slice_mask(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[Ten
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
             )
-        value = value if value.dtype is input.dtype else creation.cast.function(value, dtype=input.dtype)
+        value = value if value.dtype is input.dtype else dtype_and_device.cast.function(value, dtype=input.dtype)
     else:
         value = number_for(value, input.dtype)
     size = input.shape[dim] if input.ndim else 1
-    none = creation.full.function((size,), False, dtype=bool_, device=input._instance)
-    yes = creation.full.function((), True, dtype=bool_, device=input._instance)
+    none = filled.full.function((size,), False, dtype=bool_, device=input._instance)
+    yes = filled.full.function((), True, dtype=bool_, device=input._instance)
     mask = indexing.index_put.function(none, (reshape(index, -1) if index.numel() else index,), yes)
     return reshape(mask, tuple(size if d == dim else 1 for d in range(input.ndim))), value
 
@@ -95,7 +97,7 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
     """In-place form of :func:`index_copy`."""
     indices, source = _copied_slices(input, wrap_dim(dim, input.ndim), index, source)
     if not input.ndim:
-        return creation.copied.form("inplace")(input, reshape(source, ()))
+        return copies.copied.form("inplace")(input, reshape(source, ()))
     return indexing.index_put.form("inplace")(input, indices, source)
 
 
@@ -155,4 +157,4 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @public(is_function=False)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place form of :func:`masked_scatter`."""
-    return creation.copied.form("inplace")(input, masked_scatter(input, mask, source))
+    return copies.copied.form("inplace")(input, masked_scatter(input, mask, source))

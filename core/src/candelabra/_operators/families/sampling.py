@@ -6,7 +6,7 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.primitives.creation import zeroed
+from candelabra._operators.creation.filled import zeroed
 from candelabra._random.counters import counters_used
 from candelabra._random.drawing import generator_of
 from candelabra._records.callables import public

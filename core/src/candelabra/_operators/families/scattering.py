@@ -6,10 +6,12 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._dispatch.promote import title
 from candelabra._layout import wrap_dim
+from candelabra._operators.conversion import copies
+from candelabra._operators.creation import filled
+from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise import selection
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives import creation, indexing
-from candelabra._operators.primitives.creation import zeroed
+from candelabra._operators.primitives import indexing
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._records.callables import public
 from candelabra._records.record import operator
@@ -82,7 +84,7 @@ def _product_back(
 
 
 def _ones(like: Tensor) -> Tensor:
-    out: Tensor = creation.full(tuple(like.shape), 1, dtype=like.dtype, device=like.device)
+    out: Tensor = filled.full(tuple(like.shape), 1, dtype=like.dtype, device=like.device)
     return out
 
 
@@ -105,8 +107,8 @@ def _reduced(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, i
     if reduce == "sum":
         return total
     real = src.dtype.to_real()
-    ones = creation.full.function(tuple(src.shape), 1, dtype=real, device=src._instance)
-    own = creation.full.function(tuple(input.shape), int(include_self), dtype=real, device=src._instance)
+    ones = filled.full.function(tuple(src.shape), 1, dtype=real, device=src._instance)
+    own = filled.full.function(tuple(input.shape), int(include_self), dtype=real, device=src._instance)
     count = indexing.scatter_add.function(own, dim, index, ones).clamp_min(1)
     whole = total.dtype.category == INTEGER
     return total.div(count, rounding_mode="floor") if whole else total / count
@@ -133,7 +135,7 @@ def _checked(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str) -> t
 
 def _kept(input: Tensor, src: Tensor) -> Tensor:
     """The values that are about to be written over, in a copy where derivatives ask for them."""
-    return creation.clone.function(input) if input.requires_grad or src.requires_grad else input
+    return copies.clone.function(input) if input.requires_grad or src.requires_grad else input
 
 
 @public(out="exact")
@@ -158,7 +160,7 @@ def scatter_reduce_(
     d, src = _checked(input, dim, index, src, reduce)
     if reduce == "sum" and include_self:
         return indexing.scatter_add.form("inplace")(input, d, index, src)
-    return creation.copied.form("inplace")(input, _reduced(_kept(input, src), d, index, src, reduce, include_self))
+    return copies.copied.form("inplace")(input, _reduced(_kept(input, src), d, index, src, reduce, include_self))
 
 
 # -- index_reduce -----------------------------------------------------------------------------------------------------
@@ -220,4 +222,4 @@ def index_reduce_(
     """In-place form of :func:`index_reduce`."""
     d, spread = _slices(input, dim, index, source, reduce)
     before = _kept(input, source)
-    return creation.copied.form("inplace")(input, _reduced(before, d, spread, source, reduce, include_self))
+    return copies.copied.form("inplace")(input, _reduced(before, d, spread, source, reduce, include_self))

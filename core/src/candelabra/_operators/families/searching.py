@@ -5,8 +5,9 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_shape
 from candelabra._dispatch.out import store
+from candelabra._operators.creation import filled
 from candelabra._operators.elementwise import selection
-from candelabra._operators.primitives import creation, indexing
+from candelabra._operators.primitives import indexing
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.promotion import index
@@ -31,7 +32,7 @@ def sorted_place(sequence: Tensor, values: Tensor, right: bool) -> Tensor:
     any shape; else all dims but the last are the same. NaN goes to the end. Found by bisection.
     """
     size = sequence.shape[-1]
-    low = creation.full(tuple(values.shape), 0, dtype=int64, device=values.device)
+    low = filled.full(tuple(values.shape), 0, dtype=int64, device=values.device)
     if not size:
         return low
     high = low + size
@@ -103,7 +104,7 @@ def _as_values(input: Any, sequence: Tensor) -> tuple[Tensor, bool]:
     if hasattr(input, "_payload"):
         return input.detach(), not input.ndim
     kind = sequence.dtype if isinstance(input, int) or sequence.is_floating_point() else None
-    from candelabra._operators.from_data import tensor
+    from candelabra._operators.creation.from_data import tensor
 
     made: Tensor = tensor(input, dtype=kind, device=sequence.device)
     return made, True
@@ -157,7 +158,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
     rows = indexing.nonzero(input)
     count, rank = tuple(rows.shape)
     if count < size:
-        rest = creation.full((size - count, rank), fill_value, dtype=int64, device=input._instance)
+        rest = filled.full((size - count, rank), fill_value, dtype=int64, device=input._instance)
         rows = cat([rows, rest], 0)
     return store("nonzero_static", rows.narrow(0, 0, size).clone(), out)
 

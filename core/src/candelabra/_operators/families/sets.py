@@ -5,8 +5,8 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.out import store
 from candelabra._layout import wrap_dim
+from candelabra._operators.creation import filled, ranges
 from candelabra._operators.families.searching import sorted_place
-from candelabra._operators.primitives import creation
 from candelabra._operators.shapes.expanding import meshgrid
 from candelabra._operators.shapes.joining import cat, stack
 from candelabra._operators.shapes.views import alias
@@ -48,7 +48,7 @@ def unique_consecutive(
     input = input.detach()
     flat = input.reshape(-1 if input.numel() else 0) if dim is None else input
     d = 0 if dim is None else _whole_slices(input, dim, "unique_consecutive")
-    order = creation.arange(0, 1, flat.shape[d], dtype=int64, device=input._instance)
+    order = ranges.arange(0, 1, flat.shape[d], dtype=int64, device=input._instance)
     return _distinct(flat, order, d, return_inverse, return_counts, input if dim is None else None)
 
 
@@ -70,7 +70,7 @@ def _rows(x: Tensor, dim: int) -> Tensor:
 def _lexical(x: Tensor, dim: int) -> Tensor:
     """The order of the slices along ``dim``, compared element by element: stable sorts, the last element first."""
     rows = _rows(x, dim)
-    order = creation.arange(0, 1, x.shape[dim], dtype=int64, device=x._instance)
+    order = ranges.arange(0, 1, x.shape[dim], dtype=int64, device=x._instance)
     for column in range(rows.shape[1] - 1, -1, -1):
         keys = rows.select(1, column).index_select(0, order)
         order = order.index_select(0, argsort(keys, 0))
@@ -81,7 +81,7 @@ def _distinct(x: Tensor, order: Any, dim: int, return_inverse: bool, return_coun
     """What :func:`unique` returns, of slices in which equal ones are neighbours; ``order`` says where they stood."""
     count = x.shape[dim]
     rows = x if x.ndim == 1 else _rows(x, dim)
-    fresh = creation.full((count,), True, dtype=bool_, device=x._instance)
+    fresh = filled.full((count,), True, dtype=bool_, device=x._instance)
     if count > 1:
         differ = rows[1:] != rows[:-1]
         fresh[1:] = differ if x.ndim == 1 else differ.any(1)
@@ -92,7 +92,7 @@ def _distinct(x: Tensor, order: Any, dim: int, return_inverse: bool, return_coun
         inverse = groups.index_put((order,), groups) if count else groups
         results.append(inverse if shaped is None else inverse.reshape(shaped.shape))
     if return_counts:
-        ends = creation.full(tuple(starts.shape), count, dtype=int64, device=x._instance)
+        ends = filled.full(tuple(starts.shape), count, dtype=int64, device=x._instance)
         if starts.shape[0] > 1:
             ends[:-1] = starts[1:]
         results.append(ends - starts)
@@ -127,7 +127,7 @@ def isin(
 def _members(elements: Tensor, tests: Tensor) -> Tensor:
     count = tests.numel()
     if not count:
-        return creation.full(tuple(elements.shape), False, dtype=bool_, device=elements._instance)
+        return filled.full(tuple(elements.shape), False, dtype=bool_, device=elements._instance)
     flat = tests.reshape(-1)
     if count <= _FEW or elements.is_complex() or flat.is_complex():
         return (elements.unsqueeze(-1) == flat).any(-1)
@@ -142,8 +142,8 @@ def _members(elements: Tensor, tests: Tensor) -> Tensor:
 
 def _looked_up(elements: Tensor, tests: Tensor, low: int, high: int) -> Tensor:
     """Which elements are among integers from ``low`` to ``high``, by a table of them."""
-    yes = creation.full(tuple(tests.shape), True, dtype=bool_, device=tests.device)
-    table = creation.full((high - low + 1,), False, dtype=bool_, device=tests.device)
+    yes = filled.full(tuple(tests.shape), True, dtype=bool_, device=tests.device)
+    table = filled.full((high - low + 1,), False, dtype=bool_, device=tests.device)
     table = table.index_put((tests.to(int64) - low,), yes)
     places = elements.to(int64).clamp(low - 1, high + 1) - low
     inside = (places >= 0) & (places <= high - low)
@@ -162,7 +162,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if not r:
-        return creation.full((0,), 0, dtype=input.dtype, device=input._instance)
+        return filled.full((0,), 0, dtype=input.dtype, device=input._instance)
     places = _choices(input, r, with_replacement)
     return input.index_select(0, places.reshape(places.numel())).reshape(places.shape)
 
@@ -172,7 +172,7 @@ def _choices(input: Tensor, r: int, with_replacement: bool) -> Tensor:
     count = input.shape[0]
 
     def numbered(size: int) -> Tensor:
-        return creation.arange(0, 1, size, dtype=int64, device=input._instance)
+        return ranges.arange(0, 1, size, dtype=int64, device=input._instance)
 
     rows = numbered(count).unsqueeze(1)
     for _ in range(r - 1):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype
 from candelabra._device import open_device
-from candelabra._operators.primitives import creation
+from candelabra._operators.creation import filled
 from candelabra._operators.signal.sampling import bessel, cosines, triangle
 from candelabra._records.callables import public
 from candelabra.dtypes import FLOATING, PYTHON_NAMES, get_default_dtype
@@ -33,7 +33,7 @@ def _made(
 ) -> Tensor:
     """The window that ``make`` gives, or ones where there are fewer than two points."""
     d = _checked(name, length, dtype)
-    window: Tensor = make(d) if length > 1 else creation.full((length,), 1, dtype=d, device=open_device(device))
+    window: Tensor = make(d) if length > 1 else filled.full((length,), 1, dtype=d, device=open_device(device))
     return window.requires_grad_() if requires_grad else window
 
 

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._keys import active, state
+from candelabra._operators.conversion import copies, dtype_and_device
+from candelabra._operators.creation import filled
 from candelabra._operators.elementwise import selection
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives import creation, indexing
+from candelabra._operators.primitives import indexing
 from candelabra._operators.shapes.views import view_shape
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
@@ -186,7 +188,7 @@ def _item(item: Any, input: Tensor) -> Any:
         return _tensor_item(item)
     if isinstance(item, (list, range, tuple)):
         if not len(item):
-            return creation.full.function((0,), 0, dtype=int64, device=input._instance)
+            return filled.full.function((0,), 0, dtype=int64, device=input._instance)
         return _tensor_item(_as_tensor(list(item), input))
     if hasattr(item, "__array_interface__") or hasattr(item, "__dlpack__"):
         if item.shape != ():
@@ -220,19 +222,19 @@ def _tensor_item(item: Tensor) -> Any:
                 UserWarning,
                 stacklevel=5,
             )
-            return _tensor_item(creation.cast.function(item, dtype=bool_))
+            return _tensor_item(dtype_and_device.cast.function(item, dtype=bool_))
         if not item._payload.shape:
             return int(item.item())
         if item._keys & int64.bit:
             return item
         if item.dtype.name == "int32":
-            return creation.cast.function(item, dtype=int64)
+            return dtype_and_device.cast.function(item, dtype=int64)
     raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
 
 
 def _one_or_none(item: bool, instance: Instance) -> Tensor:
     """A bool as an index of the dim of size 1 that was put in for it: one place, or none."""
-    made: Tensor = creation.full.function((int(item),), 0, dtype=int64, device=instance)
+    made: Tensor = filled.full.function((int(item),), 0, dtype=int64, device=instance)
     return made
 
 
@@ -278,16 +280,16 @@ def __setitem__(input: Tensor, index: Any, value: Any) -> None:
         target = input if parsed.whole else _basic[state.bits | input._keys](input, parsed.basic)
     if not tensors:
         if number:
-            creation.filled.form("inplace")(target, value)
+            copies.filled.form("inplace")(target, value)
         else:
-            creation.copied.form("inplace")(target, _source(value, target))
+            copies.copied.form("inplace")(target, _source(value, target))
         return
     place, first = tensors[0]
     if number and len(tensors) == 1 and first._keys & bool_.bit:
         selection.masked_fill.form("inplace")(target, _spread_mask(first, target, place), value)
         return
     if number:
-        value = creation.full.function((), value, dtype=input.dtype, device=input._instance)
+        value = filled.full.function((), value, dtype=input.dtype, device=input._instance)
     indexing.index_put.form("inplace")(target, per_dim(tensors), _source(value, target), False)
 
 
@@ -313,7 +315,7 @@ def _source(value: Tensor, target: Tensor) -> Tensor:
             view_shape.function(value, tuple(shape[lead:])) if value.is_contiguous() else value.reshape(shape[lead:])
         )
     if value.dtype is not target.dtype:
-        value = creation.cast.function(value, dtype=target.dtype)
+        value = dtype_and_device.cast.function(value, dtype=target.dtype)
     if value._instance is not target._instance and shape:
         moved: Tensor = value.to(target.device)
         return moved

@@ -6,7 +6,8 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype, as_size, as_sizes
 from candelabra._device import open_device
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.primitives import creation, random
+from candelabra._operators.creation import filled
+from candelabra._operators.primitives import random
 from candelabra._random.counters import counters_used
 from candelabra._random.drawing import (
     cast_to,
@@ -122,7 +123,7 @@ def randperm(
     if isinstance(n, float):
         raise TypeError("randperm(): argument 'n' (position 1) must be int, not float")
     count = as_size(n)
-    creation.given_shape(random.random_permutation, ((count,),))
+    filled.given_shape(random.random_permutation, ((count,),))
     if found.category in (BOOL, COMPLEX):
         raise NotImplementedError(f"\"randperm\" not implemented for '{PYTHON_NAMES[found.name]}'")
     most = (1 << found.digits) + 1 if found.category == FLOATING else limits_of(found)[1] + 1

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes, wrap_dim
+from candelabra._operators.conversion import copies, dtype_and_device
+from candelabra._operators.creation import filled
 from candelabra._operators.elementwise import arithmetic, selection
 from candelabra._operators.fronts.indexing import per_dim
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives import creation, indexing
+from candelabra._operators.primitives import indexing
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow
 from candelabra._records.callables import public
@@ -172,7 +174,7 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
 def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None, form: str) -> Tensor:
     if not isinstance(src, Tensor):
         number = number_for(src, input.dtype)
-        src = creation.full.function(tuple(index.shape), number, dtype=input.dtype, device=input._instance)
+        src = filled.full.function(tuple(index.shape), number, dtype=input.dtype, device=input._instance)
     if src.dtype is not input.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if reduce == "multiply":
@@ -197,7 +199,7 @@ def _scatter_multiplied(input: Tensor, dim: int, index: Tensor, src: Tensor, for
         out = indexing.scatter_src.function(out, d, places, product)
     if form == "function":
         return out if out is not input else input.clone()
-    return creation.copied.form("inplace")(input, out)
+    return copies.copied.form("inplace")(input, out)
 
 
 def _cut(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -242,4 +244,4 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 # -- masks ------------------------------------------------------------------------------------------------------------
 def as_dtype(src: Tensor, d: dtype) -> Tensor:
     """``src`` in the dtype."""
-    return src if src.dtype is d else creation.cast.function(src, dtype=d)
+    return src if src.dtype is d else dtype_and_device.cast.function(src, dtype=d)

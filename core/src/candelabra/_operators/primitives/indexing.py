@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.primitives.creation import zeroed
+from candelabra._operators.creation.filled import zeroed
 from candelabra._records.promotion import index as index_dtype
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of, unchecked
@@ -59,7 +59,7 @@ gather.vjp(input=lambda g, input_spec, dim, index: scatter_add(_zeros(input_spec
 
 
 def _zeros(spec: Any, like: Tensor) -> Tensor:
-    from candelabra._operators.primitives.creation import full
+    from candelabra._operators.creation.filled import full
 
     out: Tensor = full(spec.shape, 0, dtype=like.dtype, device=like.device)
     return out

@@ -8,7 +8,7 @@ specified in ``docs/notes/0001-random-numbers.md``.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.creation import given_shape
+from candelabra._operators.creation.filled import given_shape
 from candelabra._records.promotion import boolean, index, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Geometry, Ints
+from candelabra._operators.conversion.copies import clone, filled
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.indexing.basic import replaced
-from candelabra._operators.primitives.creation import clone, filled, new_full
 from candelabra._operators.shapes.expanding import listed
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.reshaping import reshape
@@ -166,7 +167,7 @@ def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
                 f"block_diag: Input tensors must have 2 or fewer dimensions. Input {number} has {t.ndim} dimensions"
             )
     if not found:
-        from candelabra._operators.fronts.creation import empty
+        from candelabra._operators.creation.uninitialized import empty
 
         made: Tensor = empty((1, 0))
         return made

@@ -8,7 +8,7 @@ from math import pi
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype
 from candelabra._device import open_device
-from candelabra._operators.primitives import creation
+from candelabra._operators.creation import filled, ranges
 from candelabra._records.record import OPERATORS
 from candelabra.dtypes import dtype as dtype_type
 from candelabra.dtypes import get_default_dtype
@@ -37,14 +37,14 @@ def trivial(name: str, M: int, dtype: Any, layout: Any, device: Any, requires_gr
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {kind}")
     if M > 1:
         return None
-    made: Tensor = creation.full((M,), 1, dtype=kind, device=open_device(device))
+    made: Tensor = filled.full((M,), 1, dtype=kind, device=open_device(device))
     return made.requires_grad_() if requires_grad else made
 
 
 def sampled(first: float, step: float, M: int, dtype: Any, device: Any) -> Tensor:
     """``first``, ``first + step``, … : ``M`` points."""
     last = first + step * (M - 1)
-    made: Tensor = creation.linspace(first, last, M, dtype=kind_of_window(dtype), device=open_device(device))
+    made: Tensor = ranges.linspace(first, last, M, dtype=kind_of_window(dtype), device=open_device(device))
     return made
 
 
