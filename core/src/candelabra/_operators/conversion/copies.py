@@ -16,11 +16,12 @@ from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of
+from candelabra._tensor import Tensor
 from candelabra.dtypes import DTYPE_MASK
 
 if TYPE_CHECKING:
     from candelabra._layout import memory_format
-    from candelabra.typing import Number, Tensor
+    from candelabra.typing import Number
 
 
 # -- clone ------------------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ copied.vjp(input=lambda g: zeroed(g), src=lambda g: g)
 @operator(_expanded_to_input, inplace=True, public=False)
 def filled(input: Tensor, value: Tensor | Number) -> Tensor:
     """``value`` (a number or a 0-d tensor) in the shape of ``input``: what ``input.fill_(value)`` leaves there."""
-    if hasattr(value, "_payload"):
+    if isinstance(value, Tensor):
         return value.expand(input.shape).clone()
     return new_full.function(input, tuple(input.shape), value)
 
@@ -82,13 +83,13 @@ DTYPE_AND_DEVICE = DTYPE_MASK | (-1 << DEVICE_SHIFT)
 @public(is_function=False)
 def copy_(input: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Write ``src``, a tensor or a number, into this tensor: broadcast, cast and moved as needed. Recorded."""
-    if not hasattr(src, "_payload"):
+    if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex)):
-            return filled.form("inplace")(input, fitted(src, input.dtype))  # type: ignore[no-any-return]
+            return filled.form("inplace")(input, fitted(src, input.dtype))
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {kind_of(src)}")
     if src is input:
         return input
     if (src._keys ^ input._keys) & DTYPE_AND_DEVICE:
         elsewhere = (src._keys ^ input._keys) >> DEVICE_SHIFT
         src = converted(src, input.dtype, input._instance if elsewhere else None)
-    return copied.form("inplace")(input, src)  # type: ignore[no-any-return]
+    return copied.form("inplace")(input, src)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 @public(is_function=False)
-def item(input: Tensor) -> Number:
-    """The one element as a Python number. Raises ``RuntimeError`` unless there is exactly one."""
-    return values.item(input)  # type: ignore[no-any-return]
+def item(input: Tensor) -> Any:
+    """The one element as Python's bool, int, float or complex. Raises ``RuntimeError`` unless there is exactly one."""
+    return values.item(input)
 
 
 @public(is_function=False)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._codegen.arguments import as_dtype, as_sizes, kind_of
-from candelabra._device import open_device
+from candelabra._codegen.arguments import as_device, as_dtype, as_sizes, kind_of
 from candelabra._dispatch.factories import as_leaf
 from candelabra._interchange import dlpack, nested
 from candelabra._interchange import numpy as arrays
@@ -36,7 +35,7 @@ def from_values(data: Any, dtype: DType | None, device: Device) -> Tensor:
             return full.function((), data, dtype=wanted, device=device)
     flat = nested.flatten(data)
     wanted = flat.inferred if dtype is None else dtype
-    instance = open_device(device)
+    instance = as_device(device)
     instance.keys_for(wanted)
     view, stored = nested.packed(flat.numbers, wanted)
     made = place(view, stored, flat.shape, instance)
@@ -50,7 +49,7 @@ def copied(data: Any, dtype: DType | None, device: Device) -> Tensor:
         moved = source.to(device=device, dtype=dtype)
         return clone(source) if moved is source else moved
     if arrays.is_ndarray(data):
-        made = arrays.copied_array(data, open_device(device))
+        made = arrays.copied_array(data, as_device(device))
         return made if dtype is None else made.to(dtype)
     if hasattr(data, "__dlpack__") and getattr(data, "shape", None) != ():
         made = clone(dlpack.imported(data))
@@ -91,7 +90,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> T
         return found
     wanted = None if dtype is None else as_dtype(dtype)
     if arrays.is_ndarray(data) and data.flags.writeable:
-        return arrays.shared_array(data).to(device=open_device(device).device, dtype=wanted)
+        return arrays.shared_array(data).to(device=as_device(device).device, dtype=wanted)
     return copied(data, wanted, device)
 
 
@@ -147,7 +146,7 @@ def new_tensor(input: Tensor, data: Any, *, dtype: DType | None = None, device: 
     """A new tensor of ``data`` with the dtype and on the device of this one, unless given."""
     if hasattr(data, "_payload"):
         _warn_of_copy("tensor.new_tensor")
-    return copied(data, dtype or input.dtype, input.device if device is None else open_device(device).device)
+    return copied(data, dtype or input.dtype, input.device if device is None else as_device(device).device)
 
 
 @public(is_function=False)

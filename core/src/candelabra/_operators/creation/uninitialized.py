@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra._annotations import TYPE_CHECKING
-from candelabra._codegen.arguments import as_device
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._codegen.arguments import as_device, as_sizes
 from candelabra._geometry import extent
 from candelabra._operators.creation.filled import check_sizes
 from candelabra._operators.shapes.memory_formats import dense_strides
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Device, DType, Shape, Tensor
 
 
-def allocated(size: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
+def allocated(size: tuple[Any, ...], dtype: DType, device: Device) -> Tensor:
     """A tensor over new memory. Raises ``RuntimeError`` for a negative size."""
     if size and min(size) < 0:
         check_sizes(size)
@@ -46,7 +46,8 @@ def new_empty(input: Tensor, *size: Shape, dtype: DType | None = None, device: D
 
 
 # -- in an order of memory --------------------------------------------------------------------------------------------
-def _allocated_strided(size: tuple[int, ...], stride: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
+def _allocated_strided(size: Sequence[int], stride: Sequence[int], dtype: DType, device: Device) -> Tensor:
+    size, stride = as_sizes((size,)), as_sizes((stride,))
     if len(size) != len(stride):
         raise RuntimeError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
@@ -59,7 +60,9 @@ def _allocated_strided(size: tuple[int, ...], stride: tuple[int, ...], dtype: DT
 
 
 @public(method=False, factory=True)
-def empty_strided(size: Shape, stride: Shape, *, dtype: DType | None = None, device: Device = None) -> Tensor:
+def empty_strided(
+    size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None, device: Device = None
+) -> Tensor:
     """A tensor of unspecified content with the given sizes and strides.
 
     Raises ``RuntimeError`` unless there are as many strides as sizes, and for negative ones.
@@ -69,7 +72,7 @@ def empty_strided(size: Shape, stride: Shape, *, dtype: DType | None = None, dev
 
 @public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
 def new_empty_strided(
-    input: Tensor, size: Shape, stride: Shape, *, dtype: DType | None = None, device: Device = None
+    input: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
     """:func:`empty_strided` with the dtype and on the device of this tensor unless given."""
     return _allocated_strided(size, stride, dtype or input.dtype, input._instance if device is None else device)
@@ -77,13 +80,13 @@ def new_empty_strided(
 
 @public(method=False, factory=True)
 def empty_permuted(
-    size: Shape, physical_layout: Sequence[int], *, dtype: DType | None = None, device: Device = None
+    size: Sequence[int], physical_layout: Sequence[int], *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
     """A dense tensor of unspecified content whose dims lie in memory in the order ``physical_layout``, outermost first.
 
     Raises ``RuntimeError`` if that is not an order of the dims; negative dims are not counted from the end.
     """
-    order = list(physical_layout)
+    size, order = as_sizes((size,)), list(physical_layout)
     if len(order) != len(size):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. "
