@@ -193,7 +193,7 @@ def passed_on(p: Parameter) -> str:
 def named(function: Callable[..., Any], title: str, doc: str) -> Callable[..., Any]:
     """A generated function with its documentation and the module in which users find it."""
     function.__doc__ = doc
-    function.__qualname__ = title
+    function.__name__ = function.__qualname__ = title
     function.__module__ = "candelabra"
     return function
 
