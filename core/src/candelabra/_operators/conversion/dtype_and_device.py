@@ -13,10 +13,9 @@ from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import like_input
 from candelabra.dtypes import (
+    ALL,
     BOOL,
-    BY_NAME,
     COMPLEX,
-    PYTHON_NAMES,
     bfloat16,
     bool_,
     complex64,
@@ -179,9 +178,9 @@ def type(input: Tensor, dtype: DType | str | None = None, non_blocking: bool = F
     ``dtype`` may be a dtype or such a name. Raises ``ValueError`` for any other string.
     """
     if dtype is None:
-        return f"candelabra.{PYTHON_NAMES[input.dtype.name]}Tensor"
+        return f"candelabra.{input.dtype.title}Tensor"
     if isinstance(dtype, str):
-        named = {f"{title}Tensor": BY_NAME[name] for name, title in PYTHON_NAMES.items()}
+        named = {f"{d.title}Tensor": d for d in ALL}
         found = named.get(dtype.rpartition(".")[2])
         if found is None:
             raise ValueError(f"invalid type: {dtype!r}")

@@ -17,7 +17,7 @@ from candelabra._operators.creation.from_memory import frombuffer, has_buffer, s
 from candelabra._operators.creation.uninitialized import allocated, empty
 from candelabra._records.callables import public
 from candelabra._size import Size
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, default_for_category, get_default_dtype
+from candelabra.dtypes import FLOATING, default_for_category, get_default_dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Device, DType, Number, Tensor
@@ -42,7 +42,7 @@ def from_values(data: Any, dtype: DType | None, device: Device) -> Tensor:
     return made if stored is wanted else cast(made, dtype=wanted)
 
 
-def copied(data: Any, dtype: DType | None, device: Device) -> Tensor:
+def copy_of(data: Any, dtype: DType | None, device: Device) -> Tensor:
     """A new tensor of anything: another tensor, an array, an exporter of DLPack, nested sequences."""
     if hasattr(data, "_payload"):
         source = data.detach()
@@ -79,7 +79,7 @@ def tensor(data: Any, *, dtype: DType | None = None, device: Device = None) -> T
     if hasattr(data, "_payload"):
         _warn_of_copy("candelabra.tensor")
         device = data.device if device is None else device
-    return copied(data, dtype, device)
+    return copy_of(data, dtype, device)
 
 
 @public(method=False)
@@ -91,7 +91,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> T
     wanted = None if dtype is None else as_dtype(dtype)
     if arrays.is_ndarray(data) and data.flags.writeable:
         return arrays.shared_array(data).to(device=as_device(device).device, dtype=wanted)
-    return copied(data, wanted, device)
+    return copy_of(data, wanted, device)
 
 
 @public(method=False)
@@ -117,13 +117,13 @@ def asarray(
 def _shared_or_copied(obj: Any, dtype: DType | None, device: Device, copy: bool | None) -> Tensor:
     is_tensor = hasattr(obj, "_payload")
     if copy:
-        return copied(obj, dtype, obj.device if device is None and is_tensor else device)
+        return copy_of(obj, dtype, obj.device if device is None and is_tensor else device)
     if is_tensor or arrays.is_ndarray(obj) or hasattr(obj, "__dlpack__"):
         source: Tensor = obj if is_tensor else shared(obj)
         made: Tensor = source.to(device=device, dtype=dtype)
         if copy is False and made is not source:
             if made.dtype is not source.dtype:
-                old, new = PYTHON_NAMES[source.dtype.name], PYTHON_NAMES[made.dtype.name]
+                old, new = source.dtype.title, made.dtype.title
                 raise ValueError(f"can't alias tensor with dtype '{old}' into dtype '{new}'.")
             raise ValueError(f"can't alias tensor on device '{source.device}' into device '{made.device}'.")
         return made
@@ -146,14 +146,14 @@ def new_tensor(input: Tensor, data: Any, *, dtype: DType | None = None, device: 
     """A new tensor of ``data`` with the dtype and on the device of this one, unless given."""
     if hasattr(data, "_payload"):
         _warn_of_copy("tensor.new_tensor")
-    return copied(data, dtype or input.dtype, input.device if device is None else as_device(device).device)
+    return copy_of(data, dtype or input.dtype, input.device if device is None else as_device(device).device)
 
 
 @public(is_function=False)
 def new(input: Tensor, *data: Any) -> Tensor:
     """``x.new(2, 3)``, unspecified content in that shape; ``x.new([1, 2])``, the values: dtype and device of ``x``."""
     if len(data) == 1 and not isinstance(data[0], (int, Size)):
-        return copied(data[0], input.dtype, input.device)
+        return copy_of(data[0], input.dtype, input.device)
     return allocated(as_sizes(data or (0,)), input.dtype, input._instance)
 
 
@@ -172,4 +172,4 @@ def legacy_tensor(data: tuple[Any, ...]) -> Tensor:
         return shown
     if not nested.is_sequence(first):
         raise TypeError(f"new(): data must be a sequence (got {kind_of(first)})")
-    return copied(first, get_default_dtype(), None)
+    return copy_of(first, get_default_dtype(), None)

@@ -10,7 +10,7 @@ from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by
-from candelabra.dtypes import INTEGER, PYTHON_NAMES, get_default_dtype, int64
+from candelabra.dtypes import INTEGER, get_default_dtype, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Device, DType, Tensor
@@ -80,7 +80,7 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: DType | None, d
             raise RuntimeError(f"{title} must be non-negative, got{size}")
     wanted = dtype or int64
     if wanted.category != INTEGER:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{PYTHON_NAMES[wanted.name]}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{wanted.title}'")
     upper = name == "triu_indices"
     return triangle_indices.function(row, col, offset, upper, dtype=wanted, device=as_device(device))
 

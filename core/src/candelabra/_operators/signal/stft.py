@@ -15,7 +15,7 @@ from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._records.promotion import by_arguments, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
-from candelabra.dtypes import FLOATING, PYTHON_NAMES
+from candelabra.dtypes import FLOATING
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -41,9 +41,9 @@ class _Frames:
 
     def described(self, text: str) -> str:
         """An error's text with the call before it."""
-        window = "None" if self.window is None else f"{PYTHON_NAMES[self.window.dtype.name]}{list(self.window.shape)}"
+        window = "None" if self.window is None else f"{self.window.dtype.title}{list(self.window.shape)}"
         return (
-            f"{self.name}({PYTHON_NAMES[self.input.dtype.name]}{list(self.input.shape)}, n_fft={self.n_fft}, "
+            f"{self.name}({self.input.dtype.title}{list(self.input.shape)}, n_fft={self.n_fft}, "
             f"hop_length={self.hop}, win_length={self.win_length}, window={window}): {text}"
         )
 
