@@ -30,12 +30,7 @@ LISTED = [
 CALLABLES = sorted(
     each.name for each in everything_tested() if isinstance(each, CallableRecord) and generators_of(each.name, "inputs")
 )
-SETS = sorted(
-    name_of(each)
-    for each in everything_tested()
-    if isinstance(each, OverloadSet) and any(isinstance(member, Operator) for member, _ in each.members)
-)
-"""Sets over operators: their samples are the cases of the set. Other members are tested under their own names."""
+SETS = sorted(name_of(each) for each in everything_tested() if isinstance(each, OverloadSet))
 
 
 @functools.cache

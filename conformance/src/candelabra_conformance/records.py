@@ -95,11 +95,22 @@ def everything_tested() -> list[Record | OverloadSet]:
 
 def callable_members() -> Iterator[CallableRecord]:
     """The members of overload sets that are no records. They have no public name of their own."""
+    for member, _ in members_and_sets():
+        yield CallableRecord(member)
+
+
+def members_and_sets() -> Iterator[tuple[PublicCallable, OverloadSet]]:
+    """Each of these members with its set."""
     for entry in entries():
         if isinstance(entry, OverloadSet):
             for member, _ in entry.members:
                 if isinstance(member, PublicCallable) and entry_named(member.public_name) is not member:
-                    yield CallableRecord(member)
+                    yield member, entry
+
+
+def set_of(record: CallableRecord) -> OverloadSet | None:
+    """The overload set by which users call something that has no public name; None where there is no such set."""
+    return next((found for member, found in members_and_sets() if member is record.entry), None)
 
 
 def name_of(tested: Record | OverloadSet) -> str:

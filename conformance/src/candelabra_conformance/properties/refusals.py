@@ -23,7 +23,7 @@ from candelabra_conformance.properties.effects import given_tensors, same, stora
 from candelabra_conformance.properties.forms import has_inplace
 from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import agree, results
-from candelabra_conformance.records import Record
+from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.gather import gathered, generators_of
 from candelabra_conformance.samples.sample import Sample, arrays
 from candelabra_conformance.taking import refused
@@ -34,7 +34,8 @@ def outcome(op: Record, found: Sample, instance: Any, function: Any = None) -> t
     """Class and text of what a call raises, waiting for it; the device's name is written ``DEVICE``. None: nothing.
 
     ``function`` is another form of the operator. Raises :class:`Failure` where the refused call has changed a tensor;
-    but what is written in place is lost where a device finds the mistake too late to tell its caller.
+    but what is written in place, by that form or by a public callable, is lost where a device finds the mistake too
+    late to tell its caller.
     """
     args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
     given = given_tensors([args, kwargs])
@@ -44,7 +45,8 @@ def outcome(op: Record, found: Sample, instance: Any, function: Any = None) -> t
             to_host(tensor)
         instance.backend.synchronize(instance.index)
     except Exception as error:
-        late = function is not None and instance.capabilities.asynchronous
+        writes = function is not None or (isinstance(op, CallableRecord) and op.writes)
+        late = writes and instance.capabilities.asynchronous
         if not late and not all(same(storage(t), values) for t, values in zip(given, before, strict=True)):
             raise Failure(f"refused ({error}), but a tensor was written to before{_note(found)}", found) from error
         return _raised(error, instance)

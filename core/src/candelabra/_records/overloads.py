@@ -86,7 +86,7 @@ def _member(name: str, given: Any) -> tuple[Any, tuple[Parameter, ...]]:
     """An entry, or ``(entry, "the parameters it accepts here")``, checked."""
     entry, words = given if isinstance(given, tuple) else (given, None)
     if not hasattr(entry, "signatures"):  # a plain function: an overload that is no record
-        entry = PublicCallable(entry, method=False)
+        entry = PublicCallable(entry, public=False)
     parameters: tuple[Parameter, ...] = entry.signatures()[0].parameters
     if words is None:
         return entry, parameters
