@@ -45,8 +45,8 @@ class Program:
         if isinstance(value, np.ndarray):
             return self.tensor(value, name)
         if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
-            parts = [self.argument(v, f"{name}{i}") for i, v in enumerate(value)]
-            return f"[{', '.join(parts)}]"
+            parts = ", ".join([self.argument(v, f"{name}{i}") for i, v in enumerate(value)])
+            return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' * (len(value) == 1)})"
         return literals.plain(value)
 
 
@@ -64,6 +64,9 @@ def spelled(record: Record, arguments: Sequence[str]) -> str:
     A member of an overload set that is no record is called by the set.
     """
     if isinstance(record, CallableRecord):
+        if record.assigns:
+            (name,) = record.entry.methods()
+            return f"({method_text(name, False, arguments)}, {arguments[0]})[1]"
         entry = set_of(record) or record.entry
         if not entry.is_function:
             return method_text(next(iter(entry.methods())), entry.is_property, arguments)

@@ -26,6 +26,19 @@ from candelabra.library import (
 from candelabra_conformance.samples.registry import DRAWS
 from candelabra_conformance.samples.sample import Sample
 
+ASSIGNING: Final = ("Tensor.__setitem__",)
+"""Public callables that write into their first argument and return None."""
+
+
+def returning_its_target(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that writes into its first argument, so that it returns this argument."""
+
+    def assign(target: Any, *args: Any, **kwargs: Any) -> Any:
+        function(target, *args, **kwargs)
+        return target
+
+    return assign
+
 
 class CallableRecord:
     """A public callable in the form of a record: a name, a schema and a function, which the properties look at."""
@@ -40,12 +53,18 @@ class CallableRecord:
         self.name: Final = title_of(entry)
         self.schema: Final = Schema(entry.parameters, ("out",), None)
         self.out: Final = bool(entry.out)
-        self.function: Final = entry.form("function")
+        function = entry.form("function")
+        self.function: Final = returning_its_target(function) if self.assigns else function
+
+    @property
+    def assigns(self) -> bool:
+        """Whether it writes into its first argument and returns nothing: ``Tensor.__setitem__``."""
+        return self.name in ASSIGNING
 
     @property
     def writes(self) -> bool:
-        """Whether it writes into its first argument and returns it: ``Tensor.uniform_``."""
-        return self.name.endswith("_") and not self.name.endswith("__")
+        """Whether it writes into its first argument, and what that holds is the result: ``Tensor.uniform_``."""
+        return self.assigns or (self.name.endswith("_") and not self.name.endswith("__"))
 
     @property
     def draws(self) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from candelabra._methods_nn import NnMethods
 
     class Methods(OperatorMethods, NnMethods):
-        """The methods that are computed from records and fronts."""
+        """The methods that are computed from records and public callables."""
 else:
     Methods = object
 

@@ -42,6 +42,7 @@ from candelabra._records.promotion import (
     accumulated,
     boolean,
     common,
+    identical,
     index,
     real_part,
     same,
@@ -78,8 +79,8 @@ __all__ = [
     # declaring
     "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable", "by", "checked_pointwise",
     "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean", "common", "index",
-    "real_part", "same", "to_float", "to_integer", "unpromoted", "applied", "build", "conjugate", "indent", "fail",
-    "store", "wrap_dim",
+    "real_part", "same", "identical", "to_float", "to_integer", "unpromoted", "applied", "build", "conjugate", "indent",
+    "fail", "store", "wrap_dim",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",

@@ -97,7 +97,7 @@ def ways(op: Record, found: Sample) -> Iterator[Way]:
     if found.args and isinstance(found.args[0], np.ndarray):
         for name, form in entry.methods().items():
             held: Any = entry_named(f"Tensor.{name}")
-            if form == "function" and held is entry:
+            if form == "function" and held is entry and not (isinstance(op, CallableRecord) and op.assigns):
                 yield method_way(name, entry.is_property, found)
     for call in with_numpy_names(op, found):
         yield numpy_way(op, call)

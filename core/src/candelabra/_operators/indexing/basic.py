@@ -58,7 +58,7 @@ def replaced(input: Tensor, src: Tensor, view: Any, *arguments: Any) -> Tensor:
 
     The same view of a tensor of positions tells which elements those are.
     """
-    from candelabra._operators.primitives.indexing import index_put
+    from candelabra._operators.indexing.advanced import index_put
 
     positions = new_arange(input, 0, 1, input.numel(), dtype=int64).reshape(input.shape)
     places = view(positions, *arguments)

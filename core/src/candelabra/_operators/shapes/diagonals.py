@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Geometry, Ints
 from candelabra._operators.conversion.copies import clone, filled
+from candelabra._operators.conversion.python_numbers import number_for
 from candelabra._operators.creation.filled import new_full
-from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.indexing.basic import replaced
 from candelabra._operators.shapes.expanding import listed
 from candelabra._operators.shapes.joining import cat
