@@ -113,7 +113,7 @@ def to(
         d, place = input.dtype if wanted is None else as_dtype(wanted), bound.get("device")
     out = converted(input, d, place)
     format: Any = bound.get("memory_format")
-    if physical_order(input.ndim, format) is not None:
+    if format is not None and physical_order(input.ndim, format) is not None:
         return out.contiguous(memory_format=format)
     return input.clone() if out is input and bound.get("copy") else out
 

@@ -6,6 +6,7 @@ import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._codegen.arguments import as_device, as_dtype, as_sizes, kind_of
+from candelabra._device import open_device
 from candelabra._dispatch.factories import as_leaf
 from candelabra._interchange import dlpack, nested
 from candelabra._interchange import numpy as arrays
@@ -35,10 +36,8 @@ def from_values(data: Any, dtype: DType | None, device: Device) -> Tensor:
             return full.function((), data, dtype=wanted, device=device)
     flat = nested.flatten(data)
     wanted = flat.inferred if dtype is None else dtype
-    instance = as_device(device)
-    instance.keys_for(wanted)
     view, stored = nested.packed(flat.numbers, wanted)
-    made = place(view, stored, flat.shape, instance)
+    made = place(view, stored, flat.shape, open_device() if device is None else as_device(device))
     return made if stored is wanted else cast(made, dtype=wanted)
 
 

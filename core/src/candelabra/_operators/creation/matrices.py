@@ -40,7 +40,7 @@ def eye_inferred(n: int, m: int | None = None, *, dtype: DType | None = None, de
     return eye.function(rows, columns, dtype=dtype or get_default_dtype(), device=device)
 
 
-eye_overloads = overloads("eye", eye, eye_inferred, method=False)
+eye_overloads = overloads("eye", eye_inferred, method=False)
 
 
 @operator(by(lambda input, n, m, *_: _matrix_shape(n, m)), promote=unpromoted, out=False, public=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from candelabra._annotations import TYPE_CHECKING
+from candelabra._annotations import TYPE_CHECKING, Final
 from candelabra._codegen.arguments import as_device, kind_of
 from candelabra._operators.creation.filled import number_of
 from candelabra._records.callables import public
@@ -101,8 +101,13 @@ def range(
     return arange.function(start, step, length, dtype=dtype or get_default_dtype(), device=device)
 
 
+REAL: Final = frozenset({int, float})
+
+
 def _real(name: str, *values: Number | Tensor) -> tuple[float, ...]:
     """Bounds and step as real numbers. Raises ``TypeError`` for anything else."""
+    if REAL.issuperset(map(type, values)):
+        return values  # type: ignore[return-value]
     numbers = [number_of(value) for value in values]
     for title, value in zip(("start", "end", "step"), numbers, strict=True):
         if not isinstance(value, (int, float)):
