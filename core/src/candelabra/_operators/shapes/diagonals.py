@@ -16,7 +16,7 @@ from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow
 from candelabra._operators.shapes.squeezing import in_shape, shape_2d
 from candelabra._records.callables import public
-from candelabra._records.promotion import accumulated, unpromoted
+from candelabra._records.promotion import accumulated, by_arguments, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, from_geometry, shape_of
 from candelabra.dtypes import promote_types
@@ -60,7 +60,7 @@ def _scattered(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) ->
     return shape
 
 
-@operator(_scattered, promote=unpromoted, out="exact")
+@operator(_scattered, promote=unpromoted, result=by_arguments, out="exact")
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
     """A copy of ``input`` with ``src``, cast to its dtype, on a diagonal; see :func:`diagonal`."""
     if input._instance.immutable:
