@@ -45,11 +45,21 @@ def named_devices(function: ast.FunctionDef, path: str) -> Iterator[str]:
             continue
         for keyword in node.keywords:
             value = keyword.value
-            if keyword.arg == "device" and isinstance(value, ast.Attribute) and value.attr in ("device", "_instance"):
+            if keyword.arg == "device" and of_an_operand(value):
                 yield (
                     f"{path}:{node.lineno}: device={ast.unparse(value)} names the real device: create like the "
                     "operand, by new_full, new_arange or a method new_*"
                 )
+
+
+def of_an_operand(value: ast.expr) -> bool:
+    """Whether an expression is the device of a variable: ``input.device``, not ``self.device`` or ``as_device(d)``."""
+    return (
+        isinstance(value, ast.Attribute)
+        and value.attr in ("device", "_instance")
+        and isinstance(value.value, ast.Name)
+        and value.value.id != "self"
+    )
 
 
 def is_body(function: ast.FunctionDef) -> bool:

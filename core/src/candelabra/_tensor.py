@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from candelabra._methods_nn import NnMethods
 
     class Methods(OperatorMethods, NnMethods):
-        """The methods that are computed from records and fronts."""
+        """The methods that are computed from records and public callables."""
 else:
     Methods = object
 
@@ -61,7 +61,7 @@ class Tensor(Methods):
     __array_priority__ = 1000  # NumPy's binary operators leave mixed expressions to us
 
     def __new__(cls, *data: Any) -> Tensor:
-        from candelabra._operators.from_data import legacy_tensor
+        from candelabra._operators.creation.from_data import legacy_tensor
 
         made = legacy_tensor(data)
         if cls is Tensor:

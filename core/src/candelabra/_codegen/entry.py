@@ -14,7 +14,7 @@ from candelabra._codegen.source import build
 from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
-from candelabra._records.registry import FACTORY_KEYWORDS
+from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
     CONVERTERS,
@@ -167,10 +167,11 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
         return entry.declared
     call = f"body({', '.join(passed_on(p) for p in parameters)})"
     lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
-    scope_names = [p.name for p in parameters]
     if entry.factory:
-        extra += [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in scope_names]
-        lines += factory_lines(entry.title, call, scope)
+        extra += factory_keywords(entry)
+        lines += canonical_lines([p for p in parameters if p.kind in (SHAPE, DTYPE) and not p.variadic])
+        served = {p.name for p in parameters} | {keyword.partition("=")[0] for keyword in extra}
+        lines += factory_lines(entry.title, call, served, scope)
     elif entry.out:
         scope["store"] = store
         inputs = ", ".join(p.name for p in parameters)

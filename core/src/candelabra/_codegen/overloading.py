@@ -14,7 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
 from candelabra._records.record import Operator
-from candelabra._records.registry import FACTORY_KEYWORDS
+from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -45,6 +45,10 @@ Choice = Callable[..., Any]
 
 def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
     """One form of an overload set as a function."""
+    if len(overload_set.members) == 1:
+        only, parameters = overload_set.members[0]
+        if not isinstance(only, Operator) and parameters == only.parameters:  # there is nothing to choose
+            return only.form(kind)  # type: ignore[no-any-return]
     entry = choosing_entry(overload_set, kind)
     (plain, accepted), *others = overload_set.members
     if not isinstance(plain, Operator) or accepted != plain.schema.parameters:
@@ -132,15 +136,18 @@ OUT = Parameter("out", "optional", "Tensor | None", None, True)
 
 def has_out(member: Any) -> bool:
     """Whether a member has an ``out=`` form."""
-    return bool(getattr(member, "out", False) or getattr(member, "factory", False))
+    return bool(getattr(member, "out", False)) or "out=None" in added_keywords(member)
+
+
+def added_keywords(member: Any) -> list[str]:
+    """The keywords that the grammar adds to a member that is a factory."""
+    return factory_keywords(member) if getattr(member, "factory", False) else []
 
 
 def accepted(member: Any, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """The parameters of an overload, with the keywords that the grammar adds to a factory's."""
-    if not getattr(member, "factory", False):
-        return parameters
-    words = [keyword.partition("=")[0] for keyword in FACTORY_KEYWORDS]
-    return (*parameters, *[Parameter(name, PLAIN, "Any", None, True) for name in words if name != "out"])
+    names = [keyword.partition("=")[0] for keyword in added_keywords(member)]
+    return (*parameters, *[Parameter(name, PLAIN, "Any", None, True) for name in names if name != "out"])
 
 
 def bind(

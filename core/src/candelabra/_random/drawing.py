@@ -6,7 +6,8 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance
-from candelabra._operators.primitives import creation
+from candelabra._operators.conversion.dtype_and_device import cast
+from candelabra._operators.creation.filled import given_shape
 from candelabra._operators.random import draws
 from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._random import generator as generators
@@ -44,7 +45,7 @@ def draw(
     instance.keys_for(d)  # refused before the generator moves
     record: Operator[..., Any] = _RECORDS[kind]
     if min(shape, default=0) < 0:
-        creation.given_shape(record, (shape,))
+        given_shape(record, (shape,))
     seed, offset = take_counters(name, generator, instance, kind, prod(shape), d.name)
     out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
     return out
@@ -56,7 +57,7 @@ def draw_integers(
     """Integers in [low, high) of any dtype that holds them; floating ones are drawn as int64 and cast."""
     check_range(low, high, d)
     instance.keys_for(d)
-    creation.given_shape(draws.random_integers, (shape,))
+    given_shape(draws.random_integers, (shape,))
     whole = d if d.category <= INTEGER else int64
     seed, offset = take_counters(name, generator, instance, "integers", prod(shape), whole.name, high - low)
     out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
@@ -83,7 +84,7 @@ def cast_to(x: Tensor, d: dtype) -> Tensor:
     """The tensor itself if it has the dtype, else a copy that does."""
     if x.dtype is d:
         return x
-    out: Tensor = creation.cast.function(x, dtype=d)
+    out: Tensor = cast.function(x, dtype=d)
     return out
 
 

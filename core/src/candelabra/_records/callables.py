@@ -35,7 +35,7 @@ class PublicCallable:
         namespace: str = "",
         aliases: tuple[str, ...] = (),
         out: bool | str = False,
-        factory: bool = False,
+        factory: bool | tuple[str, ...] = False,
     ) -> None:
         self.name: Final = function.__name__ if name is None else name
         self.title = self.name
@@ -95,8 +95,9 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
 
     The grammar's keywords are added on request and need no code in the function: ``out=True`` (``out="exact"``: the
     tensor must have the result's dtype), ``factory=True`` (``out``, ``layout``, ``pin_memory``, ``requires_grad`` and
-    ``memory_format``, for a function with ``dtype`` and ``device``). ``axis`` and ``keepdims`` are accepted for ``dim``
-    and ``keepdim`` as in records.
+    ``memory_format``, for a function with ``dtype`` and ``device``; ``factory=("requires_grad",)`` adds only the
+    keywords that it names). A factory's sizes and dtypes (``Shape``, ``DType``) are canonical before it is called.
+    ``axis`` and ``keepdims`` are accepted for ``dim`` and ``keepdim`` as in records.
 
     ``public=False`` declares a member of an overload set, which has no public name of its own.
 

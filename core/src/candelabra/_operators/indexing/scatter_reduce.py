@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.indexing.gather_scatter import (
     cropped,
     scatter_add,
@@ -11,7 +13,6 @@ from candelabra._operators.indexing.gather_scatter import (
     without_scattered,
 )
 from candelabra._operators.indexing.index_operators import fits_slices, index_select
-from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._records.promotion import identical
 from candelabra._records.record import operator
 from candelabra._records.rules import by

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.indexing.gather_scatter import gather
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.callables import public
 from candelabra._records.promotion import index
 from candelabra._records.record import operator
