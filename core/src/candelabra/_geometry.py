@@ -10,7 +10,8 @@ Geometry = tuple[Ints, Ints, int]
 
 def slice_length(part: slice) -> int:
     """The number of elements of a canonical slice."""
-    return max(0, -(-(part.stop - part.start) // part.step))
+    length: int = max(0, -(-(part.stop - part.start) // part.step))
+    return length
 
 
 def indexed_shape(shape: Ints, index: tuple[Any, ...]) -> Ints:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import Final
 
-Undo = Callable[[], None]
+Undo = Callable[[], object]
 
 
 class _Journal(threading.local):

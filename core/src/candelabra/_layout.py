@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
+from candelabra._annotations import Any
+
 Shape = tuple[int, ...]
 
 
@@ -156,7 +158,7 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int] | None, keepdim: boo
     return tuple(s for i, s in enumerate(shape) if i not in gone)
 
 
-def wrap_dim(dim: object, rank: int) -> int:
+def wrap_dim(dim: Any, rank: int) -> int:
     """``dim`` counted from the front; IndexError outside ``[-rank, rank-1]``."""
     if type(dim) is not int:
         if isinstance(dim, bool) or not hasattr(dim, "__index__"):
@@ -165,4 +167,5 @@ def wrap_dim(dim: object, rank: int) -> int:
     limit = rank or 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    return int(dim + limit if dim < 0 else dim)
+    wrapped: int = dim + limit if dim < 0 else dim
+    return wrapped

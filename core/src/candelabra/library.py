@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from candelabra._annotations import Any
 from candelabra._autograd.hooks import RemovableHandle, add_hook
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
 from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device
@@ -29,6 +28,7 @@ from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
 from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state
+from candelabra._layout import wrap_dim
 from candelabra._namespace.publishing import entries, entry_named, operator_named, public_function, public_names
 from candelabra._plugins import contributions
 from candelabra._plugins import registry as plugins

@@ -26,7 +26,7 @@ def unpacked(data: memoryview, d: dtype) -> list[Any]:
     if not d.format:  # bfloat16, the upper half of a float32
         words = memoryview(data).cast("B").cast("H").tolist()
         return list(struct.unpack(f"{len(words)}f", struct.pack(f"{len(words)}I", *[w << 16 for w in words])))
-    parts = memoryview(data).cast("B").cast(d.format).tolist() if len(data) else []
+    parts: list[Any] = memoryview(data).cast("B").cast(d.format).tolist()  # type: ignore[call-overload] # a format by name if len(data) else []
     if d.is_complex:
         return list(map(complex, parts[::2], parts[1::2]))
     return parts

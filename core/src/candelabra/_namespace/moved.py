@@ -77,4 +77,4 @@ class MovedModules:
 def install() -> None:
     """Let old paths be found."""
     if MovedModules not in sys.meta_path:
-        sys.meta_path.append(MovedModules)  # type: ignore[arg-type]
+        sys.meta_path.append(MovedModules)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from candelabra._annotations import Any, Final
 from candelabra._namespace import index
@@ -67,7 +68,7 @@ def install_methods() -> None:
     """Attach every method to Tensor. Called once, when the package is imported."""
     registry.ADDED.append(publish)
     for name, (operator, form) in data_model().items():
-        setattr(Tensor, name, LazyMethod(name, lambda o=operator, f=form: OPERATORS[o].form(f)))
+        setattr(Tensor, name, LazyMethod(name, partial(form_of, operator, form)))
     install_indexed()
 
 
@@ -77,7 +78,7 @@ def install_indexed() -> None:
     for name, module in index.METHODS_IN.items():
         if name not in there:
             lazy = LazyProperty if name in index.PROPERTIES else LazyMethod
-            setattr(Tensor, name, lazy(name, lambda n=name, m=module: find_method(n, m)))
+            setattr(Tensor, name, lazy(name, partial(find_method, name, module)))
 
 
 def find_method(name: str, module: str) -> Any:
@@ -87,6 +88,16 @@ def find_method(name: str, module: str) -> Any:
         return method_made(*METHODS[name])
     except KeyError:
         raise AttributeError(index.stale(f"{module} declares no method {name!r}")) from None
+
+
+def added_method(name: str) -> Any:
+    """The method of that name, which an entry of a plugin or a user declares."""
+    return method_made(*METHODS[name])
+
+
+def form_of(operator: str, form: str) -> Any:
+    """A form of an operator, as a function."""
+    return OPERATORS[operator].form(form)
 
 
 def method_made(entry: Entry, form: str) -> Any:
@@ -106,7 +117,7 @@ def publish(entry: Entry) -> Callable[[], None]:
     added = [name for name in methods if name not in hidden]
     for name in added:
         lazy = LazyProperty if entry.is_property else LazyMethod
-        setattr(Tensor, name, lazy(name, lambda n=name: method_made(*METHODS[n])))
+        setattr(Tensor, name, lazy(name, partial(added_method, name)))
 
     def withdraw() -> None:
         import candelabra

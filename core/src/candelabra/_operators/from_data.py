@@ -93,8 +93,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     d = None if dtype is None else as_dtype(dtype)
     if hasattr(data, "_payload"):
         if device is None and (d is None or d is data.dtype):
-            return data  # type: ignore[no-any-return]
-        return data.to(device=device, dtype=d)  # type: ignore[no-any-return]
+            return data
+        return data.to(device=device, dtype=d)
     if arrays.is_ndarray(data):
         if not data.flags.writeable:
             return _copied(data, d, device)
@@ -242,7 +242,7 @@ def legacy_tensor(data: tuple[Any, ...]) -> Tensor:
     first = data[0]
     if len(data) == 1 and not (type(first) is int or isinstance(first, Size)):
         if hasattr(first, "_payload"):
-            return first.detach()  # type: ignore[no-any-return]
+            return first.detach()
         if not nested.is_sequence(first):
             raise TypeError(f"new(): data must be a sequence (got {kind_of(first)})")
         if arrays.is_ndarray(first):

@@ -13,8 +13,8 @@ from functools import cache, reduce
 from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._device import device as device_type
+from candelabra._layout import wrap_dim
 from candelabra._namespace.publishing import BINARY, COMPARISONS, UNARY, public_function
 from candelabra._operators.families.array_protocol import __array_namespace__, to_device
 from candelabra._records.record import OPERATORS

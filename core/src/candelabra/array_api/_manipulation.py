@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import Any
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._layout import broadcast_shapes as _common_shape
+from candelabra._layout import wrap_dim
 from candelabra._tensor import Tensor
 from candelabra.array_api._array import Array, arrayed, named, promoted
 

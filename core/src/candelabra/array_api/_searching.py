@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._codegen.arguments import wrap_dim
+from candelabra._layout import wrap_dim
 from candelabra._tensor import Tensor
 from candelabra.array_api._array import Array, arrayed, arrays_of, named, promoted
 from candelabra.dtypes import COMPLEX, INTEGER, bool_, int64

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._codegen.arguments import wrap_dim
+from candelabra._layout import wrap_dim
 from candelabra._tensor import Tensor
 from candelabra.array_api._array import Array, arrayed, named, promoted
 from candelabra.array_api._elementwise import titled

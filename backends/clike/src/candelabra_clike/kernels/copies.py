@@ -64,7 +64,7 @@ def cast_kernel(source: dtype, target: dtype) -> Elementwise:
     return Elementwise(f"{source.name}_as_{target.name}", conversion(source, target), (source,), target)
 
 
-def cast(array: StridedArray, dtype: dtype) -> StridedArray:
+def cast(array: StridedArray, dtype: dtype) -> StridedArray | Any:
     """A copy in another dtype."""
     if dtype is array.dtype:
         return clone(array)

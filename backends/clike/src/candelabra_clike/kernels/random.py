@@ -133,7 +133,7 @@ def _random_uniform(engines: Engines) -> Callable[..., Any]:
 
 
 def _random_normal(engines: Engines) -> Callable[..., Any]:
-    def random_normal(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
+    def random_normal(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> Any:
         engine = engines(index)
         if engine.lacks(d):
             return NotImplemented
@@ -143,7 +143,7 @@ def _random_normal(engines: Engines) -> Callable[..., Any]:
 
 
 def _random_exponential(engines: Engines) -> Callable[..., Any]:
-    def random_exponential(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
+    def random_exponential(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> Any:
         engine = engines(index)
         if engine.lacks(d):
             return NotImplemented

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import Any
-from candelabra._codegen.arguments import as_sizes
+from candelabra._codegen.arguments import as_origin, as_sizes
 from candelabra._dispatch.promote import title
 from candelabra._operators.primitives import creation, indexing
 from candelabra._operators.shapes.reshaping import reshape
@@ -70,12 +70,9 @@ def as_strided_scatter(
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(shown.shape)}"
         )
-    strides, offset = input._layout()
-    start = offset if storage_offset is None else storage_offset
-    out: Tensor = strided_scatter(
-        input, src.to(input.dtype), as_sizes((size,)), as_sizes((stride,)), start, (tuple(strides), offset)
-    )
-    return out
+    origin = as_origin(None, input)
+    start = origin[1] if storage_offset is None else storage_offset
+    return strided_scatter(input, src.to(input.dtype), as_sizes((size,)), as_sizes((stride,)), start, origin)
 
 
 def _clamped(input: Tensor, indices: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from candelabra import _geometry as geometry
 from candelabra._annotations import Any
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.promote import title
-from candelabra._layout import broadcast_shapes
+from candelabra._layout import broadcast_shapes, wrap_dim
 from candelabra._operators.elementwise import selection
 from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.fronts.scattering import as_dtype, raveled

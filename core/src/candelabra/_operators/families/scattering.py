@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import kind_of, wrap_dim
+from candelabra._codegen.arguments import kind_of
 from candelabra._dispatch.promote import title
+from candelabra._layout import wrap_dim
 from candelabra._operators.elementwise import selection
 from candelabra._operators.indexing.basic import basic_index
 from candelabra._operators.primitives import creation, indexing

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.out import store
+from candelabra._layout import wrap_dim
 from candelabra._operators.families.searching import sorted_place
 from candelabra._operators.primitives import creation
 from candelabra._operators.shapes.expanding import meshgrid

@@ -7,7 +7,7 @@ int, several, or None.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
+from candelabra._layout import wrap_dim
 from candelabra._operators.fft.primitives import SWAPPED, wide
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import Promotion, to_float

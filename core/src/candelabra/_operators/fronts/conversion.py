@@ -118,7 +118,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         d, place = input.dtype if wanted is None else as_dtype(wanted), bound.get("device")
     out = converted(input, d, place)
     format = bound.get("memory_format")
-    if physical_order(input.ndim, format) is not None:
+    if format is not None and physical_order(input.ndim, format) is not None:
         return in_memory_format(out, format)
     return clone(input) if out is input and bound.get("copy") else out
 

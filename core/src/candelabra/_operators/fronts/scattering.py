@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._dispatch.promote import title
-from candelabra._layout import broadcast_shapes
+from candelabra._layout import broadcast_shapes, wrap_dim
 from candelabra._operators.elementwise import arithmetic, selection
 from candelabra._operators.fronts.indexing import per_dim
 from candelabra._operators.fronts.numbers import number_for

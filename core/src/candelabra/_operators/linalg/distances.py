@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
-from candelabra._layout import broadcast_shapes, reduced_shape
+from candelabra._layout import broadcast_shapes, reduced_shape, wrap_dim
 from candelabra._operators.linalg.norms import linalg_vector_norm, norm_of_order
 from candelabra._operators.linalg.products.matmul import matmul
 from candelabra._operators.primitives.creation import new_arange, new_full

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._dispatch.promote import title
-from candelabra._geometry import diagonal_shape
+from candelabra._operators.shapes.diagonals import diagonal_shape
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
-from candelabra._layout import reduced_shape
+from candelabra._layout import reduced_shape, wrap_dim
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.factorizations.svd import linalg_svdvals
 from candelabra._operators.linalg.inverses import linalg_inv_ex

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._codegen.arguments import wrap_dim
+from candelabra._layout import wrap_dim
 from candelabra._operators.linalg import rules
 from candelabra._operators.primitives.creation import new_eye
 from candelabra._records.overloads import overloads

@@ -77,8 +77,8 @@ def new_linspace(input: Tensor, start: Any, end: Any, steps: int, *, dtype: DTyp
     return linspace(start, end, steps, dtype=dtype or input.dtype, device=input._instance)
 
 
-for _made in (new_full, new_arange, new_eye, new_linspace):
-    _made.no_gradient("made from numbers")
+for _made_like in (new_full, new_arange, new_eye, new_linspace):
+    _made_like.no_gradient("made from numbers")
 
 
 @operator(like_input, promote=unpromoted, out=False, public=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Dim, InsertedDim, Number, Tensor
 
 
-def _diagonal_shape(shape: Ints, offset: int, dim1: int, dim2: int) -> Ints:
+def diagonal_shape(shape: Ints, offset: int, dim1: int, dim2: int) -> Ints:
     """All other dims, then the diagonal's length."""
     if dim1 == dim2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -34,7 +34,7 @@ def _diagonal_shape(shape: Ints, offset: int, dim1: int, dim2: int) -> Ints:
 
 
 def _diagonal_geometry(shape: Ints, strides: Ints, start: int, offset: int, dim1: int, dim2: int) -> Geometry:
-    wanted = _diagonal_shape(shape, offset, dim1, dim2)
+    wanted = diagonal_shape(shape, offset, dim1, dim2)
     if wanted[-1]:
         start += offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
     others = [step for d, step in enumerate(strides) if d not in (dim1, dim2)]
@@ -50,7 +50,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Te
 @by
 def _scattered(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Ints:
     shape = shape_of(input)
-    wanted = _diagonal_shape(shape, offset, dim1, dim2)
+    wanted = diagonal_shape(shape, offset, dim1, dim2)
     if wanted != shape_of(src):
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
@@ -114,7 +114,7 @@ def _of_diagonal(input: Tensor, diagonal: int) -> Ints:
         return (shape[0] + abs(diagonal),) * 2
     if len(shape) != 2:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(shape)}D")
-    return _diagonal_shape(shape, diagonal, 0, 1)
+    return diagonal_shape(shape, diagonal, 0, 1)
 
 
 _diagonal = diagonal

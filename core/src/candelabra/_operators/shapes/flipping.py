@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._geometry import Ints
+from candelabra._layout import wrap_dim
 from candelabra._operators.primitives.creation import clone
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.permuting import transpose

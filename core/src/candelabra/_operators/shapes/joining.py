@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._geometry import Ints
+from candelabra._layout import wrap_dim
 from candelabra._operators.indexing.basic import basic_index
 from candelabra._operators.shapes.padding import constant_pad_nd
 from candelabra._operators.shapes.reshaping import reshape

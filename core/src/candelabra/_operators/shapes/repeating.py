@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._codegen.arguments import as_size, wrap_dim
+from candelabra._codegen.arguments import as_size
 from candelabra._geometry import Ints
+from candelabra._layout import wrap_dim
 from candelabra._operators.primitives.creation import clone, new_full
 from candelabra._operators.primitives.indexing import index_add, index_select
 from candelabra._operators.shapes.expanding import expand

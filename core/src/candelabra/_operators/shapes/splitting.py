@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._codegen.arguments import wrap_dim
 from candelabra._geometry import Ints
+from candelabra._layout import wrap_dim
 from candelabra._operators.indexing.basic import basic_index
 from candelabra._records.callables import public
 from candelabra._records.record import operator

@@ -65,7 +65,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape((count, *[1] * (input.ndim - 2)))
     elif weight.ndim:
         weight = weight.reshape(())
-    return where(input > 0, input, input * weight)
+    out: Tensor = where(input > 0, input, input * weight)
+    return out
 
 
 @public(method=False)

@@ -16,7 +16,8 @@ copied = record("copied")
 
 def masked_dropout(input: Tensor, mask: Tensor, p: float) -> Tensor:
     """``input * mask / (1 - p)``: what is kept of dropout once the mask (1 with probability 1 - p, else 0) is drawn."""
-    return input * (cast(mask, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p)))
+    kept: Tensor = input * (cast(mask, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p)))
+    return kept
 
 
 def _dropped(input: Tensor, shape: Sequence[int], p: float, training: bool, inplace: bool) -> Tensor:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import wrap_dim
+from candelabra._layout import wrap_dim
 from candelabra._operators.linalg.products.einsum import contracted
 from candelabra._operators.linalg.products.einsum_notation import Equation
 from candelabra._records.overloads import overloads

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._codegen.arguments import wrap_dim
-from candelabra._layout import broadcast_shapes, reduced_shape
+from candelabra._layout import broadcast_shapes, reduced_shape, wrap_dim
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
