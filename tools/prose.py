@@ -25,7 +25,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 COVERED = (
     "backends",
-    *(f"core/src/candelabra/{name}" for name in ("_autograd", "_cli", "_codegen", "autograd")),
+    *(
+        f"core/src/candelabra/{name}"
+        for name in ("_autograd", "_cli", "_codegen", "_dispatch", "_interchange", "autograd")
+    ),
 )
 """The folders to check, as far as they have been rewritten. Add the next one here, until all are listed."""
 UNIQUE_CLASSES = ("backends",)

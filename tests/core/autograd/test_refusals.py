@@ -53,7 +53,7 @@ def test_a_layer_too_many_is_refused() -> None:
     from candelabra._keys import LAYER_LIMIT
 
     made = [Layer(f"layer {number}") for number in range(LAYER_LIMIT)]
-    with pytest.raises(RuntimeError, match="no room for layer"):
+    with pytest.raises(RuntimeError, match="cannot create layer"):
         Layer("one too many")
     for layer in made:
         layer.remove()
