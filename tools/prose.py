@@ -27,7 +27,18 @@ COVERED = (
     "backends",
     *(
         f"core/src/candelabra/{name}"
-        for name in ("_autograd", "_cli", "_codegen", "_dispatch", "_interchange", "_namespace", "_plugins", "autograd")
+        for name in (
+            "_autograd",
+            "_cli",
+            "_codegen",
+            "_dispatch",
+            "_interchange",
+            "_namespace",
+            "_plugins",
+            "_random",
+            "_records",
+            "autograd",
+        )
     ),
 )
 """The folders to check, as far as they have been rewritten. Add the next one here, until all are listed."""

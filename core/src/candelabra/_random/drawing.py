@@ -1,4 +1,4 @@
-"""Drawing: from a generator to a tensor of random numbers, and the checks that come before the generator moves."""
+"""Draw tensors of random numbers from a generator, after checks that run before the generator advances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RECORDS = {
 
 
 def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
-    """The generator that was given, or the device's default one."""
+    """Return the given generator, or by default that of the device."""
     if generator is None:
         return generators.default_generator(instance)
     if not isinstance(generator, generators.Generator):
@@ -31,8 +31,8 @@ def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
 
 
 def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any) -> Tensor:
-    """``shape`` numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
-    instance.keys_for(d)  # refused before the generator moves
+    """Draw numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
+    instance.keys_for(d)  # raises before the generator advances
     record: Operator[..., Any] = _RECORDS[kind]
     if min(shape, default=0) < 0:
         creation.given_shape(record, (shape,))
@@ -44,7 +44,7 @@ def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Insta
 def draw_integers(
     name: str, low: int, high: int, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any
 ) -> Tensor:
-    """Integers in [low, high) of any dtype that holds them; floating ones are drawn as int64 and cast."""
+    """Draw integers in [low, high) of a dtype that can represent them. Floating ones are drawn as int64 and cast."""
     check_range(low, high, d)
     instance.keys_for(d)
     creation.given_shape(random.random_integers, (shape,))
@@ -56,7 +56,7 @@ def draw_integers(
 
 
 def cast_to(x: Tensor, d: dtype) -> Tensor:
-    """The tensor itself if it has the dtype, else a copy that does."""
+    """Return the tensor itself if it has the dtype, else a cast copy."""
     if x.dtype is d:
         return x
     out: Tensor = creation.cast.function(x, dtype=d)
@@ -64,7 +64,7 @@ def cast_to(x: Tensor, d: dtype) -> Tensor:
 
 
 def check_range(low: int, high: int, d: dtype) -> None:
-    """RuntimeError where [low, high) is empty or has numbers that ``d`` cannot hold."""
+    """Raise RuntimeError if [low, high) is empty or contains numbers that ``d`` cannot represent."""
     if d.category == COMPLEX:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if low >= high:
@@ -77,19 +77,19 @@ def check_range(low: int, high: int, d: dtype) -> None:
 
 
 def limits_of(d: dtype) -> tuple[int, int]:
-    """The least and the largest integer that may be drawn as ``d``."""
+    """Return the smallest and the largest integer that may be drawn as ``d``."""
     if d.category == BOOL:
         return 0, 1
     if d.category == INTEGER:
         limits = iinfo(d)
         return limits.min, limits.max
-    # A floating dtype holds more than int64 does, in which its integers are drawn.
+    # A floating dtype has a larger range than int64, in which its integers are drawn.
     top = min(int(finfo(d).max), (1 << 63) - 1)
     return -top - 1 if top == (1 << 63) - 1 else -top, top
 
 
 def draw_bernoulli(name: str, p: Any, shape: tuple[int, ...], instance: Instance, generator: Any) -> Tensor:
-    """A bool tensor, True with probability ``p``: a checked number, or a tensor that broadcasts to ``shape``."""
+    """Draw a bool tensor, True with probability ``p``: a checked number, or a tensor that broadcasts to ``shape``."""
     kind = "float32"
     if hasattr(p, "_payload"):
         kind = p.dtype.name
@@ -102,13 +102,13 @@ def draw_bernoulli(name: str, p: Any, shape: tuple[int, ...], instance: Instance
 
 
 def check_floating(kernel: str, d: dtype, allow_complex: bool = True) -> None:
-    """NotImplementedError, which is a RuntimeError too, for dtypes that a continuous distribution has no values of."""
+    """Raise NotImplementedError (a RuntimeError) for a dtype without values of a continuous distribution."""
     if d.category < FLOATING or (d.category == COMPLEX and not allow_complex):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{PYTHON_NAMES[d.name]}'")
 
 
 def check_std(std: Any) -> None:
-    """RuntimeError where a standard deviation, a number or a tensor, is negative or NaN."""
+    """Raise RuntimeError if a standard deviation, a number or a tensor, is negative or NaN."""
     if hasattr(std, "_payload"):
         if not bool((std >= 0).all()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -117,7 +117,7 @@ def check_std(std: Any) -> None:
 
 
 def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
-    """``noise * factor + shift``, each step rounded to the dtype; half types compute in float32 and round once."""
+    """Return ``noise * factor + shift``, rounded to the dtype after each step; half types round once, from float32."""
     if (factor, shift) == (1, 0):
         return noise
     d = noise.dtype
@@ -129,6 +129,6 @@ def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
 
 
 def check_probability(p: Any) -> None:
-    """RuntimeError where a number is no probability."""
+    """Raise RuntimeError if a number is not a probability."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
