@@ -15,7 +15,7 @@ CHECKED := $(filter-out backends/opencl,$(DISTRIBUTIONS))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help index demo test test-opencl test-intel lint bench bench-opencl cuda-check cuda-wheels cuda-kernels oracle mutants docs dist changelog clean
+.PHONY: help index demo test test-all test-levels test-opencl test-intel lint bench bench-opencl cuda-check cuda-wheels cuda-kernels oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -31,8 +31,14 @@ demo: .venv/.demo index ## learn to read handwritten digits
 	.venv/bin/python examples/digits.py $(ARGS)
 
 # worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
-test: .venv/.test index ## all tests
+test: .venv/.test index ## the tests, with samples where there are very many cases
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-all: .venv/.test index ## the tests, with all cases
+	.venv/bin/python -m pytest -n 2 --dist worksteal -m '' $(ARGS)
+
+test-levels: .venv/.test index ## the numerical tests as on older processors, for each level of NumPy and for PoCL
+	.venv/bin/python tools/levels.py $(ARGS)
 
 # Each in a process of its own: the PoCL that .venv brings, drivers of the system, and Intel's if it was installed here.
 test-opencl: .venv/.test index ## the tests of OpenCL, on every implementation that is present
@@ -41,14 +47,16 @@ test-opencl: .venv/.test index ## the tests of OpenCL, on every implementation t
 
 test-intel: .venv-intel/.packages index ## the tests of OpenCL, on Intel's implementation (a large download, for any x86-64)
 	.venv-intel/bin/python tools/opencl_drivers.py --only Intel $(ARGS)
+	.venv-intel/bin/python tools/levels.py --opencl $(ARGS)
 
-lint: .venv/.lint index ## style, types, and whether what is generated is current
+lint: .venv/.lint index ## style, types, seeds of tests, and whether what is generated is current
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/python tools/prose.py
 	.venv/bin/mypy --strict
 	.venv/bin/python tools/operators.py --check
 	.venv/bin/python tools/fallbacks.py --check
+	.venv/bin/python tools/generators.py
 
 bench: .venv/.packages .venv-peer/.peer index ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from candelabra._cli.routes import instances
 from candelabra.dtypes import ALL
 from candelabra.library import ENTRIES, OPERATORS, Instance, Operator, PublicCallable, explain_key, refusal
-from operators import names_in
 
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "reports"
 LEFT = ("fallback", "unsupported")
@@ -32,6 +33,14 @@ def routes(record: Operator[..., Any], instance: Instance) -> dict[str, list[str
             except RuntimeError:  # the dtype cannot be promoted to one that the operator computes in
                 continue
     return found
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function's code mentions."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
 
 
 def reaching(left: set[str]) -> dict[str, list[str]]:

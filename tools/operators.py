@@ -1,4 +1,4 @@
-"""Write the documentation of every operator from its record: ``docs/operators/<family>.md`` and an index.
+"""Write the documentation of every operator from its record: ``docs/operators/<subject>.md`` and an index.
 
 ``python tools/operators.py`` writes signature, shapes, dtypes, derivative and forms of each record, and how each device
 that works here serves it: by a kernel, by the composite body, by the fallback, or not at all. An overload set is
@@ -23,8 +23,6 @@ from candelabra.library import OPERATORS, Operator, OverloadSet, entries, entry_
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "operators"
 HEADER = "<!-- Written by tools/operators.py (make docs) from the operators' records: do not edit. -->\n"
-NAMESPACES = ("linalg", "fft", "special", "signal", "masked")
-"""One page for each; elsewhere a page is a module, or modules of one name."""
 ACCEPTED = {
     None: "all",
     "real": "all but complex",
@@ -61,11 +59,11 @@ ROUTES = {"native": "kernel", "strided": "strides", "composite": "its body", "un
 
 
 def family(module: str) -> str:
-    """The page of a module: its file's name, or the subject whose folder it stands in."""
-    parts = module.split(".")
-    if parts[1] in NAMESPACES:
-        return parts[1]
-    return f"nn-{parts[-1]}" if parts[1] == "nn" else parts[-1]
+    """The page of a module: the subject under ``_operators`` that it belongs to, or the module's name."""
+    _, package, *rest = module.split(".")
+    if package == "nn":
+        return f"nn-{rest[-1]}"
+    return rest[0] if package == "_operators" else [package, *rest][-1]
 
 
 def anchor(name: str) -> str:

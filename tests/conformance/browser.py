@@ -54,8 +54,19 @@ class Browser:
         nothing = folder / "nothing.js"  # in place of the plotting library that it would fetch
         nothing.write_text("", encoding="utf-8")
         self._network_log = folder / "network.json"
-        home = self._home()
-        self._process = subprocess.Popen(
+        for patience in (60, 180, 600):  # rarely, it starts and then says nothing
+            self._process = self._started(folder, nothing, self._network_log, folder / f"profile-{patience}")
+            if line := self._line(patience):
+                assert json.loads(line)["code"] == 0, line
+                return
+            self._process.communicate()
+        raise AssertionError("the browser does not start")
+
+    @classmethod
+    def _started(cls, folder: Path, nothing: Path, log: Path, profile: Path) -> subprocess.Popen[bytes]:
+        """A browser's process. Its first line says that it is ready."""
+        home = cls._home()
+        return subprocess.Popen(
             [
                 home / "bin" / "kaleido",
                 "plotly",
@@ -67,8 +78,8 @@ class Browser:
                 "--disable-popup-blocking",
                 "--disable-web-security",  # one file:// page may look into another
                 "--allow-file-access-from-files",
-                f"--user-data-dir={folder / 'profile'}",
-                f"--log-net-log={self._network_log}",
+                f"--user-data-dir={profile}",
+                f"--log-net-log={log}",
             ],
             cwd=folder,
             env=os.environ
@@ -78,8 +89,6 @@ class Browser:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        started = self._answer()
-        assert started["code"] == 0, started
 
     @staticmethod
     def _home() -> Path:
@@ -120,26 +129,29 @@ class Browser:
         return json.loads(answer["result"])
 
     def _answer(self) -> dict[str, Any]:
-        """The next line of JSON that the browser prints. After a minute in vain it is ended, which ends the wait."""
+        """The next line of JSON that the browser prints."""
+        line = self._line(600)
+        assert line, "the browser died, or did not answer within ten minutes"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _line(self, patience: float) -> bytes:
+        """The next line, but for the empty one after each answer but the first. A browser that is late is ended."""
         assert self._process.stdout is not None
-        watch = threading.Timer(60, self._process.kill)
+        watch = threading.Timer(patience, self._process.kill)
         watch.start()
         try:
             line = self._process.stdout.readline()
-            # An empty line follows each answer but the first.
-            line = self._process.stdout.readline() if line == b"\n" else line
+            return self._process.stdout.readline() if line == b"\n" else line
         finally:
             watch.cancel()
-        assert line, "the browser died, or did not answer within a minute"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
     def close(self) -> list[str]:
         """End the browser; the addresses that it asked the network for."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(600)
         self._process.stdout.close()
         log = json.loads(self._network_log.read_text(encoding="utf-8"))
         params = [event.get("params", {}) for event in log["events"]]

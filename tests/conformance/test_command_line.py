@@ -88,7 +88,7 @@ def test_pytest_runs_a_test_for_each_case(tmp_path: Path) -> None:
     """Ids are the cases', workers of xdist share them, and the report is written by the process that gathers."""
     report = tmp_path / "report.json"
     done = pytest_run(
-        "--candelabra-device", "fake", "--candelabra-level", "1", "-k", "softmax/value/float32 and not log_softmax",
+        "--candelabra-device", "fake", "--candelabra-level", "1", "--candelabra-case", "softmax/value/float32/*",
         "-n", "2", "--candelabra-json", str(report),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -96,6 +96,25 @@ def test_pytest_runs_a_test_for_each_case(tmp_path: Path) -> None:
     assert {tuple(row[:3]) for row in rows} == {("softmax", "value", "float32")}
     assert len(rows) > 5
     assert f"{len(rows)} passed" in done.stdout
+
+
+@pytest.mark.thorough
+def test_pytest_plans_every_case_unless_it_is_told_otherwise() -> None:
+    """Without patterns, ``-k`` chooses among the tests for all cases, which takes a while to plan."""
+    done = pytest_run("--candelabra-device", "fake", "-k", "softmax/value/float32 and not log_softmax")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\d+ passed, \d{5,} deselected", done.stdout)
+
+
+def test_pytest_plans_the_operators_that_it_is_told() -> None:
+    """And fails where no case is left of them."""
+    done = pytest_run(
+        "--candelabra-device", "fake", "--candelabra-operator", "neg", "--candelabra-case", "neg/value/float32/*"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = pytest_run("--candelabra-device", "fake", "--candelabra-operator", "neg", "--candelabra-case", "add/*")
+    assert done.returncode == 1
+    assert "no case matches" in done.stdout
 
 
 def test_pytest_skips_without_a_device() -> None:
@@ -123,8 +142,8 @@ def test_pytest_skips_where_the_driver_is_missing() -> None:
 def test_pytest_tests_several_devices_in_one_process() -> None:
     """Each case is a test for each device, with the device's name in its id."""
     done = pytest_run(
-        "--candelabra-device", "fake:0", "--candelabra-device", "fake:1", "--candelabra-level", "0", "-vv",
-        "-k", "copy/float32 or copy/int64",
+        "--candelabra-device", "fake:0", "--candelabra-device", "fake:1", "-vv",
+        "--candelabra-case", "device/copy/float32", "--candelabra-case", "device/copy/int64",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_conforms[fake:0: device/copy/float32] PASSED" in done.stdout

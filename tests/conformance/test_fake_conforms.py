@@ -1,7 +1,8 @@
 """The fake accelerator conforms up to training, in each of its habits; what it brought to light stays mended.
 
 ``candelabra conformance --device fake`` (``fake?immutable``, ``fake?-float64,-complex128``) runs all cases of all
-levels; here an operator is a test, in the dtypes that most depend on, on what the device's habit bears on.
+levels. Here an operator is a test, in the dtypes that most depend on, on what the device's habit bears on.
+``make test`` tries each operator on one of the devices and in each way once, ``make test-all`` on all of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from candelabra_conformance.fake import installed
 from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Case, Result
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
+
+from tests.conformance.covering import each_once
+from tests.sampling import dealt
 
 WRITES = frozenset({"aliasing", "inplace", "inplace-gradient", "out"})
 DERIVATIVES = frozenset({"gradient", "gradient2"})
@@ -47,9 +51,29 @@ def wrong(context: Context, cases: list[Case]) -> str:
     return "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in bad[:5])
 
 
-@pytest.mark.parametrize("operator", sorted(OPERATORS))
+def kind(name: str) -> tuple[object, ...]:
+    """What about an operator a device's habit may bear on: operators of all kinds are tried on every device."""
+    r = OPERATORS[name]
+    return r.view, r.inplace, r.out, r.random, r.data_dependent, r.differentiable, r.body is None
+
+
+PART = dealt(len(HABITS), OPERATORS, kind)
+DEALT = [(habit, name) for i, habit in enumerate(HABITS) for name in sorted(OPERATORS) if PART[name] == i]
+ALL = [(habit, name) for habit in HABITS for name in sorted(OPERATORS)]
+
+
+@pytest.mark.parametrize(("device", "operator"), DEALT, indirect=["device"])
 def test_the_fake_conforms_up_to_training(device: Context, operator: str) -> None:
     """Late results, poisoned memory, arrays that never change or missing dtypes make no operator wrong."""
+    cases = each_once(c for c in plan(device, level=2, operators=[operator]) if concerned(device, c))
+    assert cases or device.device.type != "fake_late"
+    assert not wrong(device, cases)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("device", "operator"), ALL, indirect=["device"])
+def test_the_fake_conforms_up_to_training_in_all_pairs(device: Context, operator: str) -> None:
+    """Every operator on every device, in every pair of property, dtype and layout that the device's habit bears on."""
     cases = pairwise(c for c in plan(device, level=2, operators=[operator]) if concerned(device, c))
     assert cases or device.device.type != "fake_late"
     assert not wrong(device, cases)

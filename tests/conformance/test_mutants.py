@@ -11,7 +11,7 @@ from candelabra.backend import Backend
 from candelabra.library import OPERATORS, plugins
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
-from candelabra_conformance.model import BAD
+from candelabra_conformance.model import BAD, Case
 from candelabra_conformance.mutants import matrix, reporting
 from candelabra_conformance.mutants.__main__ import main
 from candelabra_conformance.mutants.catalogue import load
@@ -31,6 +31,8 @@ from candelabra_conformance.mutants.mutant import CATALOGUE, Mutant, listed
 from candelabra_conformance.mutants.systematic import Switch, faults
 from candelabra_conformance.suite import plan, run_case
 
+from tests.conformance.covering import each_once
+
 CATALOGUED = load()
 EVERYDAY = ("device", "add", "softmax", "index_put", "basic_index", "cumsum", "random_normal")
 
@@ -44,14 +46,33 @@ def sampled() -> list[str]:
 
 
 # -- the unbroken backend ---------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("options", [{}, {"views": True}, {"mutable": False}], ids=["strided", "views", "immutable"])
+KINDS = pytest.mark.parametrize(
+    "options", [{}, {"views": True}, {"mutable": False}], ids=["strided", "views", "immutable"]
+)
+
+
+def failures(cases: list[Case], context: Context) -> dict[str, str]:
+    """What fails of the cases, and why."""
+    return {case.id: result.message for case in cases if (result := run_case(context, case)).verdict in BAD}
+
+
+@KINDS
 def test_the_unbroken_mirror_passes(options: dict[str, Any]) -> None:
     """A mirror that nothing was done to holds what the suite asks of a device and of everyday operators."""
     with installed(Mirror("sound", **options)) as context:
+        cases = each_once(plan(context, operators=EVERYDAY))
+        assert {case.operator for case in cases} == set(EVERYDAY)
+        assert failures(cases, context) == {}
+
+
+@pytest.mark.thorough
+@KINDS
+def test_the_unbroken_mirror_passes_all_cases(options: dict[str, Any]) -> None:
+    """In every dtype and layout."""
+    with installed(Mirror("sound", **options)) as context:
         cases = plan(context, operators=EVERYDAY)
-        failed = {case.id: result.message for case in cases if (result := run_case(context, case)).verdict in BAD}
-    assert len(cases) > 500
-    assert failed == {}
+        assert len(cases) > 500
+        assert failures(cases, context) == {}
 
 
 def test_a_mirror_is_not_the_reference() -> None:

@@ -1,17 +1,22 @@
-"""The reference device passes the suite: every operator, and every pair of the other axes (``--quick``).
+"""The reference device passes the suite: of every operator each property and layout once, and the values in each dtype.
 
-``candelabra conformance --device cpu`` runs all cases; here an operator is a test.
+``make test-all`` runs every pair of them (``--quick``), and ``candelabra conformance --device cpu`` all cases.
 """
 
 import functools
+from collections.abc import Iterable
 
 import candelabra as cd
 import pytest
 from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
-from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Result
+from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Case
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
+
+from tests.conformance.covering import each_once
+
+EACH = pytest.mark.parametrize("operator", [DEVICE, *sorted(OPERATORS)])
 
 
 @functools.cache
@@ -20,15 +25,22 @@ def context() -> Context:
     return Context(str(cd.get_default_device()))
 
 
-def told(results: list[Result]) -> str:
-    """The failures, a paragraph each."""
-    return "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in results)
-
-
-@pytest.mark.parametrize("operator", [DEVICE, *sorted(OPERATORS)])
-def test_the_reference_conforms(operator: str) -> None:
-    """Against NumPy, SciPy, finite differences and special values, with no expected failure."""
-    results = [run_case(context(), case) for case in pairwise(plan(context(), operators=[operator]))]
+def check(cases: Iterable[Case]) -> None:
+    """Hold that there are cases and that they pass. The message has a paragraph for each of the first failures."""
+    results = [run_case(context(), case) for case in cases]
     assert len(results) > 5
     wrong = [r for r in results if r.verdict not in (PASSED, SKIPPED)]
-    assert not wrong, told(wrong[:5])
+    assert not wrong, "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in wrong[:5])
+
+
+@EACH
+def test_the_reference_conforms(operator: str) -> None:
+    """Against NumPy, SciPy, finite differences and special values, with no expected failure."""
+    check(each_once(plan(context(), operators=[operator])))
+
+
+@pytest.mark.thorough
+@EACH
+def test_the_reference_conforms_in_all_pairs(operator: str) -> None:
+    """Every property in every dtype and in every layout, and every dtype in every layout."""
+    check(pairwise(plan(context(), operators=[operator])))

@@ -144,7 +144,7 @@ def test_a_call_that_fits_nothing_lists_the_overloads(made: OverloadSet) -> None
         cd.plus(x(), no_such=1)
     with pytest.raises(TypeError, match=r"got \(\), but expected one of:"):
         cd.plus()
-    with pytest.raises(TypeError, match=r"plus_one\(\): argument 'input' \(position 1\) must be Tensor, not str"):
+    with pytest.raises(TypeError, match=r"plus\(\): argument 'input' \(position 1\) must be Tensor, not str"):
         cd.plus("text")
     with pytest.raises(TypeError, match=r"got \(Tensor, Tensor, Tensor, Tensor\)"):
         cd.plus(x(), x(), x(), x())

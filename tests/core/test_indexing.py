@@ -392,7 +392,7 @@ def indexed(draw: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
     return shape, tuple(items)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(indexed())
 def test_random_indices_read_and_write_as_in_numpy(case: tuple[tuple[int, ...], tuple[Any, ...]]) -> None:
     """Whatever the shape and the index, elements come from and go to where NumPy has them, on transposed memory too."""

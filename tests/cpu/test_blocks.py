@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from candelabra_cpu.blocks import BLOCK, apply_in_blocks, blockwise, large_in_blocks, large_in_blocks_inplace
 
-RNG = np.random.default_rng(51)
 SIZES = [0, 1, 100, BLOCK // 2, BLOCK, 2 * BLOCK + 1, 5 * BLOCK - 3]
 
 
@@ -19,25 +18,25 @@ def twice_and_more(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_blocks_cover_everything_once(size: int) -> None:
+def test_blocks_cover_everything_once(size: int, rng: np.random.Generator) -> None:
     """Of arrays, and of an array with a number on either side."""
-    x, y = RNG.random((2, size))
+    x, y = rng.random((2, size))
     for operands in ((x, y), (x, 3.0), (3.0, y), (x, np.asarray(3.0))):
         np.testing.assert_array_equal(apply_in_blocks(twice_and_more, operands), twice_and_more(*operands))
         np.testing.assert_array_equal(apply_in_blocks(np.arctan2, operands), np.arctan2(*operands))
 
 
-def test_arrays_that_are_not_alike_go_in_whole() -> None:
+def test_arrays_that_are_not_alike_go_in_whole(rng: np.random.Generator) -> None:
     """They broadcast, and need not be contiguous."""
-    x, y = RNG.random((3, BLOCK)), RNG.random((BLOCK, 3))
+    x, y = rng.random((3, BLOCK)), rng.random((BLOCK, 3))
     np.testing.assert_array_equal(apply_in_blocks(twice_and_more, (x, y.T)), twice_and_more(x, y.T))
     np.testing.assert_array_equal(apply_in_blocks(twice_and_more, (x, x[:1])), twice_and_more(x, x[:1]))
 
 
 @pytest.mark.parametrize("size", [10, 3 * BLOCK])
-def test_the_result_goes_into_an_array_that_is_given(size: int) -> None:
+def test_the_result_goes_into_an_array_that_is_given(size: int, rng: np.random.Generator) -> None:
     """Into an operand too, and into memory with gaps."""
-    x, y = RNG.random((2, size))
+    x, y = rng.random((2, size))
     want = twice_and_more(x, y)
     gaps = np.zeros((size, 2))[:, 0]
     assert apply_in_blocks(twice_and_more, (x, y), gaps) is gaps
@@ -46,17 +45,17 @@ def test_the_result_goes_into_an_array_that_is_given(size: int) -> None:
     np.testing.assert_array_equal(x, want)
 
 
-def test_halves_are_rounded_once() -> None:
+def test_halves_are_rounded_once(rng: np.random.Generator) -> None:
     """``blockwise`` computes them in float32."""
     for dtype in (np.float16, ml_dtypes.bfloat16):
-        x, y = RNG.random((2, 1000)).astype(dtype)
+        x, y = rng.random((2, 1000)).astype(dtype)
         got = blockwise(twice_and_more)(x, y)
         assert got.dtype == dtype
         want = twice_and_more(x.astype(np.float32), y.astype(np.float32)).astype(dtype)
         np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
 
 
-def test_small_arrays_and_other_dtypes_have_their_own_kernel() -> None:
+def test_small_arrays_and_other_dtypes_have_their_own_kernel(rng: np.random.Generator) -> None:
     """``large_in_blocks`` is for large arrays of float32, float64 and complex numbers."""
     calls: list[str] = []
 
@@ -65,7 +64,7 @@ def test_small_arrays_and_other_dtypes_have_their_own_kernel() -> None:
         return np.sin(x, *rest)
 
     kernel, into = large_in_blocks(small, np.sin), large_in_blocks_inplace(small, np.sin)
-    large = RNG.random(3 * BLOCK)
+    large = rng.random(3 * BLOCK)
     np.testing.assert_array_equal(kernel(large), np.sin(large))
     into(large)
     assert calls == []

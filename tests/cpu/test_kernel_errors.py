@@ -44,7 +44,7 @@ CASES: dict[str, tuple[tuple[dict[str, Any], ...], tuple[Any, ...], type[Excepti
     "triu": ((GENERAL,), (zeros(2), 0), ValueError, r"a triangle needs at least 2 dims, got shape \(2,\)"),
     "cat": ((GENERAL,), ([zeros()], 0), ValueError, "zero-dimensional arrays cannot be concatenated"),
     "as_strided": (
-        (GENERAL,), (zeros(4), (2, 3), (3, 1), 0, None), IndexError, "needs 6 elements, the array has 4",
+        (GENERAL,), (zeros(4), (2, 3), (3, 1), 0, ((1,), 0, 0, 6)), IndexError, "needs 6 elements, the array has 4",
     ),
     "vdot": ((CPU,), (zeros(2), zeros(3)), ValueError, r"two vectors of one length, got shapes \(2,\) and \(3,\)"),
     "random_poisson": ((CPU,), (zeros(2) - 1, 0, 0), ValueError, r"expects rates >= 0, got -1\.0"),

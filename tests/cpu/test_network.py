@@ -22,7 +22,7 @@ def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(3, 8), min_size=1, max_size=3),
     kernel=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2)),
@@ -126,7 +126,7 @@ def test_normalisation_over_a_batch_keeps_its_digits() -> None:
     np.testing.assert_allclose(mean, x.astype(np.float64).mean(0, keepdims=True), rtol=1e-7)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(2, 7), min_size=1, max_size=3),
     kernel=st.tuples(*[st.integers(1, 3)] * 3),

@@ -1,4 +1,4 @@
-"""Every kernel that a GPU would be given compiles with NVRTC, for three generations; no GPU is needed for that.
+"""The kernels that a GPU would be given compile with NVRTC, for three generations; no GPU is needed for that.
 
 What is compiled is what the operators' own samples ask for, so a new kernel is among it by itself. No kernel asks which
 generation it is compiled for, so here each is compiled for one; ``tools/cuda_kernels.py`` does it for all of them, with
@@ -18,6 +18,8 @@ from candelabra_clike.kernels import table
 from candelabra_clike.source import units
 from candelabra_cuda.compiling import QUICKLY, compile_program, options
 
+from tests.sampling import one_in
+
 GENERATIONS = ("80", "90", "100")
 
 
@@ -33,14 +35,26 @@ def recorder(tools: Callable[[str], ModuleType]) -> Any:
     return backend.recorder
 
 
-def test_every_kernel_compiles(recorder: Any) -> None:
+def check(sources: list[Any]) -> None:
     """NVRTC makes a CUBIN of each unit of kernels, the units for the generations in turn."""
-    assert len(recorder.sources) > 2000
-    for i, (first, program) in enumerate(units(recorder.sources, CUDA, 200)):
+    for i, (first, program) in enumerate(units(sources, CUDA, 200)):
         capability = GENERATIONS[i % len(GENERATIONS)]
         code = compile_program(first.name, program, (*options(first, capability), QUICKLY))
         assert code[:4] == b"\x7fELF"
         assert "__CUDA_ARCH__" not in program  # so it is the same for all of them
+
+
+def test_kernels_of_every_operator_compile(recorder: Any) -> None:
+    """A quarter of the kernels whose names begin alike, and at least one of them."""
+    sample = one_in(4, {source.name for source in recorder.sources}, lambda name: name.partition("_")[0])
+    check([source for source in recorder.sources if source.name in sample])
+
+
+@pytest.mark.thorough
+def test_every_kernel_compiles(recorder: Any) -> None:
+    """In every layout and dtype that the operators' samples ask for."""
+    assert len(recorder.sources) > 2000
+    check(recorder.sources)
 
 
 def test_every_operator_with_kernels_is_among_them(recorder: Any) -> None:

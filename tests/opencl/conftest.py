@@ -1,12 +1,37 @@
-"""The devices of these tests: the first OpenCL device there is, whatever it is, and the same one made to differ."""
+"""The devices of these tests: the first OpenCL device there is, whatever it is, and the same one made to differ.
+
+A processor uses none of the forms that a device made to differ gets, and each form has to be compiled. So ``make test``
+runs a quarter of each test's cases on such devices, and ``make test-all`` all of them.
+"""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import candelabra as cd
 import pytest
 from candelabra.library import open_device, plugins
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
+
+from tests.sampling import one_in
+
+DIFFERENT = frozenset({"lanes", "single", "cacheless"})
+"""The fixtures that are devices made to differ."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks decide what runs
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave three quarters of each test's cases on devices made to differ to ``make test-all``."""
+    unlike = {item.nodeid: item for item in items if Path(__file__).parent in item.path.parents and _differs(item)}
+    for name in unlike.keys() - one_in(4, unlike, lambda name: name.partition("[")[0]):
+        unlike[name].add_marker(pytest.mark.thorough)
+
+
+def _differs(item: pytest.Item) -> bool:
+    """Whether a test runs on a device made to differ, which it names as a fixture or as a parameter."""
+    assert isinstance(item, pytest.Function)
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return not DIFFERENT.isdisjoint([*item.fixturenames, *(p for p in parameters if isinstance(p, str))])
 
 
 @pytest.fixture(scope="session")

@@ -190,11 +190,17 @@ def test_a_device_without_float64_multiplies_the_rest(single: cd.device) -> None
         np.testing.assert_array_equal(back(on(single, a) @ on(single, b)), a @ b)
 
 
-def test_a_device_without_float64_says_so(single: cd.device) -> None:
-    """The error names the kernel that would need it, and what to do."""
-    x = cd.ones(2, 2, dtype=cd.float64).to(single)
-    with pytest.raises(RuntimeError, match=r"does not support float64, which 'matmul_\w+' needs: convert to float32"):
-        x @ x
+@pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
+def test_a_device_without_float64_has_the_reference_multiply(single: cd.device) -> None:
+    """The kernel declines float64; the fallback policy may forbid that another device computes."""
+    a, b = numbers((3, 2), 22, "float64"), numbers((2, 4), 23, "float64")
+    x, y = on(single, a), on(single, b)
+    np.testing.assert_array_equal(back(x @ y), a @ b)
+    with (
+        cd.fallback("error"),
+        pytest.raises(RuntimeError, match="'matmul' is not available on device 'single:0'"),
+    ):
+        x @ y
 
 
 MISFITS: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [

@@ -16,18 +16,17 @@ DTYPES = {
 FLOATING = [*DTYPES["real"], *DTYPES["complex"]]
 NUMERIC = [*DTYPES["integer"], *FLOATING]
 REAL_NUMERIC = [*DTYPES["integer"], *DTYPES["real"]]
-RNG = np.random.default_rng(20251)
 
 
-def sample(dtype: str, *shape: int, low: float = -3, high: float = 9) -> Any:
+def sample(rng: np.random.Generator, dtype: str, *shape: int, low: float = -3, high: float = 9) -> Any:
     """A NumPy array of small numbers that every dtype holds (unsigned ones from 0)."""
     kind = np.dtype(dtype).kind
     if kind == "b":
-        return RNG.random(shape) > 0.5
+        return rng.random(shape) > 0.5
     if kind in "iu":
-        return RNG.integers(max(low, 0) if kind == "u" else low, high, shape).astype(dtype)
-    values = RNG.uniform(low, high, shape)
-    return (values + 1j * RNG.uniform(low, high, shape) if kind == "c" else values).astype(dtype)
+        return rng.integers(max(low, 0) if kind == "u" else low, high, shape).astype(dtype)
+    values = rng.uniform(low, high, shape)
+    return (values + 1j * rng.uniform(low, high, shape) if kind == "c" else values).astype(dtype)
 
 
 def check(got: Any, want: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, NamedTuple
 
 import candelabra as cd
 import candelabra.array_api as xp
@@ -177,23 +177,39 @@ def close(got: Any, want: Any, dtype: str = "float64") -> None:
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-4 if dtype in ("float32", "complex64") else 1e-9, atol=1e-9)
 
 
-RNG = np.random.default_rng(7)
-M, N = RNG.normal(size=(2, 4, 4)), RNG.normal(size=(2, 4, 3))
-H = M @ M.mT + 4 * np.eye(4)
+class Matrices(NamedTuple):
+    """Stacks of two: any, with three columns, and positive definite ones."""
+
+    square: Any
+    tall: Any
+    definite: Any
+
+
+@pytest.fixture
+def matrices(rng: np.random.Generator) -> Matrices:
+    """Stacks of matrices of normal numbers."""
+    square = rng.normal(size=(2, 4, 4))
+    return Matrices(square, rng.normal(size=(2, 4, 3)), square @ square.mT + 4 * np.eye(4))
 
 
 @pytest.mark.parametrize(
-    ("name", "x"), [("det", M), ("inv", M), ("eigvalsh", H), ("svdvals", N), ("cholesky", H), ("pinv", N)]
-)
-def test_functions_of_matrices_are_numpys(name: str, x: Any) -> None:
+    ("name", "kind"),
+    [
+        ("det", "square"), ("inv", "square"), ("eigvalsh", "definite"), ("svdvals", "tall"), ("cholesky", "definite"),
+        ("pinv", "tall"),
+    ],
+)  # fmt: skip
+def test_functions_of_matrices_are_numpys(name: str, kind: str, matrices: Matrices) -> None:
     """Stacks of matrices, in both precisions."""
+    x = getattr(matrices, kind)
     close(getattr(xp.linalg, name)(xp.asarray(x)), getattr(np.linalg, name)(x))
     single = getattr(xp.linalg, name)(xp.asarray(x.astype("float32")))
     assert single.dtype is xp.float32
 
 
-def test_decompositions_multiply_back() -> None:
+def test_decompositions_multiply_back(matrices: Matrices) -> None:
     """Named tuples with the standard's fields whose product is the matrix."""
+    M, N, H = matrices
     q, r = xp.linalg.qr(xp.asarray(N))
     close(q @ r, N)
     assert xp.linalg.qr(xp.asarray(N), mode="complete").Q.shape == (2, 4, 4)
@@ -214,16 +230,18 @@ def test_decompositions_multiply_back() -> None:
     close(xp.linalg.cholesky(xp.asarray(H), upper=True).mT, np.linalg.cholesky(H))
 
 
-def test_solve_reads_vectors_by_their_rank() -> None:
+def test_solve_reads_vectors_by_their_rank(matrices: Matrices, rng: np.random.Generator) -> None:
     """One dim is a vector, two are a matrix, also where a stack of vectors would fit."""
+    M, N, _ = matrices
     close(xp.linalg.solve(xp.asarray(M), xp.asarray(N)), np.linalg.solve(M, N))
     close(xp.linalg.solve(xp.asarray(M), xp.asarray(N[0, :, 0])), np.linalg.solve(M, N[0, :, 0]))
-    pairs, matrix = RNG.normal(size=(2, 2, 2)), RNG.normal(size=(2, 2))
+    pairs, matrix = rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 2))
     close(xp.linalg.solve(xp.asarray(pairs), xp.asarray(matrix)), np.linalg.solve(pairs, matrix))
 
 
-def test_products_promote() -> None:
+def test_products_promote(matrices: Matrices, rng: np.random.Generator) -> None:
     """matmul, outer, vecdot, tensordot and cross make dtypes alike, whatever the ranks, and keep integers."""
+    M = matrices.square
     f, d, i = M.astype("float32"), M, np.arange(9, dtype="int8").reshape(3, 3)
     close(xp.matmul(xp.asarray(f), xp.asarray(d[0])), f @ d[0])
     close(xp.linalg.outer(xp.asarray(f[0, 0]), xp.asarray(d[0, 1])), np.outer(f[0, 0], d[0, 1]))
@@ -233,7 +251,7 @@ def test_products_promote() -> None:
     close(xp.vecdot(xp.asarray(z), xp.asarray(z)), np.vecdot(z, z), "complex128")
     for axes, other in ((0, M[0]), (1, M[0]), (2, M[0]), (((0, 2), (0, 1)), M), (((-1,), (0,)), M[1]), (((), ()), M)):
         close(xp.tensordot(xp.asarray(M), xp.asarray(other), axes=axes), np.tensordot(M, other, axes=axes))
-    a, b = RNG.normal(size=(4, 3)), RNG.normal(size=(2, 1, 3))
+    a, b = rng.normal(size=(4, 3)), rng.normal(size=(2, 1, 3))
     close(xp.linalg.cross(xp.asarray(a), xp.asarray(b)), np.cross(a, b))
     close(xp.linalg.cross(xp.asarray(a.T), xp.asarray(a.T), axis=-2), np.cross(a.T, a.T, axis=-2).T.reshape(3, 4) * 0)
 
@@ -254,23 +272,26 @@ def test_products_refuse_what_does_not_fit() -> None:
 
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 @pytest.mark.parametrize("keepdims", [True, False])
-def test_norms_of_matrices(order: Any, keepdims: bool) -> None:
+def test_norms_of_matrices(order: Any, keepdims: bool, matrices: Matrices) -> None:
     """All orders that the standard names."""
+    N = matrices.tall
     got = xp.linalg.matrix_norm(xp.asarray(N), ord=order, keepdims=keepdims)
     close(got, np.linalg.matrix_norm(N, ord=order, keepdims=keepdims))
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3.5, -1, np.inf, -np.inf])
 @pytest.mark.parametrize("axis", [None, -1, (0, 2), ()])
-def test_norms_of_vectors(order: float, axis: Any) -> None:
+def test_norms_of_vectors(order: float, axis: Any, matrices: Matrices) -> None:
     """Any order, along axes or of the flattened array, with the axes kept on demand."""
+    N = matrices.tall
     for keepdims in (True, False):
         got = xp.linalg.vector_norm(xp.asarray(N), axis=axis, ord=order, keepdims=keepdims)
         close(got, np.linalg.vector_norm(N, axis=axis, ord=order, keepdims=keepdims))
 
 
-def test_diagonals_powers_ranks() -> None:
+def test_diagonals_powers_ranks(matrices: Matrices) -> None:
     """Diagonals of the last two dims, traces with the dtypes of sums, powers, ranks with a tolerance."""
+    M, N, H = matrices
     close(xp.linalg.diagonal(xp.asarray(N), offset=-1), np.linalg.diagonal(N, offset=-1))
     close(xp.linalg.trace(xp.asarray(N), offset=1), np.linalg.trace(N, offset=1))
     assert xp.linalg.trace(xp.ones((2, 2), dtype=xp.uint8)).dtype is xp.uint64
@@ -283,8 +304,9 @@ def test_diagonals_powers_ranks() -> None:
 # -- Fourier transforms -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
-def test_transforms_along_an_axis(name: str, norm: Any) -> None:
+def test_transforms_along_an_axis(name: str, norm: Any, matrices: Matrices) -> None:
     """Real or complex input, any length and axis, in the input's precision."""
+    N = matrices.tall
     x = N if name in ("rfft", "ihfft") else N + 1j * N[::-1]
     for options in ({}, {"n": 6}, {"axis": 1}, {"n": 2, "axis": 0}):
         got, want = getattr(xp.fft, name)(xp.asarray(x), norm=norm, **options), getattr(np.fft, name)(
@@ -296,8 +318,9 @@ def test_transforms_along_an_axis(name: str, norm: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
-def test_transforms_over_axes(name: str) -> None:
+def test_transforms_over_axes(name: str, matrices: Matrices) -> None:
     """All axes, some, and with sizes."""
+    N = matrices.tall
     x = N if name == "rfftn" else N + 1j * N[::-1]
     for options in ({}, {"axes": (0, 1)}, {"s": (3, 5), "axes": (-1, 0)}):
         want = getattr(np.fft, name)(x, **options)
@@ -305,8 +328,9 @@ def test_transforms_over_axes(name: str) -> None:
 
 
 @pytest.mark.parametrize("n", [4, 5])
-def test_frequencies_and_shifts(n: int) -> None:
+def test_frequencies_and_shifts(n: int, matrices: Matrices) -> None:
     """The default floating dtype unless given, and the zero frequency in the middle and back."""
+    N = matrices.tall
     for name in ("fftfreq", "rfftfreq"):
         close(getattr(xp.fft, name)(n, d=0.5), getattr(np.fft, name)(n, d=0.5), "float32")
         close(getattr(xp.fft, name)(n, dtype=xp.float64), getattr(np.fft, name)(n))

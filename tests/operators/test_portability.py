@@ -13,7 +13,6 @@ pytestmark = [
     pytest.mark.usefixtures("lantern"),
     pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning"),
 ]
-rng = np.random.default_rng(23)
 CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "mm": (lambda a, b: cd.mm(a, b), ((3, 4), (4, 2))),
     "addmm": (lambda a, b, c: cd.addmm(a, b, c, beta=0.5), ((2,), (3, 4), (4, 2))),
@@ -44,7 +43,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 
 @pytest.mark.parametrize("place", ["lantern", "ember"])
 @pytest.mark.parametrize("name", CASES)
-def test_every_device_gives_the_references_values_and_gradients(name: str, place: str) -> None:
+def test_every_device_gives_the_references_values_and_gradients(
+    name: str, place: str, rng: np.random.Generator
+) -> None:
     """A device without these kernels, and one whose arrays never change."""
     call, shapes = CASES[name]
     arrays = [cd.tensor(rng.random(shape, dtype=np.float32)) for shape in shapes]

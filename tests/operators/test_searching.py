@@ -14,14 +14,13 @@ from candelabra._operators.statistics.histograms import tally
 
 from tests.operators.comparing import close, same
 
-rng = np.random.default_rng(15)
 NAN, INF = float("nan"), float("inf")
 
 
 # -- searchsorted -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("right", [False, True])
-def test_searchsorted_is_numpys(dtype: str, right: bool) -> None:
+def test_searchsorted_is_numpys(dtype: str, right: bool, rng: np.random.Generator) -> None:
     """With a vector for values of any shape, and with rows of its own for each row; by kernel and by bisection."""
     side: Any = "right" if right else "left"
     a, v = np.sort(rng.integers(0, 30, (2, 3, 20)), -1), rng.integers(0, 33, (2, 3, 7))
@@ -74,7 +73,7 @@ def test_nonzero_static_has_the_size_that_is_asked_for() -> None:
     assert cd.nonzero_static(x, size=1, out=out) is out
 
 
-def test_unravel_index_is_numpys() -> None:
+def test_unravel_index_is_numpys(rng: np.random.Generator) -> None:
     """In int64, of indices of any shape; an int is a shape of one dim."""
     a = rng.integers(0, 60, (2, 5))
     for found, expected in zip(
@@ -99,7 +98,7 @@ def test_tallies_of_whole_weights_are_int64(lantern: Any, dtype: str, device: st
 
 # -- counting ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
-def test_bincount_is_numpys(dtype: str) -> None:
+def test_bincount_is_numpys(dtype: str, rng: np.random.Generator) -> None:
     """Counts are int64; weights sum in float32 or else float64."""
     a = rng.integers(0, 9, 50).astype(dtype)
     w = rng.normal(size=50)
@@ -122,7 +121,7 @@ def test_tally_agrees_with_its_composition() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_histc_is_numpys(dtype: str) -> None:
+def test_histc_is_numpys(dtype: str, rng: np.random.Generator) -> None:
     """In the input's dtype; what lies outside, NaN too, is left out when limits are named."""
     a = rng.normal(size=(20, 5)).astype(dtype)
     x = cd.tensor(a)
@@ -139,7 +138,7 @@ def test_histc_is_numpys(dtype: str) -> None:
 @pytest.mark.parametrize("bins", [5, [-2.0, -0.5, 0.0, 0.3, 4.0]])
 @pytest.mark.parametrize("density", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_histogram_is_numpys(bins: Any, density: bool, weighted: bool) -> None:
+def test_histogram_is_numpys(bins: Any, density: bool, weighted: bool, rng: np.random.Generator) -> None:
     """Equal bins or given edges, weights, densities."""
     a, w = rng.normal(size=(6, 7)), rng.random((6, 7))
     limits = (-1.0, 2.0) if isinstance(bins, int) else None
@@ -161,7 +160,7 @@ def test_histogram_takes_the_extremes_of_the_elements() -> None:
     assert cd.histogram(cd.ones(3), 2, out=out).hist is out[0]
 
 
-def test_histogramdd_is_numpys() -> None:
+def test_histogramdd_is_numpys(rng: np.random.Generator) -> None:
     """A number of bins for all dims or each its own, edges, limits, weights, densities."""
     a, w = rng.normal(size=(40, 3)), rng.random(40)
     x = cd.tensor(a)

@@ -14,13 +14,12 @@ from candelabra.autograd import gradcheck, gradgradcheck
 
 from tests.operators.comparing import close, same
 
-rng = np.random.default_rng(16)
 NAN = float("nan")
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(50,), (5, 6), (0,), ()])
-def test_unique_is_numpys(dtype: str, shape: Any) -> None:
+def test_unique_is_numpys(dtype: str, shape: Any, rng: np.random.Generator) -> None:
     """Values in order, the inverse in the input's shape, counts."""
     a = rng.integers(0, 2 if dtype == "bool" else 9, shape)
     x = cd.tensor(a).to(getattr(cd, dtype))
@@ -35,7 +34,7 @@ def test_unique_is_numpys(dtype: str, shape: Any) -> None:
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_unique_slices_are_numpys(dim: int) -> None:
+def test_unique_slices_are_numpys(dim: int, rng: np.random.Generator) -> None:
     """Compared element by element."""
     a = rng.integers(0, 2, (7, 2, 7))
     expected = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
@@ -57,7 +56,7 @@ def test_unique_consecutive_looks_at_neighbours() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 5, 11, 300])
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
-def test_isin_is_numpys(count: int, dtype: str) -> None:
+def test_isin_is_numpys(count: int, dtype: str, rng: np.random.Generator) -> None:
     """One by one for a few, by sorting for many."""
     a, b = rng.integers(0, 400, (20, 30)).astype(dtype), rng.integers(0, 400, count).astype(dtype)
     same(cd.isin(cd.tensor(a), cd.tensor(b)), np.isin(a, b), cd.bool)
@@ -95,7 +94,7 @@ def test_isin_takes_numbers_and_mixed_dtypes() -> None:
 @pytest.mark.parametrize("r", [0, 1, 2, 3, 5])
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 4])
-def test_combinations_are_itertools(r: int, again: bool, count: int) -> None:
+def test_combinations_are_itertools(r: int, again: bool, count: int, rng: np.random.Generator) -> None:
     """In their order, with and without replacement."""
     a = rng.random(count)
     choose = itertools.combinations_with_replacement if again else itertools.combinations
@@ -104,7 +103,7 @@ def test_combinations_are_itertools(r: int, again: bool, count: int) -> None:
     same(cd.combinations(cd.tensor(a), r, again), expected)
 
 
-def test_cartesian_prod_is_itertools() -> None:
+def test_cartesian_prod_is_itertools(rng: np.random.Generator) -> None:
     """A row for each choice; of one vector, itself."""
     a, b, c = rng.random(2), rng.random(3), rng.random(2)
     same(cd.cartesian_prod(*map(cd.tensor, (a, b, c))), list(itertools.product(a, b, c)))
@@ -129,7 +128,7 @@ EMPTY = {"sum": 0.0, "mean": NAN, "prod": 1.0, "max": -np.inf, "min": np.inf}
 
 
 @pytest.mark.parametrize("reduce", PLAIN)
-def test_segments_are_reduced_one_by_one(reduce: str) -> None:
+def test_segments_are_reduced_one_by_one(reduce: str, rng: np.random.Generator) -> None:
     """By lengths or offsets; a segment without elements gives the identity."""
     a = rng.normal(size=(6, 3))
     parts = [a[0:1], a[1:1], a[1:4], a[4:6]]
@@ -141,7 +140,7 @@ def test_segments_are_reduced_one_by_one(reduce: str) -> None:
 
 
 @pytest.mark.parametrize("reduce", PLAIN)
-def test_each_row_may_have_segments_of_its_own(reduce: str) -> None:
+def test_each_row_may_have_segments_of_its_own(reduce: str, rng: np.random.Generator) -> None:
     """Along any axis behind those of the lengths."""
     a = rng.normal(size=(2, 6, 3))
     lengths = [[1, 5], [4, 2]]
@@ -167,7 +166,7 @@ def test_segments_are_differentiable_twice(reduce: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "float64"])
 @pytest.mark.parametrize(("dim", "keepdim"), [((), False), (0, False), (1, True), ((0, 2), False)])
-def test_the_hash_is_an_exclusive_or_of_bits(dtype: str, dim: Any, keepdim: bool) -> None:
+def test_the_hash_is_an_exclusive_or_of_bits(dtype: str, dim: Any, keepdim: bool, rng: np.random.Generator) -> None:
     """Of float64 or int64, over all dims or some."""
     a = (rng.normal(size=(3, 5, 4)) * 9).astype(dtype)
     bits = a.astype(np.float64 if "float" in dtype else np.int64).view(np.uint64)

@@ -12,8 +12,6 @@ from candelabra.autograd import gradcheck, gradgradcheck
 from candelabra.signal import windows
 from scipy import signal
 
-rng = np.random.default_rng(17)
-
 
 def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
     """Equal in shape and value."""
@@ -122,7 +120,7 @@ def by_hand(x: Any, n: int, hop: int, window: Any) -> Any:
     return np.stack([np.fft.rfft(x[..., s : s + n] * window) for s in starts], -1)
 
 
-def test_stft_transforms_windows() -> None:
+def test_stft_transforms_windows(rng: np.random.Generator) -> None:
     """Centred and not, batched and not, as function and method; windows shorter than the transform."""
     x, window = rng.standard_normal((2, 50)), rng.standard_normal(8)
     t, w = cd.tensor(x), cd.tensor(window)
@@ -138,14 +136,14 @@ def test_stft_transforms_windows() -> None:
 
 
 @pytest.mark.parametrize(("mode", "numpys"), [("constant", "constant"), ("replicate", "edge"), ("circular", "wrap")])
-def test_stft_pads_as_it_is_told(mode: str, numpys: Any) -> None:
+def test_stft_pads_as_it_is_told(mode: str, numpys: Any, rng: np.random.Generator) -> None:
     """As NumPy pads under its own names."""
     x = rng.standard_normal(20)
     expected = by_hand(np.pad(x, 4, mode=numpys), 8, 2, np.ones(8))
     close(cd.stft(cd.tensor(x), 8, pad_mode=mode, return_complex=True), expected)
 
 
-def test_stft_of_complex_numbers_has_all_frequencies() -> None:
+def test_stft_of_complex_numbers_has_all_frequencies(rng: np.random.Generator) -> None:
     """So has that of real ones on demand; pairs of reals come with a warning."""
     x = rng.standard_normal(20)
     whole = cd.stft(cd.tensor(x), 8, onesided=False, return_complex=True)
@@ -156,7 +154,7 @@ def test_stft_of_complex_numbers_has_all_frequencies() -> None:
     close(cd.view_as_complex(pairs), whole.numpy()[:5])
 
 
-def test_stft_may_align_to_the_window() -> None:
+def test_stft_may_align_to_the_window(rng: np.random.Generator) -> None:
     """Half of what the window is shorter than the transform is put on each side of the signal."""
     x, window = rng.standard_normal(20), rng.standard_normal(4)
     found = cd.stft(cd.tensor(x), 8, 2, 4, cd.tensor(window), center=False, return_complex=True, align_to_window=True)
@@ -166,7 +164,7 @@ def test_stft_may_align_to_the_window() -> None:
 
 @pytest.mark.parametrize("onesided", [True, False])
 @pytest.mark.parametrize("normalized", [True, False])
-def test_istft_gives_the_signal_back(onesided: bool, normalized: bool) -> None:
+def test_istft_gives_the_signal_back(onesided: bool, normalized: bool, rng: np.random.Generator) -> None:
     """Of batches and single signals, to the length that is asked for."""
     x = cd.tensor(rng.standard_normal((2, 41)))
     options = {"hop_length": 3, "window": cd.hann_window(8, dtype=cd.float64), "normalized": normalized}
@@ -187,7 +185,7 @@ def test_istft_pads_what_is_missing_with_a_warning() -> None:
     assert found[24:].tolist() == [0.0] * 6
 
 
-def test_short_time_transforms_have_gradients_of_both_orders() -> None:
+def test_short_time_transforms_have_gradients_of_both_orders(rng: np.random.Generator) -> None:
     """For the signal, the spectrum and the window."""
 
     def leaf(*shape: int) -> Any:

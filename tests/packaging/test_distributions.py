@@ -222,6 +222,15 @@ def test_makefile_knows_the_distribution(folder: Path) -> None:
     assert folder.relative_to(ROOT).as_posix() in line.split()
 
 
+@each_distribution
+def test_the_types_of_the_distribution_are_checked(folder: Path) -> None:
+    """`make lint` checks the types of all that `make dist` builds."""
+    checked = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+    source = (folder / "src").relative_to(ROOT).as_posix()
+    assert source in checked["files"]
+    assert source in checked["mypy_path"]
+
+
 def test_installed_wheels_train(installed: Environment) -> None:
     """Away from the source tree, with nothing but the wheels and what they require, a linear model learns."""
     completed = installed.run("python", "-c", TRAINING)

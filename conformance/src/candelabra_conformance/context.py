@@ -66,9 +66,15 @@ class Context:
         return d in can.arithmetic or (d in can.storage and not d.is_floating_point and not d.is_complex)
 
     def dtypes(self, op: Record) -> list[dtype]:
-        """Those that the operator takes and the device claims; of a public callable those that it has samples in."""
+        """The dtypes that an operator takes and the device claims, results included.
+
+        Of a public callable, those that it has samples in.
+        """
         able = [d for d in ALL if self.computes(d) and refused(op, d) is None and defined(op.name, d)]
-        return able if isinstance(op, Operator) else [d for d in able if self.samples(op, d)]
+        if not isinstance(op, Operator):
+            return [d for d in able if self.samples(op, d)]
+        storage = self.instance.capabilities.storage
+        return [d for d in able if all(rule(op.promote(d)) in storage for rule in op.results)]
 
     def main_dtypes(self, op: Record, *, count: int = 1) -> list[dtype]:
         """The first of the usual dtypes that the operator takes and has samples for."""

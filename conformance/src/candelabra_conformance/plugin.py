@@ -1,8 +1,9 @@
 """The pytest plugin: ``pytest --pyargs candelabra_conformance --candelabra-device acme:0``.
 
 Every case of the suite is a test of its own, so xdist spreads them, ``-k`` chooses among them and ``--lf`` repeats the
-last failures. The option may be given several times, for several devices in one process. Without it the plugin adds its
-options and its fixture and does nothing.
+last failures. ``--candelabra-operator`` and ``--candelabra-case`` plan only some of them, which is quicker. The option
+may be given several times, for several devices in one process. Without it the plugin adds its options and its fixture
+and does nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption("--candelabra-level", type=int, default=3, choices=range(4), help="cases up to this level")
     group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of the other axes only")
+    group.addoption(
+        "--candelabra-operator", metavar="OP", action="append", default=[], help="only this one; may be repeated"
+    )
+    group.addoption(
+        "--candelabra-case", metavar="PATTERN", action="append", default=[], help="only ids like 'softmax/value/*'"
+    )
     group.addoption("--candelabra-forbid-fallback", action="store_true", help="an operator that falls back fails")
     group.addoption("--candelabra-huge", action="store_true", help="also on more than 2**31 bytes of memory")
     group.addoption("--candelabra-expected-failures", metavar="TOML", help="in place of the backend's own list")

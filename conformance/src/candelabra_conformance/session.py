@@ -23,11 +23,15 @@ from candelabra_conformance.suite import plan, run_case
 
 @dataclass
 class Session:
-    """One process's view. ``unavailable``: why there is no such device here; ``error``: why it cannot be tested."""
+    """One process's view. ``unavailable``: why there is no such device here; ``error``: why it cannot be tested.
+
+    ``partial``: some cases were not planned, so an expected failure that did not occur is not stale.
+    """
 
     device: str
     context: Context | None = None
     cases: list[Case] = field(default_factory=list)
+    partial: bool = False
     expected: list[ExpectedFailure] = field(default_factory=list)
     forbid_fallback: bool = False
     unavailable: str = ""
@@ -50,11 +54,18 @@ class Session:
         except BackendError as error:
             made.error = str(error)
             return made
+        operators, patterns = config.getoption("candelabra_operator"), config.getoption("candelabra_case")
+        quick = config.getoption("candelabra_quick")
         made.cases = plan(
-            made.context, level=config.getoption("candelabra_level"), huge=config.getoption("candelabra_huge")
+            made.context,
+            level=config.getoption("candelabra_level"),
+            operators=operators or None,
+            patterns=patterns,
+            huge=config.getoption("candelabra_huge"),
         )
-        if config.getoption("candelabra_quick"):
+        if quick:
             made.cases = pairwise(made.cases)
+        made.partial = bool(operators or patterns or quick)
         path = config.getoption("candelabra_expected_failures") or of_backend(made.context.device.type)
         made.expected = read(Path(path)) if path is not None else []
         return made
@@ -108,7 +119,7 @@ def written(session: Session, rows: list[tuple[str, dict[str, Any]]], wanted: di
         session.started.isoformat(timespec="seconds"),
         time.perf_counter() - session.clock,
         next_kernels=unlocked(results),
-        stale=stale,
+        stale=() if session.partial else stale,
     )
     for form, path in wanted.items():
         path.write_text(FORMS[form][1](done), encoding="utf-8")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from candelabra._annotations import Any, Final, NoReturn
 from candelabra._layout import contiguous_strides
+from candelabra._records.promotion import by_arguments
 from candelabra._records.record import OPERATORS, Operator
 from candelabra._records.schema import DTYPE
 from candelabra.backend import Backend, Capabilities, DeviceInfo
@@ -83,14 +84,19 @@ class ShapeKernel:
 
 
 class ShapeKernels(dict[str, Any]):
-    """``{operator: kernel}``, created on demand, for every operator except views, which their geometry serves."""
+    """``{operator: kernel}``, created on demand.
+
+    Two groups of operators have no kernel here: views, which their geometry serves, and composites whose arguments
+    determine the dtype of the result, whose body runs.
+    """
 
     def get(self, name: str, default: Any = None) -> Any:
         found = dict.get(self, name)
         if found is None:
             inplace = name not in OPERATORS and name.endswith("_")
             op: Any = OPERATORS.get(name[:-1] if inplace else name)
-            if op is None or op.geometry is not None:
+            viewing = op is not None and op.view and (op.geometry is not None or op.body is not None)
+            if op is None or viewing or by_arguments in op.results:
                 return default
             found = self[name] = ShapeKernel(op, inplace)
         return found

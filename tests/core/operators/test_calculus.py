@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
 
-rng = np.random.default_rng(19)
-
 
 def close(found: Any, expected: Any) -> None:
     """Equal in shape and value."""
@@ -21,7 +19,7 @@ def close(found: Any, expected: Any) -> None:
 
 # -- differences ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int64", "bool"])
-def test_diff_is_numpys(dtype: str) -> None:
+def test_diff_is_numpys(dtype: str, rng: np.random.Generator) -> None:
     """Of any order, along any dim, with something before and after; of bools, whether neighbours differ."""
     a = rng.integers(0, 3, (3, 4)).astype(dtype)
     x = cd.tensor(a)
@@ -41,7 +39,7 @@ def test_diff_is_numpys(dtype: str) -> None:
 
 # -- gradients --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("edge_order", [1, 2])
-def test_gradient_is_numpys(edge_order: Any) -> None:
+def test_gradient_is_numpys(edge_order: Any, rng: np.random.Generator) -> None:
     """Samples one apart, some number apart, or at coordinates, along chosen dims."""
     a = rng.standard_normal((4, 5))
     x = cd.tensor(a)
@@ -70,7 +68,7 @@ def test_gradient_of_two_samples_is_their_difference() -> None:
 
 
 # -- integrals --------------------------------------------------------------------------------------------------------
-def test_trapezoids_are_numpys() -> None:
+def test_trapezoids_are_numpys(rng: np.random.Generator) -> None:
     """One apart, ``dx`` apart, at points of a vector or of every row; along any dim; under both names."""
     y, x = rng.standard_normal((3, 4)), np.cumsum(rng.uniform(0.5, 1.5, (3, 4)), 1)
     t, p = cd.tensor(y), cd.tensor(x)
@@ -88,7 +86,7 @@ def test_trapezoids_are_numpys() -> None:
     assert cd.trapezoid(cd.tensor([1, 2, 4])).item() == 4.5
 
 
-def test_cumulative_trapezoid_runs() -> None:
+def test_cumulative_trapezoid_runs(rng: np.random.Generator) -> None:
     """Its last value is the integral."""
     y, x = rng.standard_normal((3, 4)), np.cumsum(rng.uniform(0.5, 1.5, (3, 4)), 1)
     t, p = cd.tensor(y), cd.tensor(x)
@@ -97,7 +95,7 @@ def test_cumulative_trapezoid_runs() -> None:
     close(cd.cumulative_trapezoid(t, dim=0)[-1], np.trapezoid(y, axis=0))
 
 
-def test_calculus_has_gradients_of_both_orders() -> None:
+def test_calculus_has_gradients_of_both_orders(rng: np.random.Generator) -> None:
     """For samples and for coordinates."""
     y = cd.tensor(rng.standard_normal((2, 5)), requires_grad=True)
     x = cd.tensor(np.cumsum(rng.uniform(0.5, 1.5, 5)), requires_grad=True)
@@ -113,7 +111,7 @@ def test_calculus_has_gradients_of_both_orders() -> None:
 
 
 # -- covariances ------------------------------------------------------------------------------------------------------
-def test_cov_is_numpys() -> None:
+def test_cov_is_numpys(rng: np.random.Generator) -> None:
     """With corrections and both kinds of weights; of vectors and numbers; complex; as a method."""
     a = rng.standard_normal((3, 5)) + 1j * rng.standard_normal((3, 5))
     often, much = np.array([1, 2, 0, 1, 3]), rng.uniform(0.5, 1.5, 5)
@@ -137,7 +135,7 @@ def test_cov_warns_where_nothing_is_left_to_divide_by() -> None:
         assert cd.cov(cd.tensor(1.0)).isnan().item()
 
 
-def test_covariances_have_gradients_of_both_orders() -> None:
+def test_covariances_have_gradients_of_both_orders(rng: np.random.Generator) -> None:
     """For observations and their weights."""
     x = cd.tensor(rng.standard_normal((2, 4)), requires_grad=True)
     w = cd.tensor(rng.uniform(0.5, 1.5, 4), requires_grad=True)

@@ -11,9 +11,17 @@ import numpy as np
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
 
-RNG = np.random.default_rng(11)
-IMAGE = RNG.normal(size=(1, 1, 3, 4))
-PLACES = RNG.uniform(-1.6, 1.6, size=(1, 2, 5, 2))
+
+@pytest.fixture
+def image(rng: np.random.Generator) -> Any:
+    """One image of one channel, 3 by 4."""
+    return rng.normal(size=(1, 1, 3, 4))
+
+
+@pytest.fixture
+def places(rng: np.random.Generator) -> Any:
+    """The coordinates of 2 by 5 points, some of them outside."""
+    return rng.uniform(-1.6, 1.6, size=(1, 2, 5, 2))
 
 
 def place(x: float, size: int, padding: int, align: bool) -> float:
@@ -45,22 +53,22 @@ def linear(image: Any, places: list[float]) -> float:
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("padding", [0, 1, 2], ids=["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", [0, 1], ids=["linear", "nearest"])
-def test_images_are_read_by_their_definition(mode: int, padding: int, align: bool) -> None:
+def test_images_are_read_by_their_definition(mode: int, padding: int, align: bool, image: Any, places: Any) -> None:
     """The last coordinate's first: x along the width, y along the height."""
-    found = cd.grid_sampler(cd.from_numpy(IMAGE.copy()), cd.from_numpy(PLACES.copy()), mode, padding, align)
+    found = cd.grid_sampler(cd.from_numpy(image.copy()), cd.from_numpy(places.copy()), mode, padding, align)
     assert found.shape == (1, 1, 2, 5)
     for i, j in product(range(2), range(5)):
-        x, y = PLACES[0, i, j]
-        places = [place(y, 3, padding, align), place(x, 4, padding, align)]
-        image = IMAGE[0, 0]
-        wanted = linear(image, places) if mode == 0 else read(image, tuple(round(p) for p in places))  # type: ignore[arg-type]
+        x, y = places[0, i, j]
+        where = [place(y, 3, padding, align), place(x, 4, padding, align)]
+        plane = image[0, 0]
+        wanted = linear(plane, where) if mode == 0 else read(plane, tuple(round(p) for p in where))
         assert math.isclose(float(found[0, 0, i, j]), wanted, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("padding", [0, 1, 2], ids=["zeros", "border", "reflection"])
-def test_volumes_are_read_by_their_definition(padding: int) -> None:
+def test_volumes_are_read_by_their_definition(padding: int, rng: np.random.Generator) -> None:
     """Three coordinates, eight neighbours."""
-    volume, grid = RNG.normal(size=(2, 3, 2, 3, 4)), RNG.uniform(-1.4, 1.4, size=(2, 1, 2, 2, 3))
+    volume, grid = rng.normal(size=(2, 3, 2, 3, 4)), rng.uniform(-1.4, 1.4, size=(2, 1, 2, 2, 3))
     found = cd.grid_sampler_3d(cd.from_numpy(volume), cd.from_numpy(grid), 0, padding, False)
     for n, c, i, j in product(range(2), range(3), range(2), range(2)):
         places = [place(p, s, padding, False) for p, s in zip(grid[n, 0, i, j][::-1], (2, 3, 4), strict=True)]
@@ -68,17 +76,17 @@ def test_volumes_are_read_by_their_definition(padding: int) -> None:
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
-def test_a_grid_of_the_elements_themselves_reads_the_image(mode: int) -> None:
+def test_a_grid_of_the_elements_themselves_reads_the_image(mode: int, image: Any) -> None:
     """At the centres every interpolation gives the element."""
     ys, xs = np.meshgrid(np.linspace(-1, 1, 3), np.linspace(-1, 1, 4), indexing="ij")
     grid = cd.from_numpy(np.stack([xs, ys], -1)[None])
-    found = cd.grid_sampler_2d(cd.from_numpy(IMAGE.copy()), grid, mode, 0, True)
-    np.testing.assert_allclose(found.numpy(), IMAGE, atol=1e-12)
+    found = cd.grid_sampler_2d(cd.from_numpy(image.copy()), grid, mode, 0, True)
+    np.testing.assert_allclose(found.numpy(), image, atol=1e-12)
 
 
-def test_cubic_interpolation_weights_four_neighbours_a_side() -> None:
+def test_cubic_interpolation_weights_four_neighbours_a_side(rng: np.random.Generator) -> None:
     """By Keys' kernel with A = -0.75, whose weights sum to 1."""
-    row = RNG.normal(size=8)
+    row = rng.normal(size=8)
     image = cd.from_numpy(row).expand(1, 1, 8, 8)
     x = (0.1 + 1) / 2 * 7  # between the elements 3 and 4
     distances = [x - 2, x - 3, 4 - x, 5 - x]
@@ -99,11 +107,11 @@ def test_places_far_outside_and_no_numbers_are_read_too() -> None:
 
 @pytest.mark.parametrize("mode", [0, 2])
 @pytest.mark.parametrize("padding", [0, 1, 2])
-def test_derivatives_to_second_order(mode: int, padding: int) -> None:
+def test_derivatives_to_second_order(mode: int, padding: int, image: Any, places: Any) -> None:
     """With respect to the image and to the places."""
-    image, grid = (cd.from_numpy(a.copy()).requires_grad_() for a in (IMAGE, PLACES[:, :, :3]))
-    assert gradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), (image, grid))
-    assert gradgradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), (image, grid))
+    leaves = [cd.from_numpy(a.copy()).requires_grad_() for a in (image, places[:, :, :3])]
+    assert gradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), leaves)
+    assert gradgradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), leaves)
 
 
 def test_an_empty_batch_gives_an_empty_result() -> None:

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
 
-X = np.random.default_rng(3).normal(size=(4, 6, 5))
+
+@pytest.fixture
+def data(rng: np.random.Generator) -> Any:
+    """Normal numbers: 4 samples of 6 channels of 5 elements."""
+    return rng.normal(size=(4, 6, 5))
 
 
 def normalised(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
@@ -25,50 +29,50 @@ def near(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-10, atol=1e-12)
 
 
-def test_layers_are_normalised_over_their_last_dims() -> None:
+def test_layers_are_normalised_over_their_last_dims(data: Any) -> None:
     """Weight and bias have the shape of a layer; the statistics keep its dims as ones."""
-    weight, bias = X[0] + 2, X[1]
+    weight, bias = data[0] + 2, data[1]
     out, mean, rstd = cd.native_layer_norm(
-        cd.from_numpy(X.copy()), (6, 5), cd.from_numpy(weight), cd.from_numpy(bias.copy()), 1e-5
+        cd.from_numpy(data.copy()), (6, 5), cd.from_numpy(weight), cd.from_numpy(bias.copy()), 1e-5
     )
-    wanted = normalised(X, (1, 2), 1e-5)
+    wanted = normalised(data, (1, 2), 1e-5)
     near(out, wanted[0] * weight + bias)
     near(mean, wanted[1])
     near(rstd, wanted[2])
 
 
-def test_groups_of_channels_are_normalised_together() -> None:
+def test_groups_of_channels_are_normalised_together(data: Any) -> None:
     """Six channels in three groups: statistics of shape (N, groups)."""
-    out, mean, rstd = cd.native_group_norm(cd.from_numpy(X.copy()), None, None, 4, 6, 5, 3, 1e-3)
-    wanted = normalised(X.reshape(4, 3, 10), (2,), 1e-3)
-    near(out, wanted[0].reshape(X.shape))
+    out, mean, rstd = cd.native_group_norm(cd.from_numpy(data.copy()), None, None, 4, 6, 5, 3, 1e-3)
+    wanted = normalised(data.reshape(4, 3, 10), (2,), 1e-3)
+    near(out, wanted[0].reshape(data.shape))
     near(mean, wanted[1][..., 0])
     near(rstd, wanted[2][..., 0])
 
 
-def test_batches_are_normalised_by_their_own_statistics_in_training() -> None:
+def test_batches_are_normalised_by_their_own_statistics_in_training(data: Any) -> None:
     """The running statistics take their part of the batch's, the variance without bias."""
     running_mean, running_var = cd.zeros(6, dtype=cd.float64), cd.ones(6, dtype=cd.float64)
     out, mean, rstd = cd.native_batch_norm(
-        cd.from_numpy(X.copy()), None, None, running_mean, running_var, True, 0.25, 1e-5
+        cd.from_numpy(data.copy()), None, None, running_mean, running_var, True, 0.25, 1e-5
     )
-    wanted = normalised(X, (0, 2), 1e-5)
+    wanted = normalised(data, (0, 2), 1e-5)
     near(out, wanted[0])
     near(mean, wanted[1].reshape(-1))
     near(rstd, wanted[2].reshape(-1))
-    near(running_mean, 0.25 * X.mean((0, 2)))
-    near(running_var, 0.75 + 0.25 * X.var((0, 2), ddof=1))
+    near(running_mean, 0.25 * data.mean((0, 2)))
+    near(running_var, 0.75 + 0.25 * data.var((0, 2), ddof=1))
 
 
-def test_batches_are_normalised_by_the_running_statistics_otherwise() -> None:
+def test_batches_are_normalised_by_the_running_statistics_otherwise(data: Any) -> None:
     """They stay as they are, and nothing is handed back beside the result."""
-    running_mean, running_var = cd.from_numpy(X[0, :, 0].copy()), cd.from_numpy(X[1, :, 0] ** 2)
+    running_mean, running_var = cd.from_numpy(data[0, :, 0].copy()), cd.from_numpy(data[1, :, 0] ** 2)
     before = running_mean.tolist(), running_var.tolist()
     out, mean, rstd = cd.native_batch_norm(
-        cd.from_numpy(X.copy()), None, None, running_mean, running_var, False, 0.25, 1e-5
+        cd.from_numpy(data.copy()), None, None, running_mean, running_var, False, 0.25, 1e-5
     )
-    scale = np.sqrt(X[1, :, 0] ** 2 + 1e-5)
-    near(out, (X - X[0, :, 0].reshape(1, 6, 1)) / scale.reshape(1, 6, 1))
+    scale = np.sqrt(data[1, :, 0] ** 2 + 1e-5)
+    near(out, (data - data[0, :, 0].reshape(1, 6, 1)) / scale.reshape(1, 6, 1))
     assert (mean.shape, rstd.shape) == ((0,), (0,))
     assert (running_mean.tolist(), running_var.tolist()) == before
 
@@ -88,10 +92,10 @@ def test_half_types_are_averaged_in_single_precision() -> None:
     assert (out.dtype, mean.dtype) == (cd.bfloat16, cd.bfloat16)
 
 
-def test_derivatives_to_second_order() -> None:
+def test_derivatives_to_second_order(data: Any) -> None:
     """With respect to input, weight and bias."""
-    x = cd.from_numpy(X[:2, :4, :3].copy()).requires_grad_()
-    weight, bias = cd.from_numpy(X[0, :4, 0].copy()).requires_grad_(), cd.from_numpy(X[1, :4, 0].copy())
+    x = cd.from_numpy(data[:2, :4, :3].copy()).requires_grad_()
+    weight, bias = cd.from_numpy(data[0, :4, 0].copy()).requires_grad_(), cd.from_numpy(data[1, :4, 0].copy())
     bias.requires_grad_()
 
     def batch(x: Any, weight: Any, bias: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from candelabra._serialization.pickle_reader import Builder, PickleReader
 from candelabra.errors import FileFormatError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 
@@ -55,7 +55,6 @@ _values = st.recursive(
 
 
 @pytest.mark.parametrize("protocol", [4, 5])
-@settings(deadline=None)
 @given(value=_values)
 def test_plain_values_come_back(protocol: int, value: object) -> None:
     """Numbers, strings, bytes and containers, as they were pickled."""
@@ -247,7 +246,6 @@ def test_references_to_references_do_not_multiply() -> None:
     assert value == 7
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_random_bytes_give_the_documented_error_or_a_value(data: bytes) -> None:
     """Whatever the bytes are."""
@@ -257,7 +255,6 @@ def test_random_bytes_give_the_documented_error_or_a_value(data: bytes) -> None:
         pass
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([code.code.encode("latin-1") for code in pickletools.opcodes if code.arg is None])))
 def test_random_programs_give_the_documented_error_or_a_value(program: list[bytes]) -> None:
     """Random bytes rarely get past the first instruction; these do."""

@@ -15,7 +15,7 @@ import safetensors
 import safetensors.numpy
 from candelabra._serialization import safetensors_file, tree
 from candelabra.errors import FileFormatError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.serialization.stand_in import ACCESS, FakeTensor, floats, from_stored
@@ -181,7 +181,6 @@ def test_what_the_package_refuses_is_refused(data: bytes) -> None:
             _read(data)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_flipped_byte_of_the_header_is_an_error_or_a_header(data: st.DataObject) -> None:
     """No damage gives any other exception than the one that is documented."""

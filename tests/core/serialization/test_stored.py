@@ -15,14 +15,13 @@ from candelabra._serialization.stored import (
     swap_bytes,
 )
 from candelabra.errors import FileFormatError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 _WORD = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64", "complex64", "complex128"])
-@settings(deadline=None)
 @given(
     shape=st.lists(st.integers(0, 4), max_size=4),
     data=st.data(),

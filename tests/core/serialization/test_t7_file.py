@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from candelabra._serialization import t7_file
 from candelabra.errors import FileFormatError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.serialization.stand_in import from_stored
@@ -396,7 +396,6 @@ def test_the_error_is_that_of_the_reading_that_came_further() -> None:
 
 
 @pytest.mark.parametrize("write", [_write, lambda value: _write(value, ascii=True)], ids=["binary", "ascii"])
-@settings(deadline=None)
 @given(data=st.data())
 def test_damage_gives_the_documented_error_or_a_value(write: Callable[[object], bytes], data: st.DataObject) -> None:
     """Up to three bytes of a file are changed."""

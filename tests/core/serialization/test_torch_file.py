@@ -16,7 +16,7 @@ import pytest
 from candelabra._serialization.stored import swap_bytes
 from candelabra._serialization.torch_file import LEGACY_START, read_legacy, read_zip
 from candelabra.errors import FileFormatError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.serialization.stand_in import FakeTensor, from_stored
@@ -353,7 +353,6 @@ def test_an_old_file_that_pytorch_does_not_write_is_refused(data: bytes, message
 
 
 @pytest.mark.parametrize("name", ["views.pt", "views-legacy.pt", "values.pt"])
-@settings(deadline=None)
 @given(data=st.data())
 def test_damage_gives_the_documented_error_or_a_value(name: str, data: st.DataObject) -> None:
     """Up to three bytes of a file are changed; in an archive its checksums are made to fit."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from candelabra._serialization.tree import MAX_DEPTH, decode, encode
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.serialization.stand_in import FakeTensor, floats
@@ -61,7 +61,6 @@ _trees = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(_trees)
 def test_what_goes_in_comes_out(obj: object) -> None:
     """Values, their types and the order of keys; repr tells -0.0 from 0.0 and True from 1."""

@@ -10,7 +10,7 @@ Dims = tuple[int, ...] | None
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
     """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
-    uint8, int64 = (next(v for k, v in dtypes.items() if k.name == name) for name in ("uint8", "int64"))
+    uint8, int64 = (next((v for k, v in dtypes.items() if k.name == name), None) for name in ("uint8", "int64"))
 
     def result_dtype(x: Any, dtype: Any) -> Any:
         if dtype is not None:

@@ -23,5 +23,10 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return wide
 
 
+def is_half(x: Any) -> bool:
+    """Return whether the dtype of an array is float16 or bfloat16."""
+    return bool(x.dtype.itemsize == 2 and x.dtype.kind in "fV")
+
+
 def _is_half(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.itemsize == 2 and value.dtype.kind in "fV"
+    return isinstance(value, np.ndarray) and is_half(value)

@@ -6,14 +6,14 @@ NumPy raises for the whole batch if one matrix fails. The kernels then process t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from candelabra.errors import LinAlgError
 
 from candelabra_cpu import lapack
+from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import asarray, numpy_kernel
-from candelabra_cpu.reductions import is_half
 
 
 def _zero_info(x: Any) -> Any:
@@ -92,12 +92,12 @@ def _svdvals(x: Any) -> Any:
     return s
 
 
-def _eigh(x: Any, uplo: str) -> tuple[Any, Any]:
+def _eigh(x: Any, uplo: Literal["L", "U"]) -> tuple[Any, Any]:
     values, vectors = np.linalg.eigh(x, uplo)
     return values, vectors
 
 
-def _eigvalsh(x: Any, uplo: str) -> Any:
+def _eigvalsh(x: Any, uplo: Literal["L", "U"]) -> Any:
     return np.linalg.eigvalsh(x, uplo)
 
 
@@ -121,7 +121,7 @@ def _check_finite(x: Any) -> None:
         raise LinAlgError("linalg.eig: input tensor should not contain infs or NaNs.")
 
 
-def _qr(x: Any, mode: str) -> tuple[Any, Any]:
+def _qr(x: Any, mode: Literal["reduced", "complete", "r"]) -> tuple[Any, Any]:
     if mode == "r":
         return np.empty((0,), x.dtype), np.linalg.qr(x, "r")
     q, r = np.linalg.qr(x, mode)
@@ -159,7 +159,8 @@ def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: boo
         lead = x.shape[: x.ndim - count]
         rows = x.reshape((*lead, -1))
         return asarray(np.sqrt(np.vecdot(rows, rows))).reshape((*lead, *[1] * count) if keepdim else lead)
-    return asarray(np.linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=order)).astype(x.real.dtype, copy=False)
+    dims = tuple(range(x.ndim)) if dim is None else dim
+    return asarray(np.linalg.vector_norm(x, axis=dims, keepdims=keepdim, ord=order)).astype(x.real.dtype, copy=False)
 
 
 def _vecdot(x: Any, y: Any, dim: int) -> Any:
@@ -167,7 +168,8 @@ def _vecdot(x: Any, y: Any, dim: int) -> Any:
         return _vecdot(x.astype(np.float32), y.astype(np.float32), dim).astype(x.dtype)
     if x.shape != y.shape:  # dim refers to the broadcast shape; NumPy's axis refers to each operand
         x, y = np.broadcast_arrays(x, y)
-    return asarray(np.vecdot(x, y, axis=dim))
+    vecdot: Any = np.vecdot  # NumPy's annotations lack axis=
+    return asarray(vecdot(x, y, axis=dim))
 
 
 def _permutation(pivots: Any, rows: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from candelabra.errors import IntegerDivisionByZero
 
 from candelabra_cpu.float32 import FUNCTIONS
+from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import (
     asarray,
     binary_kernel,
@@ -150,7 +151,7 @@ def _round(x: Any, decimals: int) -> Any:
     if not decimals:
         return np.rint(x)
     scale = 10.0 ** abs(decimals)
-    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    wide = x.astype(np.float32) if is_half(x) else x
     rounded = np.rint(wide * scale) / scale if decimals > 0 else np.rint(wide / scale) * scale
     return asarray(rounded).astype(x.dtype, copy=False)
 

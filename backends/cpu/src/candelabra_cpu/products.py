@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.reductions import matmul
+
+LONGEST: Final = 1024
+"""Terms that BLAS may add up one after the other, if they come from several matrices."""
 
 
 def _add_product(rank: int, product: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -56,8 +59,19 @@ def _bmm(a: Any, b: Any) -> Any:
 def _sum_of_products(a: Any, b: Any) -> Any:
     if b.ndim != 3 or a.shape[::2] != b.shape[:2]:
         raise ValueError(f"batches of shapes {a.shape} and {b.shape} do not match")
-    inside = a.shape[0] * a.shape[2]
-    return matmul(a.swapaxes(0, 1).reshape(a.shape[1], inside), b.reshape(inside, b.shape[2]))
+    return _pairwise_sum(a, b)
+
+
+def _pairwise_sum(a: Any, b: Any) -> Any:
+    """Return the sum of the products of matrices: of few in one product, of more in halves.
+
+    BLAS adds up one product after the other. With AVX-512, sums of 7,161 terms were off by 42 ULP.
+    """
+    count, rows, inner = a.shape
+    if count > 1 and count * inner > LONGEST:
+        half = count // 2
+        return _pairwise_sum(a[:half], b[:half]) + _pairwise_sum(a[half:], b[half:])
+    return matmul(a.swapaxes(0, 1).reshape(rows, count * inner), b.reshape(count * inner, b.shape[2]))
 
 
 def cross_product(x: Any, y: Any, dim: int) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from candelabra.dtypes import FLOATING
 
 from candelabra_cpu.backend import TO_NUMPY
+from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import KernelPerDtype, asarray, ndarray, numpy_kernel, run, run_in_context_copy
 from candelabra_cpu.parallel import parallel_for
 
@@ -41,13 +42,8 @@ def _matmul_of_halves(x: Any, y: Any) -> Any:
     return asarray(run_in_context_copy(_matmul(x.astype(np.float32), y.astype(np.float32)).astype, x.dtype))
 
 
-matmul = KernelPerDtype(lambda d: _matmul_of_halves if d.itemsize == 2 and d.is_floating_point else _matmul)
+matmul = KernelPerDtype(lambda d: _matmul_of_halves if d.is_half else _matmul)
 """The matrix product. Half types are multiplied in float32."""
-
-
-def is_half(x: Any) -> bool:
-    """Return whether the dtype of an array is float16 or bfloat16."""
-    return bool(x.dtype.itemsize == 2 and x.dtype.kind not in "iu")
 
 
 def accurate_sum(x: Any, dim: Dims, keepdim: bool) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.backend import TO_NUMPY
+from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
 
@@ -28,10 +29,6 @@ _BLOCK = 1024
 """Elements per block when searching for new extremes; blocks without a new extreme are skipped."""
 _WIDE = 256
 """The minimum row size for which one NumPy call per row is efficient."""
-
-
-def _is_half(x: Any) -> bool:
-    return bool(x.dtype.itemsize == 2 and x.dtype.kind not in "iu")
 
 
 def _inner(x: Any, dim: int) -> int:
@@ -79,7 +76,7 @@ def _cumsum(x: Any, dim: int) -> Any:
 
 def _accumulate(ufunc: Any, x: Any, dim: int) -> Any:
     """Accumulate one element after another in the next wider dtype."""
-    wide = np.dtype(np.float32 if _is_half(x) else _WIDER.get(x.dtype.char, x.dtype))
+    wide = np.dtype(np.float32 if is_half(x) else _WIDER.get(x.dtype.char, x.dtype))
     if _inner(x, dim) < _WIDE:
         return ufunc.accumulate(x, dim, wide).astype(x.dtype, copy=False)
     out = np.empty(x.shape, x.dtype)
@@ -109,7 +106,7 @@ def _cumulative_extreme(extreme: Any) -> Callable[..., Any]:
     def kernel(x: Any, dim: int) -> tuple[Any, Any]:
         if not x.ndim or not x.size:
             return x.copy(), np.zeros(x.shape, np.int64)
-        work = x.astype(np.float32) if _is_half(x) else x
+        work = x.astype(np.float32) if is_half(x) else x
         values = np.empty(work.shape, work.dtype)
         indices = np.zeros(x.shape, np.int64)
         source, running, attained = (np.moveaxis(a, dim, -1) for a in (work, values, indices))

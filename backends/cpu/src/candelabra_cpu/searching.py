@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
 
@@ -17,7 +18,7 @@ def sorted_place(sequence: Any, values: Any, right: bool) -> Any:
     """
     search: Any = np.searchsorted
     side = "right" if right else "left"
-    if sequence.dtype.itemsize == 2 and sequence.dtype.kind not in "iu":
+    if is_half(sequence):
         sequence, values = sequence.astype(np.float32), values.astype(np.float32)
     indices = np.empty(values.shape, np.int64)
     if not sequence.size or not values.size:

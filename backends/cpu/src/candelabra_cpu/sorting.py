@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import NUM_THREADS, parallel_for
 
@@ -129,7 +130,7 @@ def ordered(x: Any, dim: int) -> Any:
     if not x.ndim:
         return x.copy()
     rows = rows_of(x, dim)
-    if x.dtype.kind not in "biu" and x.itemsize == 2:
+    if is_half(x):
         return restore_rows(np.take_along_axis(rows, stable_argsort(rows), -1), x.shape, dim)
     rows = rows.copy() if np.may_share_memory(rows, x) else rows
     sort_in_place(rows)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import ndarray, run_in_context_copy
 from candelabra_cpu.parallel import parallel_for
 
@@ -71,7 +72,7 @@ def run_passes(function: Kernel, scratch: int, operands: tuple[Any, ...], out: A
         flat, result = [a.T.reshape(-1) for a in operands], output.T.reshape(-1)
     else:
         flat, result = [np.ascontiguousarray(a).reshape(-1) for a in operands], np.empty(first.size, first.dtype)
-    half = first.dtype.itemsize == 2
+    half = is_half(first)
     needs_copy = half or out is not None
 
     def compute(start: int, stop: int) -> None:

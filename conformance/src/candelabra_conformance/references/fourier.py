@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -156,10 +157,15 @@ references({"fft_fftshift": _halves(0), "fft_ifftshift": _halves(1)}, extended=T
 def fftfreq(n: int, d: float = 1.0, **options: Any) -> Array:
     """Those of the first half counted up, the others counted down to -1."""
     counted = [k if k < (n + 1) // 2 else k - n for k in range(n)]
-    return np.array(counted, np.float64) / (n * d or 1)
+    return _frequencies(counted, n * d, **options)
 
 
 @reference("fft.rfftfreq")
 def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Array:
     """The first half."""
-    return np.arange(n // 2 + 1) / (n * d or 1)
+    return _frequencies(range(n // 2 + 1), n * d, **options)
+
+
+def _frequencies(counted: Sequence[int], duration: float, dtype: Any = None, **options: Any) -> Array:
+    found = np.array(counted, np.float64) / (duration or 1)
+    return found.astype(np.complex128) if dtype is not None and dtype.is_complex else found

@@ -146,7 +146,7 @@ references(
 @reference("repeat_interleave_indices", as_given=True)
 def repeat_interleave_indices(repeats: Array, output_size: int | None) -> Array:
     """Each index as often as its count."""
-    return np.repeat(np.arange(repeats.size), repeats)
+    return np.repeat(np.arange(repeats.size), repeats.astype(np.int64))
 
 
 @reference("_chunk_cat")

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from candelabra_conformance.layouts import CONTIGUOUS
 from candelabra_conformance.samples import linalg_choices as choices
 from candelabra_conformance.samples.conditioned import factorizable, hermitian, matrix
 from candelabra_conformance.samples.maker import Array, Maker
@@ -57,7 +58,8 @@ def added_batches(t: Maker) -> Iterator[Sample]:
     small: dict[str, Any] = {"low": 0, "high": 2}
     for options in ({}, {"beta": 2}, {"beta": 0, "alpha": 3}):
         yield sample(t(2, 3, **small), t(4, 2, 3, **small), t(4, 3, 3, **small), core=3, note=f"{options}", **options)
-    yield sample(t(3, **small), t(4, 2, 3, **small), t(4, 3, 3, **small), core=3, gradient=False, note="broadcast")
+    factors = t(4, 2, 3, **small), t(4, 3, 3, **small)
+    yield sample(t(3, **small), *factors, core=3, gradient=False, layouts=(CONTIGUOUS,), note="broadcast")
     yield sample(t(2, 3), t(0, 2, 3), t(0, 3, 3), kind=ZERO_SIZE)
 
 

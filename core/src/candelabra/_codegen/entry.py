@@ -195,7 +195,7 @@ def passed_on(p: Parameter) -> str:
 def named(function: Callable[..., Any], title: str, doc: str) -> Callable[..., Any]:
     """Set the name, documentation and module of a generated function, and return it."""
     function.__doc__ = doc
-    function.__qualname__ = title
+    function.__name__ = function.__qualname__ = title
     function.__module__ = "candelabra"
     return function
 

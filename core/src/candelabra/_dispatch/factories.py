@@ -11,7 +11,6 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype
 from candelabra._dispatch.out import store
-from candelabra._dispatch.promote import title
 from candelabra._layout import layout as Layout
 from candelabra._layout import physical_order, strided
 
@@ -37,7 +36,7 @@ def fill_out(name: str, out: Tensor, dtype: Any, device: Any) -> tuple[Any, Any,
     """Return the dtype and device of ``out``, and a function that writes the result into it."""
     wanted = getattr(out, "dtype", dtype)
     if dtype is not None and as_dtype(dtype) is not wanted:
-        raise RuntimeError(f"dtype {title(as_dtype(dtype))} does not match dtype of out parameter ({title(wanted)})")
+        raise RuntimeError(f"dtype {as_dtype(dtype).title} does not match dtype of out parameter ({wanted.title})")
     return wanted, device or getattr(out, "device", None), lambda result: store(name, result, out)
 
 

@@ -25,7 +25,7 @@ from candelabra._codegen.source import build
 from candelabra._device import Instance, kernel_for
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.key import redispatch
-from candelabra._dispatch.promote import check_inplace_shape, title
+from candelabra._dispatch.promote import check_inplace_shape
 from candelabra._dispatch.viewing import inplace_view
 from candelabra._keys import (
     AUTOGRAD,
@@ -54,7 +54,7 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
     if op.results[0] is real_part and compute.is_complex:
         raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")
     if not can_cast(result, compute):
-        raise RuntimeError(f"result type {title(result)} can't be cast to the desired output type {title(compute)}")
+        raise RuntimeError(f"result type {result.title} can't be cast to the desired output type {compute.title}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
     kernel = kernel_for(instance, op.name + "_", compute)
     foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are writable in inference mode only
@@ -152,7 +152,7 @@ def _cast(value: Any, target: Any) -> Any:
         return value
     if not can_cast(value.dtype, target.dtype):  # the body of a composite may determine the dtype
         raise RuntimeError(
-            f"result type {title(value.dtype)} can't be cast to the desired output type {title(target.dtype)}"
+            f"result type {value.dtype.title} can't be cast to the desired output type {target.dtype.title}"
         )
     return value.to(target.dtype)
 

@@ -6,7 +6,6 @@ import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import rebind
-from candelabra._dispatch.promote import title
 from candelabra._keys import AUTOGRAD, NO_GRAD, state
 from candelabra._tensor import Tensor
 from candelabra.dtypes import can_cast
@@ -90,7 +89,7 @@ def _write(name: str, value: Any, out: Any) -> None:
         raise RuntimeError(f"{name}(): Expected out tensor to have device {value.device}, but got {out.device} instead")
     if not can_cast(value.dtype, out.dtype):
         raise RuntimeError(
-            f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}"
+            f"result type {value.dtype.title} can't be cast to the desired output type {out.dtype.title}"
         )
     if value.shape != out.shape:
         if out.numel():

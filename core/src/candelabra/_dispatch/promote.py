@@ -10,7 +10,6 @@ from candelabra._records.accepts import refusal
 from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, Parameter
 from candelabra._tensor import Tensor
 from candelabra.dtypes import (
-    PYTHON_NAMES,
     Operand,
     can_cast,
     category_of_scalar,
@@ -106,9 +105,7 @@ def _inplace(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> A
     target = args[0]
     result = op.results[0](compute)
     if not can_cast(result, target.dtype):
-        raise RuntimeError(
-            f"result type {title(result)} can't be cast to the desired output type {title(target.dtype)}"
-        )
+        raise RuntimeError(f"result type {result.title} can't be cast to the desired output type {target.dtype.title}")
     if result is target.dtype and compute is target.dtype:
         return redispatch(op, (target, *cast_operands(op, args, compute)[1:]), inplace=True)
     value = redispatch(op, cast_operands(op, args, compute))
@@ -127,4 +124,4 @@ def check_inplace_shape(op: Operator[..., Any], target: Any, value: Any) -> None
 
 def title(d: dtype) -> str:
     """Return PyTorch's name of a dtype in error messages."""
-    return PYTHON_NAMES[d.name]
+    return d.title

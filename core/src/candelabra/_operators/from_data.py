@@ -13,7 +13,7 @@ from candelabra._interchange import numpy as arrays
 from candelabra._interchange.host import place
 from candelabra._operators.primitives.creation import cast, clone, full
 from candelabra._records.callables import public
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, default_for_category, get_default_dtype
+from candelabra.dtypes import FLOATING, default_for_category, get_default_dtype
 from candelabra.dtypes import dtype as dtype_type
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def asarray(
         made = shared.to(device=device, dtype=d)
         if copy is False and made is not shared:
             if made.dtype is not shared.dtype:
-                old, new = PYTHON_NAMES[shared.dtype.name], PYTHON_NAMES[made.dtype.name]
+                old, new = shared.dtype.title, made.dtype.title
                 raise ValueError(f"can't alias tensor with dtype '{old}' into dtype '{new}'.")
             raise ValueError(f"can't alias tensor on device '{shared.device}' into device '{made.device}'.")
     elif _has_buffer(obj) and d is not None:

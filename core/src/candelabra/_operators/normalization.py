@@ -30,7 +30,7 @@ class Normalized(NamedTuple):
 
 
 def _wide(x: Tensor) -> Tensor:
-    return x.float() if x.dtype.itemsize == 2 else x
+    return x.float() if x.dtype.is_half else x
 
 
 def _statistics(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:

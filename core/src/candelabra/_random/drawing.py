@@ -9,7 +9,7 @@ from candelabra._device import Instance
 from candelabra._operators.primitives import creation, random
 from candelabra._random import generator as generators
 from candelabra._random.counters import counters_used
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, PYTHON_NAMES, dtype, finfo, float32, iinfo, int64
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, dtype, finfo, float32, iinfo, int64
 
 if TYPE_CHECKING:
     from candelabra._random.generator import Generator
@@ -104,7 +104,7 @@ def draw_bernoulli(name: str, p: Any, shape: tuple[int, ...], instance: Instance
 def check_floating(kernel: str, d: dtype, allow_complex: bool = True) -> None:
     """Raise NotImplementedError (a RuntimeError) for a dtype without values of a continuous distribution."""
     if d.category < FLOATING or (d.category == COMPLEX and not allow_complex):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{PYTHON_NAMES[d.name]}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{d.title}'")
 
 
 def check_std(std: Any) -> None:

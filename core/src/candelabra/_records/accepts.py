@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._keys import SCALAR_BITS, SCALAR_MASK
-from candelabra.dtypes import BOOL, COMPLEX, DTYPE_MASK, FLOATING, INTEGER, PYTHON_NAMES, bool_, dtype
+from candelabra.dtypes import BOOL, COMPLEX, DTYPE_MASK, FLOATING, INTEGER, bool_, dtype
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -51,7 +51,7 @@ def refusal(op: Operator[..., Any], d: dtype) -> str | None:
         return None
     if op.name in INSTEAD:
         return INSTEAD[op.name]
-    return f"\"{op.name}\" not implemented for '{PYTHON_NAMES[d.name]}': it takes {op.accepts} dtypes"
+    return f"\"{op.name}\" not implemented for '{d.title}': it takes {op.accepts} dtypes"
 
 
 def refused_operand(op: Operator[..., Any], key: int) -> str | None:

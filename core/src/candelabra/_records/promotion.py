@@ -73,6 +73,11 @@ def to_complex(d: dtype) -> dtype:
     return d.to_complex()
 
 
+def by_arguments(d: dtype) -> dtype:
+    """Another argument decides the dtype of a composite's result: one of two tensors (``fill``) or a flag."""
+    return d
+
+
 def accumulated(d: dtype) -> dtype:
     """Return int64 for integers and bools, as PyTorch does for sums and products, and the dtype itself for others."""
     return int64 if d.category <= INTEGER else d

@@ -14,13 +14,12 @@ from candelabra.fft import fft, irfft
 from candelabra_arrayapi import fft as generic
 from scipy import fft as scipy_fft
 
-rng = np.random.default_rng(13)
 NORMS = [None, "backward", "ortho", "forward"]
 REAL = ("rfft", "ihfft")
 HALF = ("irfft", "hfft")
 
 
-def samples(name: str, *shape: int) -> Any:
+def samples(rng: np.random.Generator, name: str, *shape: int) -> Any:
     """Real numbers for the transforms of real ones, complex ones for the others."""
     real = rng.standard_normal(shape)
     return real if name.startswith(REAL) else real + 1j * rng.standard_normal(shape)
@@ -35,11 +34,11 @@ def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
-def test_transforms_along_a_dim_are_numpys(name: str, norm: str | None) -> None:
+def test_transforms_along_a_dim_are_numpys(name: str, norm: str | None, rng: np.random.Generator) -> None:
     """Odd and even numbers of points, cut and padded, along any dim, as function and into out=."""
     ours, theirs = getattr(cd.fft, name), getattr(np.fft, name)
     for shape in ((5,), (6,), (2, 4, 3)):
-        a = samples(name, *shape)
+        a = samples(rng, name, *shape)
         x = cd.tensor(a)
         for dim in range(-1, len(shape)):
             for n in (None, 1, 3, 4, 9):
@@ -52,10 +51,10 @@ def test_transforms_along_a_dim_are_numpys(name: str, norm: str | None) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"])
-def test_transforms_over_several_dims_are_numpys(name: str, norm: str | None) -> None:
+def test_transforms_over_several_dims_are_numpys(name: str, norm: str | None, rng: np.random.Generator) -> None:
     """With and without sizes and dims; -1 keeps a size."""
     ours, theirs = getattr(cd.fft, name), getattr(np.fft, name)
-    a = samples(name, 3, 4, 5)
+    a = samples(rng, name, 3, 4, 5)
     x = cd.tensor(a)
     close(ours(x, norm=norm), theirs(a, norm=norm))
     for s, dim in (((2, 6), (0, 2)), ((4, 3), (-1, -2)), (None, (1, 0)), ((5, 4), (1, 2))):
@@ -65,22 +64,24 @@ def test_transforms_over_several_dims_are_numpys(name: str, norm: str | None) ->
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["hfft2", "ihfft2", "hfftn", "ihfftn"])
-def test_hermitian_transforms_over_several_dims_are_scipys(name: str, norm: str | None) -> None:
+def test_hermitian_transforms_over_several_dims_are_scipys(
+    name: str, norm: str | None, rng: np.random.Generator
+) -> None:
     """NumPy has none of these."""
     ours, theirs = getattr(cd.fft, name), getattr(scipy_fft, name)
-    a = samples(name, 3, 4, 5)
+    a = samples(rng, name, 3, 4, 5)
     close(ours(cd.tensor(a), norm=norm), theirs(a, norm=norm))
     close(ours(cd.tensor(a), (2, 6), (0, 2), norm), theirs(a, (2, 6), (0, 2), norm))
 
 
-def test_sizes_alone_choose_the_last_dims() -> None:
+def test_sizes_alone_choose_the_last_dims(rng: np.random.Generator) -> None:
     """``s`` of two sizes transforms two dims, of which there must be as many."""
-    a = samples("fft", 2, 3, 4)
+    a = samples(rng, "fft", 2, 3, 4)
     close(cd.fft.fftn(cd.tensor(a), (2, 3)), np.fft.fft2(a, (2, 3)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "bool"])
-def test_transforms_keep_single_precision(dtype: str) -> None:
+def test_transforms_keep_single_precision(dtype: str, rng: np.random.Generator) -> None:
     """float32 and integers give complex64, as they do in PyTorch."""
     a = rng.integers(0, 2, (4, 6)).astype(dtype)
     for found, expected in (
@@ -113,11 +114,11 @@ def test_nan_reaches_its_line_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfftn", "hfftn"])
-def test_transforms_have_gradients_of_both_orders(name: str) -> None:
+def test_transforms_have_gradients_of_both_orders(name: str, rng: np.random.Generator) -> None:
     """Of real and complex input, of odd and even numbers of points, cut and padded, in every norm."""
     for norm, n in ((None, 4), ("ortho", 5), ("forward", 3)):
         sizes: Any = (2, n) if name.endswith("n") else n
-        leaves = [cd.tensor(samples(name, 3, 4), requires_grad=True)]
+        leaves = [cd.tensor(samples(rng, name, 3, 4), requires_grad=True)]
         if not name.startswith(REAL):
             leaves.append(cd.tensor(rng.standard_normal((3, 4)), requires_grad=True))
         call = lambda x, s=sizes, k=norm: getattr(cd.fft, name)(x, s, norm=k)  # noqa: E731 - used twice, below
@@ -126,7 +127,7 @@ def test_transforms_have_gradients_of_both_orders(name: str) -> None:
             assert gradgradcheck(call, (leaf,), fast_mode=True)
 
 
-def test_many_points_are_split_over_threads() -> None:
+def test_many_points_are_split_over_threads(rng: np.random.Generator) -> None:
     """Long lines and many lines give what short ones give."""
     a = rng.standard_normal((300, 400)).astype(np.float32)
     close(cd.fft.fft(cd.tensor(a)), np.fft.fft(a), 1e-3)
@@ -150,7 +151,7 @@ def test_frequencies_are_numpys(n: int) -> None:
         cd.fft.rfftfreq(n, dtype=cd.int64)
 
 
-def test_shifts_are_numpys_and_undo_each_other() -> None:
+def test_shifts_are_numpys_and_undo_each_other(rng: np.random.Generator) -> None:
     """Along one dim, several, or all."""
     a = rng.standard_normal((3, 4, 5))
     x = cd.tensor(a)
@@ -210,7 +211,7 @@ def test_bad_transforms_are_errors_in_pytorchs_words(
         call()
 
 
-def test_transforms_are_written_over_the_array_api_too() -> None:
+def test_transforms_are_written_over_the_array_api_too(rng: np.random.Generator) -> None:
     """A device with no transforms of its own gets them from its namespace's extension, with the same results."""
     kernels = generic.kernels(np)
     a = rng.standard_normal((3, 4))

@@ -13,12 +13,11 @@ from candelabra._records.record import OPERATORS
 from candelabra.autograd import gradcheck, gradgradcheck
 from scipy.spatial import distance
 
-rng = np.random.default_rng(11)
 NORMS = [0.0, 0.5, 1.0, 2.0, 2.5, 3.0, inf]
 NO_PRODUCT = "donot_use_mm_for_euclid_dist"
 
 
-def points(*shape: int) -> Any:
+def points(rng: np.random.Generator, *shape: int) -> Any:
     """Normal numbers in float64."""
     return rng.standard_normal(shape)
 
@@ -38,18 +37,22 @@ def close(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
 
 
 @pytest.mark.parametrize("p", NORMS)
-def test_cdist_is_the_norm_of_every_difference(p: float) -> None:
+def test_cdist_is_the_norm_of_every_difference(p: float, rng: np.random.Generator) -> None:
     """Few points and many, batches that broadcast, and recorded as well as not."""
-    for a, b in ((points(4, 3), points(5, 3)), (points(2, 1, 4, 3), points(3, 2, 3)), (points(30, 2), points(3, 2))):
+    for a, b in (
+        (points(rng, 4, 3), points(rng, 5, 3)),
+        (points(rng, 2, 1, 4, 3), points(rng, 3, 2, 3)),
+        (points(rng, 30, 2), points(rng, 3, 2)),
+    ):
         x, y = cd.tensor(a), cd.tensor(b)
         close(cd.cdist(x, y, p), by_hand(a, b, p))
         close(cd.cdist(x.requires_grad_(), y, p, NO_PRODUCT), by_hand(a, b, p))
-    np.testing.assert_allclose(by_hand(points(2, 3), points(2, 3) * 0, 2.0).shape, (2, 2))
+    np.testing.assert_allclose(by_hand(points(rng, 2, 3), points(rng, 2, 3) * 0, 2.0).shape, (2, 2))
 
 
-def test_cdist_is_scipys() -> None:
+def test_cdist_is_scipys(rng: np.random.Generator) -> None:
     """Euclidean, city block and Chebyshev distances, by a matrix product and without."""
-    a, b = points(30, 7), points(40, 7)
+    a, b = points(rng, 30, 7), points(rng, 40, 7)
     for p, name in ((2.0, "euclidean"), (1.0, "cityblock"), (inf, "chebyshev")):
         close(cd.cdist(cd.tensor(a), cd.tensor(b), p), distance.cdist(a, b, name))
     exact = cd.cdist(cd.tensor(a), cd.tensor(b), compute_mode=NO_PRODUCT)
@@ -75,9 +78,9 @@ def test_half_types_are_measured_in_float32() -> None:
 
 
 @pytest.mark.parametrize("p", NORMS[1:])
-def test_cdist_has_gradients_of_both_orders(p: float) -> None:
+def test_cdist_has_gradients_of_both_orders(p: float, rng: np.random.Generator) -> None:
     """For both arguments, in every norm and mode."""
-    leaves = [cd.tensor(points(2, 3, 2), requires_grad=True), cd.tensor(points(2, 2), requires_grad=True)]
+    leaves = [cd.tensor(points(rng, 2, 3, 2), requires_grad=True), cd.tensor(points(rng, 2, 2), requires_grad=True)]
     modes = ("use_mm_for_euclid_dist", NO_PRODUCT) if p == 2 else (NO_PRODUCT,)
     for mode in modes:
         call = lambda a, b, m=mode: cd.cdist(a, b, p, m)  # noqa: E731 - used twice, below
@@ -96,9 +99,9 @@ def test_where_points_meet_the_slope_is_0(p: float) -> None:
     assert x.grad.abs().sum().item() == 0
 
 
-def test_the_kernel_of_the_gradient_is_the_composite() -> None:
+def test_the_kernel_of_the_gradient_is_the_composite(rng: np.random.Generator) -> None:
     """What the device computes equals the record's body, in every norm."""
-    g, a, b = (cd.tensor(points(*s)) for s in ((2, 4, 5), (2, 4, 3), (1, 5, 3)))
+    g, a, b = (cd.tensor(points(rng, *s)) for s in ((2, 4, 5), (2, 4, 3), (1, 5, 3)))
     record = OPERATORS["distances_backward"]
     for p in NORMS:
         out = cd.cdist(a, b, p, NO_PRODUCT)
@@ -106,10 +109,10 @@ def test_the_kernel_of_the_gradient_is_the_composite() -> None:
 
 
 @pytest.mark.parametrize("p", NORMS)
-def test_pdist_is_the_upper_triangle_of_cdist(p: float) -> None:
+def test_pdist_is_the_upper_triangle_of_cdist(p: float, rng: np.random.Generator) -> None:
     """Of an odd and an even number of points; its gradient is cdist's."""
     for n in (2, 3, 6, 7):
-        a = points(n, 3)
+        a = points(rng, n, 3)
         expected = by_hand(a, a, p)[np.triu_indices(n, 1)]
         close(cd.pdist(cd.tensor(a), p), expected)
         x = cd.tensor(a, requires_grad=True)
@@ -118,17 +121,17 @@ def test_pdist_is_the_upper_triangle_of_cdist(p: float) -> None:
         assert gradcheck(lambda t: cd.pdist(t, p), (x,), fast_mode=True)
 
 
-def test_pairwise_distance_goes_row_by_row() -> None:
+def test_pairwise_distance_goes_row_by_row(rng: np.random.Generator) -> None:
     """With a small number added to each difference, as PyTorch documents."""
-    a, b = points(4, 3), points(1, 3)
+    a, b = points(rng, 4, 3), points(rng, 1, 3)
     close(cd.pairwise_distance(cd.tensor(a), cd.tensor(b)), np.linalg.norm(a - b + 1e-6, axis=-1))
     found = cd.pairwise_distance(cd.tensor(a), cd.tensor(b), p=1.0, eps=0.0, keepdim=True)
     close(found, np.abs(a - b).sum(-1, keepdims=True))
 
 
-def test_cosine_similarity_is_the_cosine_of_the_angle() -> None:
+def test_cosine_similarity_is_the_cosine_of_the_angle(rng: np.random.Generator) -> None:
     """Along any dim, broadcast, in integers and complex numbers; a length of 0 gives 0 and a finite slope."""
-    a, b = points(2, 3, 4), points(3, 1)
+    a, b = points(rng, 2, 3, 4), points(rng, 3, 1)
     full = np.broadcast_to(b, a.shape)
     for dim in (0, 1, -1):
         expected = (a * full).sum(dim) / np.linalg.norm(a, axis=dim) / np.linalg.norm(full, axis=dim)
@@ -139,7 +142,7 @@ def test_cosine_similarity_is_the_cosine_of_the_angle() -> None:
     found.backward()
     assert found.item() == 0
     assert x.grad.isfinite().all()
-    leaves = [cd.tensor(points(2, 3), requires_grad=True) for _ in range(2)]
+    leaves = [cd.tensor(points(rng, 2, 3), requires_grad=True) for _ in range(2)]
     assert gradcheck(cd.cosine_similarity, leaves, fast_mode=True)
     assert gradgradcheck(cd.cosine_similarity, leaves, fast_mode=True)
 
@@ -151,11 +154,11 @@ def test_cosine_similarity_of_zeros_is_0_in_every_dtype(d: cd.dtype) -> None:
     assert cd.cosine_similarity(zeros, ones).tolist() == [0]
 
 
-def test_cross_is_numpys() -> None:
+def test_cross_is_numpys(rng: np.random.Generator) -> None:
     """Along a dim that is given, or the first of size 3; broadcast; integers and complex numbers; out= and method."""
-    a, b = points(2, 3, 4), points(1, 3, 4)
+    a, b = points(rng, 2, 3, 4), points(rng, 1, 3, 4)
     close(cd.cross(cd.tensor(a), cd.tensor(b)), np.cross(a, b, axis=1))
-    a, b = points(3, 3), points(3, 3) * 1j
+    a, b = points(rng, 3, 3), points(rng, 3, 3) * 1j
     close(cd.tensor(a).cross(cd.tensor(b)), np.cross(a, b, axis=0))
     close(cd.cross(cd.tensor(a), cd.tensor(b), dim=-1), np.cross(a, b))
     found = cd.cross(cd.tensor([1, 0, 0]), cd.tensor([0, 1, 0]), out=cd.empty(0, dtype=cd.int64))
@@ -198,9 +201,11 @@ def test_lengths_of_half_types_do_not_overflow() -> None:
 @pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 2.5, float("inf")])
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 33, 50])
 @pytest.mark.parametrize("name", ["float32", "float64"])
-def test_pdist_of_any_number_of_points_is_the_norm_of_each_difference(name: str, n: int, p: float) -> None:
+def test_pdist_of_any_number_of_points_is_the_norm_of_each_difference(
+    name: str, n: int, p: float, rng: np.random.Generator
+) -> None:
     """Blocks of rows leave no pair out, whether or not they divide the number of points."""
-    points = np.random.default_rng(n).integers(-3, 4, (n, 3)).astype(name)
+    points = rng.integers(-3, 4, (n, 3)).astype(name)
     want = [np.linalg.norm(points[i] - points[j], p) for i in range(n) for j in range(i + 1, n)]
     found = cd.pdist(cd.tensor(points), p)
     assert found.dtype == getattr(cd, name)

@@ -13,20 +13,19 @@ from candelabra.linalg import LinAlgError
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 1, 4, 3), (0, 3, 3), (2, 0, 3), (2, 3, 0), (0, 0)]
-RNG = np.random.default_rng(11)
 
 
-def random(shape: tuple[int, ...], dtype: str = "float64") -> Any:
+def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """Normal numbers, with imaginary parts in a complex dtype."""
-    values = RNG.normal(size=shape)
+    values = rng.normal(size=shape)
     if dtype.startswith("complex"):
-        values = values + 1j * RNG.normal(size=shape)
+        values = values + 1j * rng.normal(size=shape)
     return values.astype(dtype)
 
 
-def spd(n: int, dtype: str = "float64", batch: tuple[int, ...] = ()) -> Any:
+def spd(rng: np.random.Generator, n: int, dtype: str = "float64", batch: tuple[int, ...] = ()) -> Any:
     """Hermitian positive-definite matrices."""
-    a = random((*batch, n, n), dtype)
+    a = random(rng, (*batch, n, n), dtype)
     return a @ np.conj(np.swapaxes(a, -1, -2)) + np.eye(n, dtype=dtype)
 
 
@@ -46,9 +45,11 @@ def triangular(x: Any, upper: bool) -> bool:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_qr_multiplies_back_with_orthonormal_columns(shape: tuple[int, ...], dtype: str) -> None:
+def test_qr_multiplies_back_with_orthonormal_columns(
+    shape: tuple[int, ...], dtype: str, rng: np.random.Generator
+) -> None:
     """In every mode, for tall, wide, square, batched and empty matrices."""
-    a = random(shape, dtype)
+    a = random(rng, shape, dtype)
     m, n = shape[-2:]
     for mode, columns in (("reduced", min(m, n)), ("complete", m)):
         Q, R = cd.linalg.qr(cd.tensor(a), mode)
@@ -64,9 +65,9 @@ def test_qr_multiplies_back_with_orthonormal_columns(shape: tuple[int, ...], dty
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_lu_multiplies_back(shape: tuple[int, ...], dtype: str) -> None:
+def test_lu_multiplies_back(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """P is a permutation, L a unit lower and U an upper triangle; lu_factor and lu_unpack say the same."""
-    a = random(shape, dtype)
+    a = random(rng, shape, dtype)
     A = cd.tensor(a)
     P, L, U = cd.linalg.lu(A)
     m, n = shape[-2:]
@@ -88,9 +89,9 @@ def test_lu_multiplies_back(shape: tuple[int, ...], dtype: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_svd_multiplies_back(shape: tuple[int, ...], full: bool, dtype: str) -> None:
+def test_svd_multiplies_back(shape: tuple[int, ...], full: bool, dtype: str, rng: np.random.Generator) -> None:
     """With orthonormal vectors and descending values, which svdvals gives alone."""
-    a = random(shape, dtype)
+    a = random(rng, shape, dtype)
     U, S, Vh = cd.linalg.svd(cd.tensor(a), full_matrices=full)
     k = min(shape[-2:])
     assert tuple(U.shape)[-1] == (shape[-2] if full else k)
@@ -103,9 +104,9 @@ def test_svd_multiplies_back(shape: tuple[int, ...], full: bool, dtype: str) -> 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (2,), (0,)])
-def test_eigh_reads_one_triangle(batch: tuple[int, ...], dtype: str) -> None:
+def test_eigh_reads_one_triangle(batch: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """Ascending values, orthonormal vectors; what stands in the other triangle does not matter."""
-    a = spd(4, dtype, batch)
+    a = spd(rng, 4, dtype, batch)
     for uplo, half in (("L", np.tril), ("U", np.triu), ("l", np.tril)):
         values, vectors = cd.linalg.eigh(cd.tensor(half(a)), uplo)
         close((vectors * values.unsqueeze(-2)) @ vectors.mH / 10, a / 10)
@@ -115,9 +116,9 @@ def test_eigh_reads_one_triangle(batch: tuple[int, ...], dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (2, 3, 3), (0, 3, 3), (2, 0, 0)])
-def test_eig_is_complex_and_multiplies_back(shape: tuple[int, ...], dtype: str) -> None:
+def test_eig_is_complex_and_multiplies_back(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """A V = V diag(L), of real matrices too; eigvals gives L alone."""
-    a = random(shape, dtype)
+    a = random(rng, shape, dtype)
     values, vectors = cd.linalg.eig(cd.tensor(a))
     wide = np.result_type(dtype, np.complex64)
     assert values.dtype.name == vectors.dtype.name == wide.name
@@ -127,9 +128,9 @@ def test_eig_is_complex_and_multiplies_back(shape: tuple[int, ...], dtype: str) 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("upper", [False, True])
-def test_cholesky_reads_the_triangle_that_it_returns(upper: bool, dtype: str) -> None:
+def test_cholesky_reads_the_triangle_that_it_returns(upper: bool, dtype: str, rng: np.random.Generator) -> None:
     """L Lᴴ, or Uᴴ U, is the matrix; its other triangle is not looked at."""
-    a = spd(4, dtype, (2,))
+    a = spd(rng, 4, dtype, (2,))
     half = cd.tensor(np.triu(a) if upper else np.tril(a))
     L = cd.linalg.cholesky(half, upper=upper)
     assert triangular(L, upper)
@@ -173,9 +174,9 @@ def test_lu_factor_refuses_a_zero_pivot_and_lu_does_not() -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (2, 4, 2), (2, 3, 0)])
-def test_householder_reflections_multiply_to_q(shape: tuple[int, ...], dtype: str) -> None:
+def test_householder_reflections_multiply_to_q(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """geqrf leaves R and reflections; their product is Q, and ormqr applies it from either side."""
-    a = random(shape, dtype)
+    a = random(rng, shape, dtype)
     m, n = shape[-2:]
     packed, tau = cd.geqrf(cd.tensor(a))
     Q = cd.linalg.householder_product(packed, tau)
@@ -183,7 +184,7 @@ def test_householder_reflections_multiply_to_q(shape: tuple[int, ...], dtype: st
     assert cd.equal(packed.orgqr(tau), Q)
     square = cd.ormqr(packed, tau, cd.eye(m, dtype=packed.dtype).expand(*shape[:-2], m, m))
     close(square[..., :n], Q.numpy())
-    x = cd.tensor(random((*shape[:-2], m, 3), dtype))
+    x = cd.tensor(random(rng, (*shape[:-2], m, 3), dtype))
     close(cd.ormqr(packed, tau, x), (square @ x).numpy())
     close(cd.ormqr(packed, tau, x, transpose=True), (square.mH @ x).numpy())
     close(packed.ormqr(tau, x.mT, left=False), (x.mT @ square).numpy())
@@ -198,15 +199,15 @@ def test_householder_reflections_multiply_to_q(shape: tuple[int, ...], dtype: st
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("hermitian", [False, True])
-def test_ldl_solves_symmetric_systems(hermitian: bool, dtype: str) -> None:
+def test_ldl_solves_symmetric_systems(hermitian: bool, dtype: str, rng: np.random.Generator) -> None:
     """Indefinite ones too; pivots are LAPACK's, the factor's upper triangle is zero."""
-    a = random((2, 5, 5), dtype)
+    a = random(rng, (2, 5, 5), dtype)
     other = np.swapaxes(a, -1, -2)
     a = a + (other.conj() if hermitian else other)
     LD, pivots = cd.linalg.ldl_factor(cd.tensor(a), hermitian=hermitian)
     assert pivots.dtype is cd.int32
     assert triangular(LD, False)
-    b = random((2, 5, 2), dtype)
+    b = random(rng, (2, 5, 2), dtype)
     x = cd.linalg.ldl_solve(LD, pivots, cd.tensor(b), hermitian=hermitian)
     np.testing.assert_allclose(a @ x.numpy(), b, rtol=2e-3 if dtype in ("float32", "complex64") else 1e-9, atol=2e-4)
     assert cd.linalg.ldl_factor_ex(cd.tensor(a)).info.tolist() == [0, 0]
@@ -341,9 +342,9 @@ def test_matrices_that_are_not_finite_are_refused_where_an_iteration_would_not_e
             function(a)
 
 
-def test_results_go_into_tensors_that_are_given() -> None:
+def test_results_go_into_tensors_that_are_given(rng: np.random.Generator) -> None:
     """One by one, or as a tuple; the wrong number of them is refused."""
-    a = cd.tensor(spd(3, "float32"))
+    a = cd.tensor(spd(rng, 3, "float32"))
     Q, R = cd.empty(0), cd.empty(0)
     found = cd.linalg.qr(a, out=(Q, R))
     assert found.Q is Q
@@ -358,13 +359,13 @@ def test_results_go_into_tensors_that_are_given() -> None:
         cd.linalg.inv(a.requires_grad_(), out=out)
 
 
-def test_transposed_and_strided_matrices_are_read_as_they_are() -> None:
+def test_transposed_and_strided_matrices_are_read_as_they_are(rng: np.random.Generator) -> None:
     """Layout in memory changes nothing."""
-    a = random((6, 6))
+    a = random(rng, (6, 6))
     for view, array in ((cd.tensor(a).mT, a.T), (cd.tensor(a)[::2, 1::2], a[::2, 1::2])):
         close(cd.linalg.inv(view), np.linalg.inv(array))
         close(cd.linalg.det(view), np.linalg.det(array))
-        b = random((view.shape[0], 2))
+        b = random(rng, (view.shape[0], 2))
         close(cd.linalg.solve_triangular(view, cd.tensor(b), upper=True), np.linalg.solve(np.triu(array), b))
 
 

@@ -10,20 +10,18 @@ import pytest
 import scipy.linalg
 from candelabra.autograd import gradcheck, gradgradcheck
 
-RNG = np.random.default_rng(4)
 
-
-def symmetric(m: int, *batch: int, dtype: str = "float64") -> Any:
+def symmetric(rng: np.random.Generator, m: int, *batch: int, dtype: str = "float64") -> Any:
     """Symmetric matrices with eigenvalues near 1, 2, …, m."""
-    noise = RNG.normal(size=(*batch, m, m)) * 0.1
+    noise = rng.normal(size=(*batch, m, m)) * 0.1
     return (np.diag(np.arange(1.0, m + 1)) + noise + np.swapaxes(noise, -1, -2)).astype(dtype)
 
 
 @pytest.mark.parametrize("largest", [None, True, False])
 @pytest.mark.parametrize("batch", [(), (2,), (2, 1)])
-def test_extreme_eigenpairs_are_found(batch: tuple[int, ...], largest: bool | None) -> None:
+def test_extreme_eigenpairs_are_found(batch: tuple[int, ...], largest: bool | None, rng: np.random.Generator) -> None:
     """The largest ones first, or the smallest; of one matrix or many, with B and without."""
-    a, b = symmetric(20, *batch), symmetric(20, *batch) / 20 + 2 * np.eye(20)
+    a, b = symmetric(rng, 20, *batch), symmetric(rng, 20, *batch) / 20 + 2 * np.eye(20)
     for other in (None, b):
         E, X = cd.lobpcg(cd.tensor(a), 3, None if other is None else cd.tensor(other), largest=largest, tol=1e-10)
         flat = a.reshape(-1, 20, 20)
@@ -35,11 +33,11 @@ def test_extreme_eigenpairs_are_found(batch: tuple[int, ...], largest: bool | No
         np.testing.assert_allclose(a @ X.numpy(), right * E.numpy()[..., None, :], atol=1e-6)
 
 
-def test_the_start_the_preconditioner_and_the_end_are_the_callers() -> None:
+def test_the_start_the_preconditioner_and_the_end_are_the_callers(rng: np.random.Generator) -> None:
     """``X`` says how many pairs, ``iK`` quickens, ``niter`` ends it early."""
-    a = symmetric(30, dtype="float32")
+    a = symmetric(rng, 30, dtype="float32")
     A = cd.tensor(a)
-    start = cd.tensor(RNG.normal(size=(30, 2)).astype("float32"))
+    start = cd.tensor(rng.normal(size=(30, 2)).astype("float32"))
     E, X = cd.lobpcg(A, X=start, iK=cd.linalg.inv(A), largest=False)
     assert E.dtype is cd.float32
     assert X.shape == (30, 2)
@@ -48,10 +46,10 @@ def test_the_start_the_preconditioner_and_the_end_are_the_callers() -> None:
     assert cd.lobpcg(A, niter=-1)[0].item() == pytest.approx(np.linalg.eigvalsh(a)[-1], rel=1e-4)
 
 
-def test_derivatives_are_those_of_exact_pairs() -> None:
+def test_derivatives_are_those_of_exact_pairs(rng: np.random.Generator) -> None:
     """To second order, of values and vectors (up to their signs), by A and by B."""
-    a = cd.tensor(symmetric(9)).requires_grad_()
-    b = cd.tensor(symmetric(9) / 9 + 2 * np.eye(9)).requires_grad_()
+    a = cd.tensor(symmetric(rng, 9)).requires_grad_()
+    b = cd.tensor(symmetric(rng, 9) / 9 + 2 * np.eye(9)).requires_grad_()
 
     def plain(a: Any) -> Any:
         E, X = cd.lobpcg((a + a.mT) / 2, 2, tol=1e-14)

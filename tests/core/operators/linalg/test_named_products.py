@@ -9,14 +9,13 @@ import candelabra as cd
 import numpy as np
 import pytest
 
-RNG = np.random.default_rng(8)
 ALL = ["uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
 
-def numbers(shape: tuple[int, ...], dtype: str) -> Any:
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
     """Small whole numbers, exact in every dtype."""
-    values = RNG.integers(0, 4, shape).astype("complex128" if dtype[0] == "c" else "float64")
-    return values + 1j * RNG.integers(0, 4, shape) if dtype[0] == "c" else values
+    values = rng.integers(0, 4, shape).astype("complex128" if dtype[0] == "c" else "float64")
+    return values + 1j * rng.integers(0, 4, shape) if dtype[0] == "c" else values
 
 
 def tensor(values: Any, dtype: str) -> Any:
@@ -33,9 +32,9 @@ def exact(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", *ALL[4:]])
-def test_cross_products(dtype: str) -> None:
+def test_cross_products(dtype: str, rng: np.random.Generator) -> None:
     """Along any dim, broadcast over the others."""
-    a, b = numbers((4, 3), dtype), numbers((2, 1, 3), dtype)
+    a, b = numbers(rng, (4, 3), dtype), numbers(rng, (2, 1, 3), dtype)
     found = cd.linalg.cross(tensor(a[None], dtype), tensor(b, dtype))
     assert found.dtype is getattr(cd, dtype)
     exact(found, np.cross(a[None], b))
@@ -43,9 +42,9 @@ def test_cross_products(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_vecdot_conjugates_its_first_argument(dtype: str) -> None:
+def test_vecdot_conjugates_its_first_argument(dtype: str, rng: np.random.Generator) -> None:
     """Along any dim, broadcast; of no elements 0."""
-    a, b = numbers((3, 4), dtype), numbers((2, 1, 4), dtype)
+    a, b = numbers(rng, (3, 4), dtype), numbers(rng, (2, 1, 4), dtype)
     found = cd.linalg.vecdot(tensor(a, dtype), tensor(b, dtype))
     assert found.dtype is getattr(cd, dtype)
     exact(found, np.vecdot(a, b))
@@ -65,9 +64,9 @@ def test_vecdot_counts_its_dim_in_the_broadcast_shape(lantern: Any, device: str)
 
 
 @pytest.mark.parametrize("dtype", [d for d in ALL if "16" not in d])
-def test_vandermonde_matrices(dtype: str) -> None:
+def test_vandermonde_matrices(dtype: str, rng: np.random.Generator) -> None:
     """Powers from 0 on; integers are int64."""
-    x = numbers((2, 3), dtype)
+    x = numbers(rng, (2, 3), dtype)
     found = cd.linalg.vander(tensor(x, dtype))
     assert found.dtype is (cd.int64 if "int" in dtype else getattr(cd, dtype))
     exact(found, x[..., None] ** np.arange(3))
@@ -76,9 +75,9 @@ def test_vandermonde_matrices(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (5, 2, 4), (3, 7, 2, 6), (4, 4, 4, 4, 4), (1, 9, 1, 9, 1, 9)])
-def test_multi_dot_is_the_product_in_any_order(sizes: tuple[int, ...]) -> None:
+def test_multi_dot_is_the_product_in_any_order(sizes: tuple[int, ...], rng: np.random.Generator) -> None:
     """Chains of two and more matrices; first and last may be vectors."""
-    chain = [numbers((a, b), "float64") for a, b in zip(sizes, [*sizes[1:], 2], strict=True)]
+    chain = [numbers(rng, (a, b), "float64") for a, b in zip(sizes, [*sizes[1:], 2], strict=True)]
     expected = np.linalg.multi_dot(chain)
     exact(cd.linalg.multi_dot([cd.tensor(a) for a in chain]), expected)
     row, column = chain[0][0], chain[-1][:, 0]
@@ -113,9 +112,9 @@ def test_products_refuse_what_does_not_fit() -> None:
             call()
 
 
-def test_other_names_of_products() -> None:
+def test_other_names_of_products(rng: np.random.Generator) -> None:
     """linalg.matmul is matmul; linalg.diagonal is a view of the last two dims."""
-    a = cd.tensor(numbers((2, 3, 3), "float64"))
+    a = cd.tensor(numbers(rng, (2, 3, 3), "float64"))
     assert cd.equal(cd.linalg.matmul(a, a), a @ a)
     assert cd.equal(cd.linalg.diagonal(a, offset=1), a.diagonal(1, -2, -1))
     cd.linalg.diagonal(a).zero_()
@@ -124,10 +123,10 @@ def test_other_names_of_products() -> None:
 
 @pytest.mark.parametrize("shape", [(30, 20), (20, 30), (2, 12, 9)])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_low_rank_is_found_by_random_projection(shape: tuple[int, ...], dtype: str) -> None:
+def test_low_rank_is_found_by_random_projection(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """A matrix of rank 3 comes back from three singular triples; M is taken away first."""
-    left = RNG.normal(size=(*shape[:-1], 3))
-    right = RNG.normal(size=(*shape[:-2], 3, shape[-1]))
+    left = rng.normal(size=(*shape[:-1], 3))
+    right = rng.normal(size=(*shape[:-2], 3, shape[-1]))
     a = (left @ right).astype(dtype) * (1 + 1j if dtype[0] == "c" else 1)
     U, S, V = cd.svd_lowrank(cd.tensor(a), q=3)
     np.testing.assert_allclose(((U * S.unsqueeze(-2)) @ V.mH).numpy(), a, atol=1e-9)
@@ -136,9 +135,9 @@ def test_low_rank_is_found_by_random_projection(shape: tuple[int, ...], dtype: s
     np.testing.assert_allclose(shifted.S.numpy(), S.numpy())
 
 
-def test_principal_components() -> None:
+def test_principal_components(rng: np.random.Generator) -> None:
     """The directions of largest variance, of the centred rows unless told otherwise."""
-    a = RNG.normal(size=(50, 2)) @ RNG.normal(size=(2, 6)) + 5
+    a = rng.normal(size=(50, 2)) @ rng.normal(size=(2, 6)) + 5
     centred = a - a.mean(0)
     np.testing.assert_allclose(cd.pca_lowrank(cd.tensor(a), q=2).S.numpy(), np.linalg.svd(centred)[1][:2])
     plain = cd.pca_lowrank(cd.tensor(a), q=3, center=False).S.numpy()
@@ -153,9 +152,9 @@ def test_principal_components() -> None:
             function(cd.tensor(a), niter=-1)
 
 
-def test_the_older_svd_and_qr() -> None:
+def test_the_older_svd_and_qr(rng: np.random.Generator) -> None:
     """torch.svd gives V, not its adjoint, and zeros where vectors are not asked for; qr is reduced if ``some``."""
-    a = RNG.normal(size=(2, 4, 3)) + 1j * RNG.normal(size=(2, 4, 3))
+    a = rng.normal(size=(2, 4, 3)) + 1j * rng.normal(size=(2, 4, 3))
     A = cd.tensor(a)
     U, S, V = cd.svd(A)
     np.testing.assert_allclose(((U * S.unsqueeze(-2)) @ V.mH).numpy(), a, atol=1e-12)
@@ -170,9 +169,9 @@ def test_the_older_svd_and_qr() -> None:
         cd.svd(cd.ones(2))
 
 
-def test_the_older_lu() -> None:
+def test_the_older_lu(rng: np.random.Generator) -> None:
     """Two results, three with infos, into tensors that were given."""
-    A = cd.tensor(RNG.normal(size=(2, 3, 3)))
+    A = cd.tensor(rng.normal(size=(2, 3, 3)))
     LU, pivots = cd.lu(A)
     P, L, U = cd.lu_unpack(LU, pivots)
     np.testing.assert_allclose((P @ L @ U).numpy(), A.numpy(), atol=1e-12)

@@ -9,15 +9,14 @@ import candelabra as cd
 import numpy as np
 import pytest
 
-RNG = np.random.default_rng(3)
 ORDERS = [0, 0.5, 1, 1.5, 2, 3, math.inf, -math.inf, -1, -2.5]
 DTYPES = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
 
-def random(shape: tuple[int, ...], dtype: str = "float64") -> Any:
+def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """Normal numbers, with imaginary parts in a complex dtype."""
-    values = RNG.normal(size=shape)
-    return values + 1j * RNG.normal(size=shape) if dtype.startswith("complex") else values
+    values = rng.normal(size=shape)
+    return values + 1j * rng.normal(size=shape) if dtype.startswith("complex") else values
 
 
 def close(found: Any, expected: Any, digits: float = 1e-10) -> None:
@@ -30,9 +29,9 @@ def close(found: Any, expected: Any, digits: float = 1e-10) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 2), (1, 2), (2, 1)])
-def test_vector_norms(dim: Any, dtype: str, order: float) -> None:
+def test_vector_norms(dim: Any, dtype: str, order: float, rng: np.random.Generator) -> None:
     """Every order over every choice of dims, in every dtype; the result is real."""
-    x = cd.tensor(random((3, 4, 2), dtype)).to(getattr(cd, dtype))
+    x = cd.tensor(random(rng, (3, 4, 2), dtype)).to(getattr(cd, dtype))
     values = x.to(cd.complex128 if x.is_complex() else cd.float64).numpy()
     digits = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}.get(dtype, 1e-10)
     for keepdim in (False, True):
@@ -44,18 +43,18 @@ def test_vector_norms(dim: Any, dtype: str, order: float) -> None:
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("dim", [(-2, -1), (0, 2), (2, 0), (1, 0)])
-def test_matrix_norms(dim: tuple[int, int], dtype: str, order: Any) -> None:
+def test_matrix_norms(dim: tuple[int, int], dtype: str, order: Any, rng: np.random.Generator) -> None:
     """Every order over every pair of dims, under both names."""
-    a = random((3, 4, 2), dtype)
+    a = random(rng, (3, 4, 2), dtype)
     for keepdim in (False, True):
         expected = np.linalg.norm(a, order, dim, keepdim)
         close(cd.linalg.matrix_norm(cd.tensor(a), order, dim, keepdim), expected)
         close(cd.linalg.norm(cd.tensor(a), order, dim, keepdim), expected)
 
 
-def test_norm_chooses_by_order_and_dims() -> None:
+def test_norm_chooses_by_order_and_dims(rng: np.random.Generator) -> None:
     """No order: the 2-norm of everything; one dim: of vectors; two dims, or a matrix: of matrices."""
-    a = random((3, 4))
+    a = random(rng, (3, 4))
     A = cd.tensor(a)
     close(cd.linalg.norm(A), np.linalg.norm(a))
     close(cd.linalg.norm(A, dim=0), np.linalg.norm(a, axis=0))
@@ -63,14 +62,14 @@ def test_norm_chooses_by_order_and_dims() -> None:
     close(cd.linalg.norm(A, 1, 1), np.linalg.norm(a, 1, 1))
     close(cd.linalg.norm(A, "nuc", keepdim=True), np.linalg.norm(a, "nuc", keepdims=True))
     close(cd.linalg.norm(A[0], 3), np.linalg.norm(a[0], 3))
-    close(cd.linalg.norm(cd.tensor(random((2, 2, 2))), keepdim=True) * 0, np.zeros((1, 1, 1)))
+    close(cd.linalg.norm(cd.tensor(random(rng, (2, 2, 2))), keepdim=True) * 0, np.zeros((1, 1, 1)))
     close(cd.linalg.norm(A.float(), dtype=cd.float64), np.linalg.norm(a.astype("float32").astype(float)))
     assert cd.linalg.norm(A.float(), dtype=cd.float64).dtype is cd.float64
 
 
-def test_the_older_norm_takes_orders_of_vectors_over_several_dims() -> None:
+def test_the_older_norm_takes_orders_of_vectors_over_several_dims(rng: np.random.Generator) -> None:
     """``p=2`` of a matrix is its Frobenius norm there, "nuc" is of matrices."""
-    a = random((2, 3, 4))
+    a = random(rng, (2, 3, 4))
     A = cd.tensor(a)
     close(cd.norm(A), np.linalg.norm(a.ravel()))
     close(A.norm(1), np.abs(a).sum())
@@ -85,9 +84,9 @@ def test_the_older_norm_takes_orders_of_vectors_over_several_dims() -> None:
     assert cd.norm(A.float(), dtype=cd.float64).dtype is cd.float64
 
 
-def test_numpys_names_of_dims_are_understood() -> None:
+def test_numpys_names_of_dims_are_understood(rng: np.random.Generator) -> None:
     """``axis`` and ``keepdims`` by keyword."""
-    A = cd.tensor(random((3, 4)))
+    A = cd.tensor(random(rng, (3, 4)))
     for function in (cd.norm, cd.linalg.norm, cd.linalg.vector_norm):
         assert cd.equal(function(A, axis=1, keepdims=True), function(A, dim=1, keepdim=True))
     assert cd.equal(cd.linalg.matrix_norm(A, axis=(1, 0), keepdims=True), cd.linalg.matrix_norm(A, "fro", (1, 0), True))
@@ -170,9 +169,9 @@ def test_norms_refuse_what_they_are_not_of() -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS[:7])
-def test_distances(order: float) -> None:
+def test_distances(order: float, rng: np.random.Generator) -> None:
     """dist is the norm of the difference, broadcast."""
-    a, b = random((3, 4)), random((4,))
+    a, b = random(rng, (3, 4)), random(rng, (4,))
     close(cd.dist(cd.tensor(a), cd.tensor(b), order), np.linalg.vector_norm(a - b, ord=order))
     close(cd.tensor(a).dist(cd.tensor(b), order), np.linalg.vector_norm(a - b, ord=order))
 

@@ -8,7 +8,6 @@ import candelabra as cd
 import numpy as np
 import pytest
 
-RNG = np.random.default_rng(2)
 CALLS = {
     "inv": lambda a: cd.linalg.inv(a),
     "solve": lambda a: cd.linalg.solve(a, a[0]),
@@ -35,9 +34,9 @@ CALLS = {
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("name", CALLS)
-def test_another_device_computes_the_same(lantern: Any, name: str, dtype: str) -> None:
+def test_another_device_computes_the_same(lantern: Any, name: str, dtype: str, rng: np.random.Generator) -> None:
     """As the CPU's own kernels, without a fallback to them."""
-    values = RNG.normal(size=(2, 3, 3)) + 4 * np.eye(3)
+    values = rng.normal(size=(2, 3, 3)) + 4 * np.eye(3)
     a = cd.tensor(values.astype("float32")).to(getattr(cd, dtype)) * (1 if dtype == "float32" else 1 + 0.5j)
     with cd.fallback("error"):
         found = CALLS[name](a.to("lantern"))
@@ -55,9 +54,11 @@ def test_breakdowns_are_reported(lantern: Any) -> None:
 
 @pytest.mark.parametrize("device", ["lantern", "ember"])
 @pytest.mark.parametrize("shape", [(3,), (2, 3)])
-def test_pivots_become_permutations_by_composition(lantern: Any, shape: tuple[int, ...], device: str) -> None:
+def test_pivots_become_permutations_by_composition(
+    lantern: Any, shape: tuple[int, ...], device: str, rng: np.random.Generator
+) -> None:
     """As by the CPU's kernel, on immutable arrays too."""
-    LU, pivots, _ = cd.linalg.lu_factor_ex(cd.tensor(RNG.normal(size=(*shape, 3)).astype("float32")))
+    LU, pivots, _ = cd.linalg.lu_factor_ex(cd.tensor(rng.normal(size=(*shape, 3)).astype("float32")))
     P = cd.lu_unpack(LU, pivots).P
     with cd.fallback("error"):
         found = cd.lu_unpack(LU.to(device), pivots.to(device)).P
@@ -65,9 +66,9 @@ def test_pivots_become_permutations_by_composition(lantern: Any, shape: tuple[in
 
 
 @pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, float("inf"), -float("inf")])
-def test_norms_by_composition(lantern: Any, order: float) -> None:
+def test_norms_by_composition(lantern: Any, order: float, rng: np.random.Generator) -> None:
     """Every order."""
-    a = cd.tensor(RNG.normal(size=(2, 3)).astype("float32"))
+    a = cd.tensor(rng.normal(size=(2, 3)).astype("float32"))
     with cd.fallback("error"):
         found = cd.linalg.vector_norm(a.to("lantern"), order, 1)
     np.testing.assert_allclose(found.cpu().numpy(), cd.linalg.vector_norm(a, order, 1).numpy(), rtol=1e-5)

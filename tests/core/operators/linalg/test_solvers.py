@@ -13,20 +13,19 @@ from candelabra._records.record import OPERATORS
 from candelabra.linalg import LinAlgError
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-RNG = np.random.default_rng(5)
 
 
-def random(shape: tuple[int, ...], dtype: str = "float64") -> Any:
+def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """Normal numbers, with imaginary parts in a complex dtype."""
-    values = RNG.normal(size=shape)
+    values = rng.normal(size=shape)
     if dtype.startswith("complex"):
-        values = values + 1j * RNG.normal(size=shape)
+        values = values + 1j * rng.normal(size=shape)
     return values.astype(dtype)
 
 
-def regular(n: int, dtype: str = "float64", batch: tuple[int, ...] = ()) -> Any:
+def regular(rng: np.random.Generator, n: int, dtype: str = "float64", batch: tuple[int, ...] = ()) -> Any:
     """Matrices that are far from singular."""
-    return random((*batch, n, n), dtype) + 4 * np.eye(n, dtype=dtype)
+    return random(rng, (*batch, n, n), dtype) + 4 * np.eye(n, dtype=dtype)
 
 
 def close(found: Any, expected: Any) -> None:
@@ -46,9 +45,11 @@ def close(found: Any, expected: Any) -> None:
         ((0,), (0, 3, 2)), ((2,), (3,)),
     ],
 )  # fmt: skip
-def test_solve_takes_matrices_vectors_and_batches(a: tuple[int, ...], b: tuple[int, ...], dtype: str) -> None:
+def test_solve_takes_matrices_vectors_and_batches(
+    a: tuple[int, ...], b: tuple[int, ...], dtype: str, rng: np.random.Generator
+) -> None:
     """From the left; a right side of one dim less than the matrices, and of their shape, is a batch of vectors."""
-    left, right = regular(3, dtype, a), random(b, dtype)
+    left, right = regular(rng, 3, dtype, a), random(rng, b, dtype)
     found = cd.linalg.solve(cd.tensor(left), cd.tensor(right))
     vector = len(b) == 1 or b == (*a, 3)
     expected = np.linalg.solve(left, right[..., None])[..., 0] if vector else np.linalg.solve(left, right)
@@ -57,9 +58,9 @@ def test_solve_takes_matrices_vectors_and_batches(a: tuple[int, ...], b: tuple[i
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_solve_from_the_right(dtype: str) -> None:
+def test_solve_from_the_right(dtype: str, rng: np.random.Generator) -> None:
     """X A = B."""
-    a, b = regular(3, dtype, (2,)), random((2, 4, 3), dtype)
+    a, b = regular(rng, 3, dtype, (2,)), random(rng, (2, 4, 3), dtype)
     x = cd.linalg.solve(cd.tensor(a), cd.tensor(b), left=False)
     close(x @ cd.tensor(a), b)
 
@@ -139,14 +140,14 @@ def test_systems_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("batch", [(), (2,), (100,), (0,)])
 def test_triangular_systems_read_one_triangle(
-    batch: tuple[int, ...], upper: bool, unitriangular: bool, dtype: str
+    batch: tuple[int, ...], upper: bool, unitriangular: bool, dtype: str, rng: np.random.Generator
 ) -> None:
     """From the left and the right, one by one and many at once; the diagonal is not read where it is taken as ones."""
-    a = regular(3, dtype, batch)
+    a = regular(rng, 3, dtype, batch)
     triangle = np.triu(a) if upper else np.tril(a)
     if unitriangular:
         triangle = triangle * (1 - np.eye(3, dtype=dtype)) + np.eye(3, dtype=dtype)
-    b = random((*batch, 3, 2), dtype)
+    b = random(rng, (*batch, 3, 2), dtype)
     options = {"upper": upper, "unitriangular": unitriangular}
     found = cd.linalg.solve_triangular(cd.tensor(a), cd.tensor(b), **options)
     close(found, np.linalg.solve(triangle, b))
@@ -168,9 +169,9 @@ def test_a_zero_on_the_diagonal_of_a_triangle_is_divided_by() -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (2,), (0,)])
-def test_factors_solve_again_and_again(batch: tuple[int, ...], dtype: str) -> None:
+def test_factors_solve_again_and_again(batch: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """lu_solve and cholesky_solve, with what was factored; cholesky_inverse."""
-    a, b = regular(3, dtype, batch), random((*batch, 3, 2), dtype)
+    a, b = regular(rng, 3, dtype, batch), random(rng, (*batch, 3, 2), dtype)
     A, B = cd.tensor(a), cd.tensor(b)
     LU, pivots = cd.linalg.lu_factor(A)
     close(cd.linalg.lu_solve(LU, pivots, B), np.linalg.solve(a, b))
@@ -187,9 +188,9 @@ def test_factors_solve_again_and_again(batch: tuple[int, ...], dtype: str) -> No
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 2, 2), (2, 0, 0)])
-def test_inverses_and_determinants(shape: tuple[int, ...], dtype: str) -> None:
+def test_inverses_and_determinants(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """Of one matrix, of many, of none; under all their names."""
-    a = random(shape, dtype)
+    a = random(rng, shape, dtype)
     A = cd.tensor(a)
     close(cd.linalg.det(A), np.linalg.det(a))
     close(A.det(), np.linalg.det(a))
@@ -202,27 +203,27 @@ def test_inverses_and_determinants(shape: tuple[int, ...], dtype: str) -> None:
         close(found, np.linalg.inv(b))
 
 
-def test_logarithms_of_determinants() -> None:
+def test_logarithms_of_determinants(rng: np.random.Generator) -> None:
     """-inf of singular matrices, NaN of negative determinants, complex of complex ones."""
     assert cd.logdet(cd.zeros(2, 2)).item() == -math.inf
     assert math.isnan(cd.logdet(cd.tensor([[0.0, 1.0], [1.0, 0.0]])).item())
     assert cd.logdet(cd.eye(3) * 2).item() == pytest.approx(3 * math.log(2))
-    a = random((3, 3), "complex128")
+    a = random(rng, (3, 3), "complex128")
     close(cd.tensor(a).logdet().exp(), np.linalg.det(a))
     assert cd.slogdet(cd.zeros(2, 2)).sign.item() == 0
     with pytest.raises(RuntimeError, match=r"logdet: A must be batches of square matrices, but they are 2 by 3"):
         cd.logdet(cd.ones(2, 3))
 
 
-def test_tensors_are_inverted_and_solved_for_as_matrices() -> None:
+def test_tensors_are_inverted_and_solved_for_as_matrices(rng: np.random.Generator) -> None:
     """tensorinv and tensorsolve, against NumPy."""
-    a = random((4, 6, 8, 3))
+    a = random(rng, (4, 6, 8, 3))
     close(cd.linalg.tensorinv(cd.tensor(a)), np.linalg.tensorinv(a))
-    close(cd.linalg.tensorinv(cd.tensor(random((24, 8, 3))), ind=1).sum() * 0, np.float64(0))
-    b = random((2, 6))
-    c = random((2, 6, 3, 4))
+    close(cd.linalg.tensorinv(cd.tensor(random(rng, (24, 8, 3))), ind=1).sum() * 0, np.float64(0))
+    b = random(rng, (2, 6))
+    c = random(rng, (2, 6, 3, 4))
     close(cd.linalg.tensorsolve(cd.tensor(c), cd.tensor(b)), np.linalg.tensorsolve(c, b))
-    d = random((2, 3, 6, 4))
+    d = random(rng, (2, 3, 6, 4))
     close(cd.linalg.tensorsolve(cd.tensor(d), cd.tensor(b), dims=(1,)), np.linalg.tensorsolve(d, b, axes=(1,)))
     with pytest.raises(RuntimeError, match=r"Expected self to satisfy the requirement prod\(self.shape\[ind:\]\) == "):
         cd.linalg.tensorinv(cd.ones(2, 3, 5), 2)
@@ -235,9 +236,9 @@ def test_tensors_are_inverted_and_solved_for_as_matrices() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4), (2, 5, 3), (0, 4, 2), (3, 0), (0, 3)])
-def test_least_squares(shape: tuple[int, ...], driver: str | None, dtype: str) -> None:
+def test_least_squares(shape: tuple[int, ...], driver: str | None, dtype: str, rng: np.random.Generator) -> None:
     """All drivers, on tall and wide matrices of full rank: the solution of least length, residuals, rank, values."""
-    a, b = random(shape, dtype), random((*shape[:-1], 2), dtype)
+    a, b = random(rng, shape, dtype), random(rng, (*shape[:-1], 2), dtype)
     found = cd.linalg.lstsq(cd.tensor(a), cd.tensor(b), driver=driver)
     expected = np.linalg.pinv(a) @ b if a.size else np.zeros((*shape[:-2], shape[-1], 2), dtype)
     close(found.solution, expected)
@@ -257,14 +258,14 @@ def test_least_squares(shape: tuple[int, ...], driver: str | None, dtype: str) -
         assert found.singular_values.numel() == 0
 
 
-def test_least_squares_of_low_rank_and_of_vectors() -> None:
+def test_least_squares_of_low_rank_and_of_vectors(rng: np.random.Generator) -> None:
     """``rcond`` decides what counts as zero; right sides may be vectors, one or one per matrix."""
     a = cd.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], dtype=cd.float64)
     found = cd.linalg.lstsq(a, cd.ones(3, 1, dtype=cd.float64), driver="gelsd")
     assert found.rank.item() == 1
     assert found.residuals.numel() == 0
     close(found.solution, np.linalg.pinv(a.numpy()) @ np.ones((3, 1)))
-    b = random((2, 4, 3))
+    b = random(rng, (2, 4, 3))
     close(cd.linalg.lstsq(cd.tensor(b), cd.ones(2, 4, dtype=cd.float64)).solution, np.linalg.pinv(b) @ np.ones(4))
     near = cd.tensor([[1.0, 0.0], [0.0, 1e-3]])
     assert cd.linalg.lstsq(near, cd.ones(2)).rank.item() == 2
@@ -289,9 +290,9 @@ def test_least_squares_refuses_what_does_not_fit() -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (2, 4, 2), (0, 2, 3), (2, 0, 3), (3, 0)])
-def test_pseudo_inverses(shape: tuple[int, ...], dtype: str) -> None:
+def test_pseudo_inverses(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     """By singular values; of Hermitian matrices by eigenvalues; pinverse is the older name."""
-    a = random(shape, dtype)
+    a = random(rng, shape, dtype)
     close(cd.linalg.pinv(cd.tensor(a)), np.linalg.pinv(a))
     close(cd.tensor(a).pinverse(), np.linalg.pinv(a, 1e-15))
     if shape[-1] == shape[-2]:
@@ -333,9 +334,9 @@ def test_tolerances_decide_ranks_and_pseudo_inverses() -> None:
 
 
 @pytest.mark.parametrize("p", [None, 2, -2, 1, -1, math.inf, -math.inf, "fro", "nuc"])
-def test_condition_numbers(p: Any) -> None:
+def test_condition_numbers(p: Any, rng: np.random.Generator) -> None:
     """Of every order, against NumPy; inf of singular matrices."""
-    a = random((2, 3, 3))
+    a = random(rng, (2, 3, 3))
     close(cd.linalg.cond(cd.tensor(a), p), np.linalg.cond(a, p))
     if p not in (2, -2, None):
         assert cd.linalg.cond(cd.tensor([[1.0, 2.0], [2.0, 4.0]]), p).item() == math.inf
@@ -358,10 +359,10 @@ def test_condition_numbers_refuse_what_has_none() -> None:
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "float16", "bfloat16"])
-def test_exponentials_of_matrices(dtype: str) -> None:
+def test_exponentials_of_matrices(dtype: str, rng: np.random.Generator) -> None:
     """Small and large, one and many, against SciPy; half types as well as their digits allow."""
     for scale in (1e-3, 0.3, 3.0, 12.0):
-        a = random((2, 3, 4, 4), dtype if dtype[0] == "c" or dtype == "float64" else "float32") * scale / 4
+        a = random(rng, (2, 3, 4, 4), dtype if dtype[0] == "c" or dtype == "float64" else "float32") * scale / 4
         found = cd.linalg.matrix_exp(cd.tensor(a).to(getattr(cd, dtype)))
         assert found.dtype is getattr(cd, dtype)
         digits = {"float16": 5e-2, "bfloat16": 3e-1, "float32": 2e-4, "complex64": 2e-4}.get(dtype, 1e-11)
@@ -386,9 +387,9 @@ def test_exponentials_of_half_types_are_summed_in_single_precision() -> None:
 
 
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 5, 8])
-def test_powers_of_matrices(n: int) -> None:
+def test_powers_of_matrices(n: int, rng: np.random.Generator) -> None:
     """Positive, negative and zero, against NumPy; the result shares no memory with the matrix."""
-    a = regular(3, batch=(2,))
+    a = regular(rng, 3, batch=(2,))
     A = cd.tensor(a)
     found = cd.linalg.matrix_power(A, n)
     close(found / 10.0 ** max(n, 0), np.linalg.matrix_power(a, n) / 10.0 ** max(n, 0))

@@ -13,18 +13,27 @@ from candelabra.autograd import gradcheck, gradgradcheck
 
 from tests.operators.comparing import close, same
 
-rng = np.random.default_rng(23)
 INF, NAN = float("inf"), float("nan")
-A = rng.normal(size=(3, 4, 5))
-MASK = rng.random((3, 4, 5)) < 0.6
-MASK[0, 0] = False
-MASK[:, 1:, 0] = True
 DIMS = [None, (), 0, -1, (0, 2), (2, 0)]
 
 
-def peer(name: str, axis: Any, keepdims: bool) -> Any:
+@pytest.fixture
+def values(rng: np.random.Generator) -> Any:
+    """Normal numbers of shape (3, 4, 5)."""
+    return rng.normal(size=(3, 4, 5))
+
+
+@pytest.fixture
+def selected(rng: np.random.Generator) -> Any:
+    """A mask of that shape, with one row that is empty and one column that is full but for its first element."""
+    mask = rng.random((3, 4, 5)) < 0.6
+    mask[0, 0] = False
+    mask[:, 1:, 0] = True
+    return mask
+
+
+def peer(name: str, masked: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's masked reduction, with what it leaves masked filled."""
-    masked = np.ma.masked_array(A, ~MASK)
     fill = {"sum": 0, "prod": 1, "max": -INF, "min": INF}.get(name, NAN)
     axis = None if axis in (None, ()) else axis
     function: Any = getattr(np.ma, name)
@@ -36,29 +45,34 @@ def peer(name: str, axis: Any, keepdims: bool) -> Any:
 @pytest.mark.parametrize(
     ("name", "theirs"), [("sum", "sum"), ("prod", "prod"), ("amax", "max"), ("amin", "min"), ("mean", "mean")]
 )
-def test_reductions_leave_out_what_the_mask_says(name: str, theirs: str, dim: Any, keepdim: bool) -> None:
+def test_reductions_leave_out_what_the_mask_says(
+    name: str, theirs: str, dim: Any, keepdim: bool, values: Any, selected: Any
+) -> None:
     """Along any dims; slices without elements give the identity, or NaN."""
     function = getattr(cd.masked, name)
-    close(function(cd.tensor(A), dim, keepdim=keepdim, mask=cd.tensor(MASK)), peer(theirs, dim, keepdim))
-    without = getattr(np, theirs)(A, axis=None if dim == () else dim, keepdims=keepdim)
-    close(function(cd.tensor(A), dim, keepdim=keepdim), without)
+    close(
+        function(cd.tensor(values), dim, keepdim=keepdim, mask=cd.tensor(selected)),
+        peer(theirs, np.ma.masked_array(values, ~selected), dim, keepdim),
+    )
+    without = getattr(np, theirs)(values, axis=None if dim == () else dim, keepdims=keepdim)
+    close(function(cd.tensor(values), dim, keepdim=keepdim), without)
 
 
 @pytest.mark.parametrize("dim", [None, 1, (0, 2)])
 @pytest.mark.parametrize("correction", [0, 1])
 @pytest.mark.parametrize("masked", [False, True])
-def test_variance_of_what_is_selected(dim: Any, correction: int, masked: bool) -> None:
+def test_variance_of_what_is_selected(dim: Any, correction: int, masked: bool, values: Any, selected: Any) -> None:
     """With ``correction`` or by its older name; complex numbers, too."""
-    mask = MASK if masked else np.ones_like(MASK)
-    x, m = cd.tensor(A), cd.tensor(MASK) if masked else None
-    expected = np.ma.filled(np.ma.var(np.ma.masked_array(A, ~mask), axis=dim, ddof=correction), NAN)
+    mask = selected if masked else np.ones_like(selected)
+    x, m = cd.tensor(values), cd.tensor(selected) if masked else None
+    expected = np.ma.filled(np.ma.var(np.ma.masked_array(values, ~mask), axis=dim, ddof=correction), NAN)
     close(cd.masked.var(x, dim, correction=correction, mask=m), expected)
     close(cd.masked.std(x, dim, bool(correction), mask=m), np.sqrt(expected))
     kept = cd.masked.var(x, dim, bool(correction), keepdim=True, mask=m)
     assert kept.ndim == 3
-    z = A + 1j * A[::-1]
-    first = np.var(z[MASK], ddof=correction)
-    found = cd.masked.var(cd.tensor(z), correction=correction, mask=cd.tensor(MASK))
+    z = values + 1j * values[::-1]
+    first = np.var(z[selected], ddof=correction)
+    found = cd.masked.var(cd.tensor(z), correction=correction, mask=cd.tensor(selected))
     np.testing.assert_allclose(found.item(), first, rtol=1e-12)
 
 
@@ -97,61 +111,64 @@ def test_medians_of_what_is_selected() -> None:
 
 
 @pytest.mark.parametrize("order", [2.0, 1.0, 3.0, INF, -INF, 0.0])
-def test_norms_of_what_is_selected(order: float) -> None:
+def test_norms_of_what_is_selected(order: float, values: Any, selected: Any) -> None:
     """Vector norms; of nothing 0, or infinity where the order is minus infinity."""
-    found = cd.masked.norm(cd.tensor(A), order, 1, mask=cd.tensor(MASK))
+    found = cd.masked.norm(cd.tensor(values), order, 1, mask=cd.tensor(selected))
     empty = INF if order == -INF else 0.0
     for i in range(3):
         for j in range(5):
-            chosen = A[i, MASK[i, :, j], j]
+            chosen = values[i, selected[i, :, j], j]
             expected = np.linalg.norm(chosen, order) if chosen.size else empty
             np.testing.assert_allclose(found[i, j].item(), expected, rtol=1e-12)
 
 
-def test_log_sum_exps_of_what_is_selected() -> None:
+def test_log_sum_exps_of_what_is_selected(values: Any, selected: Any) -> None:
     """Minus infinity of nothing."""
     with np.errstate(divide="ignore"):
-        expected = np.log(np.where(MASK, np.exp(A), 0).sum(2))
-    close(cd.masked.logsumexp(cd.tensor(A), 2, mask=cd.tensor(MASK)), expected)
+        expected = np.log(np.where(selected, np.exp(values), 0).sum(2))
+    close(cd.masked.logsumexp(cd.tensor(values), 2, mask=cd.tensor(selected)), expected)
     a, b = cd.tensor([-100.0, -200.0, -300.0]), cd.tensor([-1.0, -2.0, -3.0])
     m = cd.tensor([True, False, True])
     same(cd.masked.logaddexp(a, b, input_mask=m, other_mask=m), [-1, -INF, -3])
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_normalisations_leave_the_shape(dim: int) -> None:
+def test_normalisations_leave_the_shape(dim: int, values: Any, selected: Any) -> None:
     """What is masked out is 0 (minus infinity in logarithms), the rest as if it were alone."""
-    x, m = cd.tensor(A), cd.tensor(MASK)
+    x, m = cd.tensor(values), cd.tensor(selected)
     with np.errstate(invalid="ignore", divide="ignore"):
-        powers = np.where(MASK, np.exp(A), 0)
+        powers = np.where(selected, np.exp(values), 0)
         soft = powers / powers.sum(dim, keepdims=True)
-        inverse = np.where(MASK, np.exp(-A), 0)
+        inverse = np.where(selected, np.exp(-values), 0)
         softmin = inverse / inverse.sum(dim, keepdims=True)
         close(cd.masked.softmax(x, dim, mask=m), soft)
         close(cd.masked.log_softmax(x, dim, mask=m).exp(), soft)
         close(cd.masked.softmin(x, dim, mask=m), softmin)
-    length = np.sqrt(np.where(MASK, A**2, 0).sum(dim, keepdims=True))
-    close(cd.masked.normalize(x, 2.0, dim, mask=m), np.where(MASK, A, 0) / np.maximum(length, 1e-12))
-    close(cd.masked.cumsum(x, dim, mask=m), np.cumsum(np.where(MASK, A, 0), dim))
-    close(cd.masked.cumprod(x, dim, mask=m), np.cumprod(np.where(MASK, A, 1), dim))
+    length = np.sqrt(np.where(selected, values**2, 0).sum(dim, keepdims=True))
+    close(cd.masked.normalize(x, 2.0, dim, mask=m), np.where(selected, values, 0) / np.maximum(length, 1e-12))
+    close(cd.masked.cumsum(x, dim, mask=m), np.cumsum(np.where(selected, values, 0), dim))
+    close(cd.masked.cumprod(x, dim, mask=m), np.cumprod(np.where(selected, values, 1), dim))
     assert cd.masked.softmax(x, dim, dtype=cd.float32).dtype is cd.float32
 
 
-def test_masks_broadcast() -> None:
+def test_masks_broadcast(values: Any) -> None:
     """A mask of fewer dims counts for all; uint8 is taken as bool."""
     m = cd.tensor([1, 0, 1, 0, 1], dtype=cd.uint8)
-    close(cd.masked.sum(cd.tensor(A), 2, mask=m), A[..., [0, 2, 4]].sum(2))
+    close(cd.masked.sum(cd.tensor(values), 2, mask=m), values[..., [0, 2, 4]].sum(2))
     with pytest.raises(IndexError, match="expected broadcastable mask"):
         cd.masked.sum(cd.ones(2), mask=cd.ones(2, 2) > 0)
 
 
-def test_the_mask_of_a_result() -> None:
+def test_the_mask_of_a_result(values: Any, selected: Any) -> None:
     """True where something was selected, or the input's mask where the shape stays."""
-    x, m = cd.tensor(A), cd.tensor(MASK)
-    same(cd.masked._output_mask(cd.masked.sum, x, 2, mask=m), MASK.any(2))
-    same(cd.masked._output_mask(cd.masked.norm, x, 2.0, (0, 1), keepdim=True, mask=m), MASK.any((0, 1), keepdims=True))
-    same(cd.masked._output_mask(cd.masked.median, x, mask=m), MASK.any(2))
-    same(cd.masked._output_mask(cd.masked.softmax, x, 2, mask=m), MASK)
+    x, m = cd.tensor(values), cd.tensor(selected)
+    same(cd.masked._output_mask(cd.masked.sum, x, 2, mask=m), selected.any(2))
+    same(
+        cd.masked._output_mask(cd.masked.norm, x, 2.0, (0, 1), keepdim=True, mask=m),
+        selected.any((0, 1), keepdims=True),
+    )
+    same(cd.masked._output_mask(cd.masked.median, x, mask=m), selected.any(2))
+    same(cd.masked._output_mask(cd.masked.softmax, x, 2, mask=m), selected)
     with pytest.raises(ValueError, match="_input_mask requires explicit mask"):
         cd.masked._input_mask(x)
 

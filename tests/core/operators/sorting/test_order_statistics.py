@@ -16,12 +16,11 @@ from scipy import stats
 
 from tests.operators.comparing import close, same
 
-rng = np.random.default_rng(8)
 NAN, INF = float("nan"), float("inf")
 REAL = ["uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 
 
-def tied(dtype: str, *shape: int) -> tuple[Any, np.ndarray]:
+def tied(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, np.ndarray]:
     """A tensor with many ties, and NaN where there may be some; with the same in float64."""
     a = rng.integers(0, 5, shape).astype(np.float64)
     if "float" in dtype:
@@ -38,9 +37,9 @@ def body(record: Any) -> Callable[..., Any]:
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("dim", [0, 1, -1])
 @pytest.mark.parametrize("keepdim", [False, True])
-def test_the_kth_value_is_the_kth_of_the_sorted(dtype: str, dim: int, keepdim: bool) -> None:
+def test_the_kth_value_is_the_kth_of_the_sorted(dtype: str, dim: int, keepdim: bool, rng: np.random.Generator) -> None:
     """With the index that a stable sort gives it."""
-    x, a = tied(dtype, 5, 6, 7)
+    x, a = tied(rng, dtype, 5, 6, 7)
     order = np.argsort(a, axis=dim, kind="stable")
     for k in (1, 3, 5):
         values, indices = x.kthvalue(k, dim, keepdim)
@@ -53,9 +52,9 @@ def test_the_kth_value_is_the_kth_of_the_sorted(dtype: str, dim: int, keepdim: b
 
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_medians_are_the_lower_middle(dtype: str, dim: int) -> None:
+def test_medians_are_the_lower_middle(dtype: str, dim: int, rng: np.random.Generator) -> None:
     """With NaN: the first of them, or the middle of the rest."""
-    x, a = tied(dtype, 6, 5, 8)
+    x, a = tied(rng, dtype, 6, 5, 8)
     order = np.argsort(a, axis=dim, kind="stable")
     size, absent = a.shape[dim], np.isnan(a).sum(dim, keepdims=True)
     place = np.where(absent > 0, size - absent, (size - 1) // 2)
@@ -67,7 +66,7 @@ def test_medians_are_the_lower_middle(dtype: str, dim: int) -> None:
         same(function(x, dim).indices, np.take_along_axis(order, at, dim).squeeze(dim))
 
 
-def test_many_distinct_numbers_of_nan_are_a_nanmedian_each() -> None:
+def test_many_distinct_numbers_of_nan_are_a_nanmedian_each(rng: np.random.Generator) -> None:
     """A row each with 0, 1, 2, … NaN: more places than are looked up one by one."""
     a = rng.normal(size=(40, 40))
     for row in range(40):
@@ -100,7 +99,7 @@ def test_ties_share_the_gradient_of_the_median_of_all() -> None:
 @pytest.mark.parametrize("dtype", ["bool", *REAL])
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("keepdim", [False, True])
-def test_mode_is_scipys(dtype: str, dim: int, keepdim: bool) -> None:
+def test_mode_is_scipys(dtype: str, dim: int, keepdim: bool, rng: np.random.Generator) -> None:
     """The smallest of the most frequent, and an index where it stands."""
     a = rng.integers(0, 2 if dtype == "bool" else 4, (9, 11))
     x = cd.tensor(a).to(getattr(cd, dtype))
@@ -123,9 +122,11 @@ def test_every_nan_is_a_value_of_its_own() -> None:
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize(("shape", "dim", "k"), [((300,), 0, 7), ((4, 200), 1, 9), ((130, 3), 0, 100), ((5, 6), 1, 6)])
-def test_topk_is_the_beginning_of_the_sorted(dtype: str, largest: bool, shape: Any, dim: int, k: int) -> None:
+def test_topk_is_the_beginning_of_the_sorted(
+    dtype: str, largest: bool, shape: Any, dim: int, k: int, rng: np.random.Generator
+) -> None:
     """In order, of ties the first, by partition or by sorting."""
-    x, _ = tied(dtype, *shape)
+    x, _ = tied(rng, dtype, *shape)
     values, indices = x.topk(k, dim, largest)
     ordered = x.sort(dim, largest, stable=True)
     same(indices, ordered.indices.narrow(dim, 0, k).numpy())
@@ -133,7 +134,7 @@ def test_topk_is_the_beginning_of_the_sorted(dtype: str, largest: bool, shape: A
     assert values.dtype is x.dtype
 
 
-def test_topk_of_distinct_elements_by_partition() -> None:
+def test_topk_of_distinct_elements_by_partition(rng: np.random.Generator) -> None:
     """Without ties at the bound, and none at all for k = 0."""
     a = rng.normal(size=(3, 500))
     values, indices = cd.tensor(a).topk(5)
@@ -148,7 +149,7 @@ def test_topk_of_distinct_elements_by_partition() -> None:
 # -- sorting, large ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("kind", ["float32", "float64", "wide", "narrow", "uint64", "bool", "float16"])
-def test_long_vectors_sort_stably(kind: str, descending: bool) -> None:
+def test_long_vectors_sort_stably(kind: str, descending: bool, rng: np.random.Generator) -> None:
     """Packed with their indices where there is room, else with ties put in order; from both ends of the dtype."""
     size = 300_000
     a: Any
@@ -195,9 +196,9 @@ def test_sort_and_argsort_write_into_what_is_given() -> None:
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
 @pytest.mark.parametrize("dtype", ["bool", *REAL])
 @pytest.mark.parametrize(("shape", "dim"), [((6,), 0), ((7, 300), 0), ((7, 300), 1), ((5, 6, 7), 1)])
-def test_running_extremes(name: str, dtype: str, shape: Any, dim: int) -> None:
+def test_running_extremes(name: str, dtype: str, shape: Any, dim: int, rng: np.random.Generator) -> None:
     """The extreme so far and its last place; a NaN stays, and the last one is where."""
-    x, a = (cd.tensor(rng.random(shape) < 0.3), None) if dtype == "bool" else tied(dtype, *shape)
+    x, a = (cd.tensor(rng.random(shape) < 0.3), None) if dtype == "bool" else tied(rng, dtype, *shape)
     a = x.numpy().astype(np.float64) if a is None else a
     extreme = np.maximum if name == "cummax" else np.minimum
     expected = extreme.accumulate(a, dim)
@@ -215,7 +216,7 @@ def test_running_extremes(name: str, dtype: str, shape: Any, dim: int) -> None:
 @pytest.mark.parametrize("kind", ["random", "ascending", "descending", "ties", "nan", "half", "int64"])
 @pytest.mark.parametrize("shape", [(8192,), (3, 5000), (4096,)])
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
-def test_long_running_extremes(name: str, kind: str, shape: Any) -> None:
+def test_long_running_extremes(name: str, kind: str, shape: Any, rng: np.random.Generator) -> None:
     """Block by block, whether or not there is a new extreme in each."""
     a = rng.normal(size=shape)
     if kind in ("ascending", "descending"):
@@ -236,7 +237,7 @@ def test_long_running_extremes(name: str, kind: str, shape: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(("shape", "dim"), [((9,), 0), ((5, 300), 0), ((3, 4, 5), 1)])
-def test_logcumsumexp_is_a_sum_of_exponentials(dtype: str, shape: Any, dim: int) -> None:
+def test_logcumsumexp_is_a_sum_of_exponentials(dtype: str, shape: Any, dim: int, rng: np.random.Generator) -> None:
     """Where these do not overflow; by kernel and by composition."""
     a = rng.normal(size=shape).astype(dtype)
     if dtype == "complex128":
@@ -262,18 +263,44 @@ def test_logcumsumexp_of_extremes() -> None:
     assert x.grad.isfinite().all().item()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "complex64"])
-@pytest.mark.parametrize(
-    ("shape", "dim"), [((40_000,), 0), ((12_345,), 0), ((3, 4099), 1), ((60, 300), 0), ((70, 9), 0), ((6, 33), 1)]
-)
-def test_cumulative_sums_keep_their_digits(dtype: str, shape: Any, dim: int) -> None:
-    """Short or long, along any dim: as a sum in a wider dtype."""
-    a = (rng.random(shape) * 3 - 1).astype(dtype) if dtype != "int64" else rng.integers(-9, 9, shape)
-    wide = np.cumsum(a, dim, dtype=np.result_type(a, np.float64) if dtype != "int64" else None)
-    found = cd.tensor(a).cumsum(dim).numpy().astype(wide.dtype)
-    scale = np.max(np.abs(wide))
-    limit = {"float32": 4e-6, "complex64": 4e-6, "float16": 3e-3}.get(dtype, 1e-14)
-    assert np.max(np.abs(found - wide)) <= limit * scale
+LENGTHS = [((40_000,), 0), ((12_345,), 0), ((3, 4099), 1), ((60, 300), 0), ((70, 9), 0), ((6, 33), 1)]
+
+
+def fixed_point(a: Any) -> Any:
+    """Numbers as Python integers, in units of 2**-64: sums of them are exact."""
+    return np.vectorize(lambda x: int(float(x) * 2.0**64), otypes=[object])(a)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
+@pytest.mark.parametrize(("shape", "dim"), LENGTHS)
+def test_cumulative_sums_keep_their_digits(dtype: str, shape: Any, dim: int, rng: np.random.Generator) -> None:
+    """Short or long, along any dim, against exact sums.
+
+    The kernel may sum rows of 32 in the dtype (31 errors of at most 32 u times the largest element), and adds up their
+    sums in the next wider dtype, of unit roundoff w. These up to n errors of at most w times the largest sum have no
+    common sign, so by Hoeffding's inequality they stay below 8 sqrt(n) of one with a probability of 1 - 3e-14. Rounding
+    that to the dtype, and adding it to the row, are two more errors of at most u times the sum.
+    """
+    a = (rng.random(shape) * 3 - 1).astype(dtype)
+    if dtype == "complex64":
+        a += 1j * rng.random(shape).astype("float32")
+    found = cd.tensor(a).cumsum(dim).numpy()
+    u = np.finfo(dtype).eps / 2
+    w = {"float16": 2.0**-24}.get(dtype, 2.0**-53)
+    for part in ("real", "imag"):
+        elements, sums = getattr(a, part), getattr(found, part)
+        exact = np.cumsum(fixed_point(elements), dim)
+        error = np.abs(fixed_point(sums) - exact).astype(np.float64) / 2.0**64
+        size = np.abs(exact).astype(np.float64) / 2.0**64
+        rows = 31 * 32 * u * np.max(np.abs(elements)) if dtype in ("float32", "float64") else 0
+        assert np.all(error <= 2 * u * size + rows + 8 * np.sqrt(shape[dim]) * w * np.max(size))
+
+
+@pytest.mark.parametrize(("shape", "dim"), LENGTHS)
+def test_cumulative_sums_of_integers_are_exact(shape: Any, dim: int, rng: np.random.Generator) -> None:
+    """Short or long, along any dim, as Python adds them up."""
+    a = rng.integers(-(2**40), 2**40, shape)
+    same(cd.tensor(a).cumsum(dim), np.cumsum(a.astype(object), dim).astype(np.int64))
 
 
 @pytest.mark.parametrize("bad", [INF, -INF, NAN])
@@ -305,9 +332,9 @@ def test_scans_in_place() -> None:
 # -- bodies and errors ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 @pytest.mark.parametrize("dim", [0, 1])
-def test_kernels_agree_with_the_compositions_that_they_replace(dtype: str, dim: int) -> None:
+def test_kernels_agree_with_the_compositions_that_they_replace(dtype: str, dim: int, rng: np.random.Generator) -> None:
     """Values and indices, ties and NaN included."""
-    x, _ = tied(dtype, 40, 50)
+    x, _ = tied(rng, dtype, 40, 50)
     for record, arguments in (
         (order_statistics.kthvalue, (7, dim, False)),
         (order_statistics.median_dim, (dim, True)),

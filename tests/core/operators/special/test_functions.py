@@ -11,7 +11,6 @@ import pytest
 import scipy.special as sp
 from candelabra._records.record import OPERATORS
 
-RNG = np.random.default_rng(31)
 INF, NAN = math.inf, math.nan
 UNARY: dict[str, tuple[Any, float, float]] = {
     "special.airy_ai": (lambda x: sp.airy(x)[0], -10, 10),
@@ -71,10 +70,10 @@ def close(got: Any, want: Any, precision: float) -> None:
 
 # -- of one argument --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", UNARY)
-def test_values_are_scipys(name: str) -> None:
+def test_values_are_scipys(name: str, rng: np.random.Generator) -> None:
     """In float64, float32 and the half types, which are computed in float32."""
     reference, low, high = UNARY[name]
-    x = RNG.uniform(low, high, (5, 7))
+    x = rng.uniform(low, high, (5, 7))
     with np.errstate(all="ignore"):
         close(public(name)(cd.tensor(x)), reference(x), 1e-11)
         for dtype, precision in ((cd.float32, 3e-5), (cd.float16, 4e-3), (cd.bfloat16, 3e-2)):
@@ -143,9 +142,9 @@ def test_complex_tensors_are_refused() -> None:
 @pytest.mark.parametrize(
     "name", ["erf", "erfc", "erfinv", "lgamma", "digamma", "i0", "logit", "sinc", "xlogy", "igamma"]
 )
-def test_the_methods_are_in_place_too(name: str) -> None:
+def test_the_methods_are_in_place_too(name: str, rng: np.random.Generator) -> None:
     """``x.erf_()`` leaves in x what ``x.erf()`` returns, and ``out=`` gets the same; a strided view too."""
-    base = cd.tensor(RNG.uniform(0.1, 0.9, (4, 6)), dtype=cd.float32)
+    base = cd.tensor(rng.uniform(0.1, 0.9, (4, 6)), dtype=cd.float32)
     rest = (base.t().clone().t(),) if name in ("xlogy", "igamma") else ()
     want = getattr(base, name)(*rest).tolist()
     assert public(name)(base.t().clone().t(), *rest).tolist() == want
@@ -158,9 +157,9 @@ def test_the_methods_are_in_place_too(name: str) -> None:
 
 # -- of two arguments -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", BINARY)
-def test_values_of_two_arguments_are_scipys(name: str) -> None:
+def test_values_of_two_arguments_are_scipys(name: str, rng: np.random.Generator) -> None:
     """They broadcast, and integers become floating."""
-    x, y = RNG.uniform(0.1, 5, (3, 1)), RNG.uniform(0.1, 5, 4)
+    x, y = rng.uniform(0.1, 5, (3, 1)), rng.uniform(0.1, 5, 4)
     close(public(name)(cd.tensor(x), cd.tensor(y)), BINARY[name](x, y), 1e-11)
     half = public(name)(cd.tensor(x).half(), cd.tensor(y).half())
     assert half.dtype is cd.float16
@@ -182,9 +181,9 @@ def test_zero_times_a_logarithm_is_zero(name: str) -> None:
     assert function(cd.tensor([2.0, 0.0]), 3).tolist() == pytest.approx([2 * math.log(3 - pole), 0.0])
 
 
-def test_incomplete_gamma_functions_where_scipy_is_slow() -> None:
+def test_incomplete_gamma_functions_where_scipy_is_slow(rng: np.random.Generator) -> None:
     """Arguments from 1/2 to 1.1, in both and in float32 too; they sum to 1."""
-    a, x = RNG.uniform(0, 3, 500), RNG.uniform(0.4, 1.2, 500)
+    a, x = rng.uniform(0, 3, 500), rng.uniform(0.4, 1.2, 500)
     for dtype, precision in ((cd.float64, 1e-12), (cd.float32, 1e-5)):
         given = cd.tensor(a, dtype=dtype), cd.tensor(x, dtype=dtype)
         np.testing.assert_allclose(cd.igamma(*given).numpy(), sp.gammainc(a, x), rtol=precision)
@@ -218,9 +217,9 @@ def test_inputs_without_a_derivative_say_so() -> None:
 
 # -- polygamma and the multivariate gamma function --------------------------------------------------------------------
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
-def test_polygamma_is_scipys(n: int) -> None:
+def test_polygamma_is_scipys(n: int, rng: np.random.Generator) -> None:
     """As function, method, in-place and ``out=``; trigamma left of 0 too, by reflection."""
-    x = RNG.uniform(0.01, 30, 200)
+    x = rng.uniform(0.01, 30, 200)
     want = sp.polygamma(n, x)
     given = cd.tensor(x)
     np.testing.assert_allclose(cd.polygamma(n, given).numpy(), want, rtol=1e-13, atol=1e-13)
@@ -228,7 +227,7 @@ def test_polygamma_is_scipys(n: int) -> None:
     out = cd.empty(200, dtype=cd.float64)
     assert cd.polygamma(n, given, out=out).tolist() == given.polygamma(n).tolist()
     assert given.polygamma_(n).tolist() == out.tolist()
-    left = RNG.uniform(-10, 0, 50)
+    left = rng.uniform(-10, 0, 50)
     np.testing.assert_allclose(cd.polygamma(1, cd.tensor(left)).numpy(), sp.polygamma(1, left), rtol=1e-12)
 
 
@@ -249,9 +248,9 @@ def test_polygamma_refuses_other_orders() -> None:
     assert cd.polygamma(200, cd.tensor([1.0])).tolist() == [-INF]
 
 
-def test_mvlgamma_is_scipys() -> None:
+def test_mvlgamma_is_scipys(rng: np.random.Generator) -> None:
     """``multigammaln`` is its other name; ``p`` below 1 is refused."""
-    x = RNG.uniform(3, 9, (2, 3))
+    x = rng.uniform(3, 9, (2, 3))
     want = np.vectorize(lambda v: sp.multigammaln(v, 4))(x)
     close(cd.mvlgamma(cd.tensor(x), 4), want, 1e-13)
     close(cd.special.multigammaln(cd.tensor(x), p=4), want, 1e-13)
@@ -282,9 +281,9 @@ def test_entr_is_steep_at_zero() -> None:
 
 
 # -- softmax and its kin ----------------------------------------------------------------------------------------------
-def test_special_has_softmax_and_logsumexp() -> None:
+def test_special_has_softmax_and_logsumexp(rng: np.random.Generator) -> None:
     """With ``dim`` and ``dtype`` as PyTorch has them; logsumexp of complex numbers and of nothing."""
-    x = RNG.normal(size=(3, 4))
+    x = rng.normal(size=(3, 4))
     close(cd.special.softmax(cd.tensor(x), 1), sp.softmax(x, 1), 1e-13)
     close(cd.special.log_softmax(cd.tensor(x), 0), sp.log_softmax(x, 0), 1e-13)
     assert cd.special.softmax(cd.tensor([1, 2]), 0, dtype=cd.float64).dtype is cd.float64
@@ -317,17 +316,17 @@ COMPOSED = {
 
 
 @pytest.mark.parametrize("name", COMPOSED)
-def test_a_body_agrees_with_the_kernel_that_overrides_it(name: str) -> None:
+def test_a_body_agrees_with_the_kernel_that_overrides_it(name: str, rng: np.random.Generator) -> None:
     """So that devices without the kernel compute the same."""
     record = OPERATORS[name]
-    x = cd.tensor(RNG.uniform(*COMPOSED[name], 100))
+    x = cd.tensor(rng.uniform(*COMPOSED[name], 100))
     rest = [x.flip(0) for p in record.schema.parameters[1:] if p.kind == "operand"]
     np.testing.assert_allclose(record.body(x, *rest).numpy(), record(x, *rest).numpy(), rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
-def test_the_body_of_polygamma_agrees_with_its_kernel(n: int) -> None:
+def test_the_body_of_polygamma_agrees_with_its_kernel(n: int, rng: np.random.Generator) -> None:
     """By the zeta function."""
     record = OPERATORS["polygamma_of"]
-    x = cd.tensor(RNG.uniform(0.1, 20, 100))
+    x = cd.tensor(rng.uniform(0.1, 20, 100))
     np.testing.assert_allclose(record.body(x, n).numpy(), record(x, n).numpy(), rtol=1e-12)

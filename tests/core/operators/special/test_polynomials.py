@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.special as sp
 
-RNG = np.random.default_rng(32)
 DEGREES: dict[str, Any] = {
     "chebyshev_polynomial_t": sp.eval_chebyt,
     "chebyshev_polynomial_u": sp.eval_chebyu,
@@ -32,10 +31,10 @@ def close(got: Any, want: Any) -> None:
 
 
 @pytest.mark.parametrize("name", DEGREES)
-def test_polynomials_are_scipys(name: str) -> None:
+def test_polynomials_are_scipys(name: str, rng: np.random.Generator) -> None:
     """For a tensor of degrees, for each number, and for a number beside a tensor of degrees."""
     function, reference = getattr(cd.special, name), DEGREES[name]
-    x = RNG.uniform(-1.5, 1.5, (4, 1))
+    x = rng.uniform(-1.5, 1.5, (4, 1))
     n = np.arange(9.0)
     want = reference(n.astype(int), x)
     close(function(cd.tensor(x), cd.tensor(n)), want)
@@ -59,9 +58,9 @@ def test_polynomials_of_negative_degree_are_zero(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEGREES)
-def test_polynomials_can_be_differentiated(name: str) -> None:
+def test_polynomials_can_be_differentiated(name: str, rng: np.random.Generator) -> None:
     """In the argument, at each degree."""
-    x = cd.tensor(RNG.uniform(-0.9, 0.9, 5), dtype=cd.float64, requires_grad=True)
+    x = cd.tensor(rng.uniform(-0.9, 0.9, 5), dtype=cd.float64, requires_grad=True)
     n = cd.tensor([0.0, 1.0, 2.0, 3.0, 5.0], dtype=cd.float64)
     assert cd.autograd.gradcheck(lambda v: getattr(cd.special, name)(v, n), (x,))
     assert cd.autograd.gradcheck(lambda v: getattr(cd.special, name)(v, 4), (x,))

@@ -61,7 +61,7 @@ SCORE_GRADIENT: Final = RowProgram(
 
 def score_dtype(d: dtype) -> dtype:
     """Return the dtype of scores. Exponentials of half-precision scores would be inaccurate."""
-    return float32 if d.itemsize == 2 else d
+    return float32 if d.is_half else d
 
 
 def rounded(x: StridedArray, d: dtype) -> StridedArray:

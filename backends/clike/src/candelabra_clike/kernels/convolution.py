@@ -205,7 +205,7 @@ def bilinear(function: Multilinear, a: StridedArray, b: StridedArray, *rest: Any
     d = a.dtype
     if d.category == COMPLEX:
         return _complex_bilinear(function, a, b, *rest)
-    if d.category == FLOATING and d.itemsize == 2:
+    if d.is_half:
         result: StridedArray = from_float32(d)(function(to_float32(d)(a), to_float32(d)(b), *rest))
         return result
     if d.category < FLOATING:
@@ -236,7 +236,7 @@ def conv(
         result: StridedArray = complex_sum(d)(bilinear(_conv, x, w, None, geometry), wide)
         return result
     if bias is not None:
-        bias = to_float32(d)(bias) if d.category == FLOATING and d.itemsize == 2 else bias
+        bias = to_float32(d)(bias) if d.is_half else bias
         bias = contiguous(as_bits(bias) if d.category < FLOATING else bias)
     return bilinear(_conv, x, w, bias, geometry)
 

@@ -130,7 +130,7 @@ def view_as_real(array: StridedArray) -> StridedArray:
 def view_as_complex(array: StridedArray) -> StridedArray:
     """View pairs along the last axis as complex numbers. Raises ``ValueError`` if the layout does not allow it."""
     steps = array.strides
-    if array.shape[-1:] != (2,) or steps[-1] != 1 or array.dtype.itemsize < 4 or array.offset % 2:
+    if array.shape[-1:] != (2,) or steps[-1] != 1 or array.dtype.is_half or array.offset % 2:
         raise ValueError(f"view_as_complex: expected pairs of float32 or float64, got {array!r}")
     if any(step % 2 for step, size in zip(steps[:-1], array.shape) if size != 1):
         raise ValueError(f"view_as_complex: expected even strides, so that pairs are aligned, got {steps}")

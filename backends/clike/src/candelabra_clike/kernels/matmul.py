@@ -55,7 +55,7 @@ def multiply(out: StridedArray, a: StridedArray, b: StridedArray) -> None:
         return
     if d.category == COMPLEX:
         _multiply_complex(out, a, b)
-    elif d.category == FLOATING and d.itemsize == 2:
+    elif d.is_half:
         wide = out.engine.empty(out.shape, float32)
         matmul_kernel(float32, False)(wide, to_float32(d)(a), to_float32(d)(b), None, 1, 1)
         from_float32(d)(wide, out=out)

@@ -61,7 +61,7 @@ def _sum_of(source: dtype, target: dtype) -> Reduction:
 def cast_of(source: dtype, target: dtype) -> str:
     """Return the expression that casts ``{x}`` to another real dtype. Floating to integer dtypes are not supported."""
     value = CTYPES[target].value
-    if target.itemsize == 2 and target.category == FLOATING and source is not target:
+    if target.is_half and source is not target:
         word = CTYPES[target].converts
         return f"load_{word}(store_{word}((f32){{x}}))"
     if value == CTYPES[source].value or (target is int64 and source.category <= FLOATING):
@@ -242,7 +242,7 @@ def nanmean_for(d: dtype) -> Callable[..., StridedArray] | None:
     """Return the kernel of ``nanmean`` for a real dtype. Sums of half types are float32, because they may overflow."""
     if d.category != FLOATING:
         return None
-    wide = float32 if d.itemsize == 2 else d
+    wide = float32 if d.is_half else d
     total = Reduction(f"nansum_{d.name}_wide", sum_fold(d, NAN_AS_ZERO), CTYPES[d], wide)
     counted = Fold("({x} == {x})", "{a} + {b}", "0", "u32", "u64", f"({CTYPES[wide].value}){{t}}", vectorizes=False)
     count = Reduction(f"present_{d.name}", lambda has_float64: counted, CTYPES[d], wide)

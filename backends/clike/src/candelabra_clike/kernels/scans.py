@@ -46,7 +46,7 @@ def accumulation(operation: str, source: dtype, target: dtype) -> ScanKernel:
             join = f"{{a0}} = product_{state}({{a0}}, {{b0}});"
             return ScanOp(((state, f"{state.upper()}(1, 0)"),), (lift,), join, (result,))
         if target.category == FLOATING:
-            state = "f32" if target.itemsize == 2 else accumulator_type(target, wide)
+            state = "f32" if target.is_half else accumulator_type(target, wide)
             result = "{a0}" if state == value else f"({value}){{a0}}"
             # A sum of -0 elements is -0.
             start = "1" if sign == "*" else "-0.0f" if state == "f32" else "-0.0"
@@ -116,7 +116,7 @@ def logcumsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
     value = CTYPES[d].value
 
     def scan(wide: bool, index: str) -> ScanOp:
-        t = "f32" if d.itemsize == 2 else accumulator_type(d, wide)
+        t = "f32" if d.is_half else accumulator_type(d, wide)
         first = LOWEST[t]
         join = (
             f"{{{{ const u32 less = ({{a0}} < {{b0}}) | ({{b0}} != {{b0}});\n"

@@ -55,7 +55,7 @@ def reduce_rule(reduce: str, d: dtype) -> ScatterRule:
 
 def accumulator_dtype(d: dtype) -> dtype:
     """Return the dtype of accumulation."""
-    return float32 if d.category == FLOATING and d.itemsize == 2 else d
+    return float32 if d.is_half else d
 
 
 def _sum(d: dtype) -> str:

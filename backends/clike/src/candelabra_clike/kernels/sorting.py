@@ -36,7 +36,7 @@ def keys(d: dtype, descending: bool) -> Elementwise:
 def key_of(d: dtype, descending: bool) -> tuple[str, dtype]:
     """Return the expression of a key, and the dtype as which elements are read."""
     source, function = d, CTYPES[d].memory
-    if d.itemsize == 2 and d.is_floating_point:
+    if d.is_half:
         source, function = uint16, CTYPES[d].converts
     elif d.name == "bool":
         source = uint8

@@ -43,7 +43,7 @@ class VarianceKernels(NamedTuple):
 @lru_cache(None)
 def variance_kernels(operation: str, d: dtype) -> VarianceKernels:
     """Return the kernels of an operation for a dtype."""
-    between = float32 if d.itemsize == 2 else d
+    between = float32 if d.is_half else d
     value = CTYPES[d].value
     mean = sum_fold(d, result=f"({value})({{t}} / ({{T}})count)")
     result = "{a} / s0" if operation == "var" else f"SQRT_{value.upper()}({{a}} / s0)"

@@ -6,14 +6,13 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.inquiry import result_type
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._records.derivative import applied, conjugate
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise
-from candelabra.dtypes import FLOATING
+from candelabra.dtypes import FLOATING, category_of_scalar
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
@@ -36,10 +35,15 @@ add.vjp(input=lambda g: g, other=lambda g: g)
 sub.vjp(input=lambda g: g, other=lambda g: -g)
 
 
+def _category(value: Any) -> int:
+    """The category of the dtype of a tensor or of a number."""
+    return value.dtype.category if hasattr(value, "dtype") else category_of_scalar(value)
+
+
 def _check_alpha(input: Any, other: Any, alpha: Number) -> None:
     if type(alpha) is not float or (getattr(input, "_keys", 0) | getattr(other, "_keys", 0)) & FLOATING_BITS:
         return
-    if result_type(input, other).category < FLOATING:
+    if max(_category(input), _category(other)) < FLOATING:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 

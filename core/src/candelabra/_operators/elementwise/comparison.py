@@ -12,7 +12,7 @@ from candelabra._records.callables import public
 from candelabra._records.promotion import boolean, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, category_of_scalar, get_default_dtype
+from candelabra.dtypes import FLOATING, category_of_scalar, get_default_dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
@@ -61,7 +61,7 @@ for _comparison in (eq, ne, lt, le, gt, ge):
 # -- equal and close ------------------------------------------------------------------------------------------------
 def _check_close(input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> None:
     if input.dtype is not other.dtype:
-        raise RuntimeError(f"{PYTHON_NAMES[input.dtype.name]} did not match {PYTHON_NAMES[other.dtype.name]}")
+        raise RuntimeError(f"{input.dtype.title} did not match {other.dtype.title}")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")

@@ -10,7 +10,7 @@ from candelabra._operators.primitives.creation import new_full
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise, shape_of
-from candelabra.dtypes import PYTHON_NAMES, bool_, complex64, complex128, dtype
+from candelabra.dtypes import bool_, complex64, complex128, dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -55,7 +55,7 @@ isreal.no_gradient("the result is bool")
 
 # -- from real numbers ------------------------------------------------------------------------------------------------
 def _check_parts(first: Any, second: Any) -> None:
-    one, two = PYTHON_NAMES[first.dtype.name], PYTHON_NAMES[second.dtype.name]
+    one, two = first.dtype.title, second.dtype.title
     if one not in ("Half", "Float", "Double"):
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {one} and {two}")
     if one != two:
@@ -75,7 +75,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     from candelabra._operators.shapes.views import view_as_complex
 
     _check_parts(real, imag)
-    if real.dtype.itemsize == 2:
+    if real.dtype.is_half:
         real, imag = real.float(), imag.float()
     if real.shape != imag.shape:
         shape = broadcast_shapes(shape_of(real), shape_of(imag))
@@ -87,6 +87,6 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """``abs * (cos(angle) + i * sin(angle))``, broadcast."""
     _check_parts(abs, angle)
-    if abs.dtype.itemsize == 2:
+    if abs.dtype.is_half:
         abs, angle = abs.float(), angle.float()
     return complex.function(abs * angle.cos(), abs * angle.sin())

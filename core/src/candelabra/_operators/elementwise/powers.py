@@ -11,7 +11,7 @@ from candelabra._records.callables import public
 from candelabra._records.promotion import to_double, to_float, to_integer
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
-from candelabra.dtypes import PYTHON_NAMES, dtype
+from candelabra.dtypes import dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
@@ -60,8 +60,8 @@ def float_power_(input: Tensor, exponent: Tensor | Number) -> Tensor:
     needed = to_double(result_type(input, exponent))
     if needed is not input.dtype:
         raise RuntimeError(
-            f"the base given to float_power_ has dtype {PYTHON_NAMES[input.dtype.name]} but the operation's result "
-            f"requires dtype {PYTHON_NAMES[needed.name]}"
+            f"the base given to float_power_ has dtype {input.dtype.title} but the operation's result "
+            f"requires dtype {needed.title}"
         )
     return pow.form("inplace")(input, exponent)
 

@@ -6,7 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.primitives.creation import zeroed
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise
-from candelabra.dtypes import FLOATING, PYTHON_NAMES
+from candelabra.dtypes import FLOATING
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -32,7 +32,7 @@ def trunc(input: Tensor) -> Tensor:
 
 def _check_decimals(input: Any, decimals: int) -> None:
     if decimals and input.dtype.category != FLOATING:
-        kind = PYTHON_NAMES[input.dtype.name]
+        kind = input.dtype.title
         raise NotImplementedError(f"\"round\" not implemented for '{kind}' with decimals: it takes floating dtypes")
 
 

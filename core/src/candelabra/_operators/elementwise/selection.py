@@ -11,7 +11,7 @@ from candelabra._operators.fronts.numbers import number_for
 from candelabra._operators.primitives.creation import cast, filled
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
-from candelabra._records.promotion import unpromoted
+from candelabra._records.promotion import by_arguments, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, checked_pointwise, pointwise, shape_of
 
@@ -62,7 +62,12 @@ def _check_masked_value(value: Any) -> None:
         )
 
 
-@operator(checked_pointwise(lambda input, mask, value: _check_masked_value(value)), promote=unpromoted, public=False)
+@operator(
+    checked_pointwise(lambda input, mask, value: _check_masked_value(value)),
+    promote=unpromoted,
+    result=by_arguments,
+    public=False,
+)
 def masked_fill_cast(input: Tensor, mask: Mask, value: Tensor | Number) -> Tensor:
     """``input`` with ``value`` where ``mask`` holds; the mask broadcasts, and the dtype is that of ``input``.
 
@@ -104,7 +109,7 @@ def _filled(input: Any, value: Any) -> tuple[int, ...]:
     return shape_of(input)
 
 
-@operator(_filled, promote=unpromoted, method=False, out=False)
+@operator(_filled, promote=unpromoted, result=by_arguments, method=False, out=False)
 def fill(input: Tensor, value: Tensor | Number) -> Tensor:
     """A tensor like ``input`` with every element ``value``, a number or a 0-d tensor; see :func:`fill_`."""
     return filled.function(input, _fitted(input, value))

@@ -12,7 +12,7 @@ from candelabra._operators.fft.primitives import SWAPPED, wide
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import Promotion, to_float
 from candelabra._records.rules import shape_of
-from candelabra.dtypes import COMPLEX, PYTHON_NAMES, dtype
+from candelabra.dtypes import COMPLEX, dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -30,7 +30,7 @@ def of_reals(name: str, kind: str) -> Promotion:
 
     def promoted(d: dtype) -> dtype:
         if d.category == COMPLEX:
-            raise RuntimeError(f"{name} expects a {kind} input tensor, but got {PYTHON_NAMES[d.name]}")
+            raise RuntimeError(f"{name} expects a {kind} input tensor, but got {d.title}")
         return transformed(d)
 
     return promoted

@@ -12,7 +12,7 @@ from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of
-from candelabra.dtypes import PYTHON_NAMES, dtype
+from candelabra.dtypes import dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -25,8 +25,8 @@ transform, is not divided either: that is norm "forward" of inverse transforms."
 
 def wide(d: dtype) -> dtype:
     """Refuse half types: neither PyTorch nor any library transforms them on a CPU."""
-    if d.itemsize == 2:
-        raise RuntimeError(f"Unsupported dtype {PYTHON_NAMES[d.name]}")
+    if d.is_half:
+        raise RuntimeError(f"Unsupported dtype {d.title}")
     return d
 
 

@@ -13,7 +13,7 @@ from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, dtype, finfo, int64
+from candelabra.dtypes import FLOATING, dtype, finfo, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -111,7 +111,7 @@ def _cdist_shape(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Ints:
         if len(shape) < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {len(shape)}D")
         if x.dtype.category != FLOATING:
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {PYTHON_NAMES[x.dtype.name]}")
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.title}")
     if a[-1] != b[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
     if p < 0:

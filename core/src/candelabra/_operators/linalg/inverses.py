@@ -8,7 +8,6 @@ from __future__ import annotations
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._dispatch.promote import title
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.eigenvalues import linalg_eigh
@@ -109,9 +108,9 @@ def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 @by
 def _pinv_shape(input: Tensor, rcond: Any, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Ints:
     shape, d = shape_of(input), input.dtype
-    if len(shape) < 2 or d.category < FLOATING or d.itemsize == 2:
+    if len(shape) < 2 or d.category < FLOATING or d.is_half:
         raise RuntimeError(
-            f"linalg.pinv({title(d)}{{{list(shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
+            f"linalg.pinv({d.title}{{{list(shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
             "cfloat or cdouble types"
         )
     if hermitian:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.linalg.inverses import linalg_pinv, pinv_back
 from candelabra._operators.linalg.rules import floating
@@ -81,8 +80,8 @@ def _least_squares_shapes(input: Tensor, b: Tensor, rcond: float | None, driver:
         raise RuntimeError(f"{NAME}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     if input.dtype is not b.dtype:
         raise RuntimeError(
-            f"{NAME}: Expected input and other to have the same dtype, but got input's dtype {title(input.dtype)} and "
-            f"other's dtype {title(b.dtype)}"
+            f"{NAME}: Expected input and other to have the same dtype, but got input's dtype {input.dtype.title} and "
+            f"other's dtype {b.dtype.title}"
         )
     if not 0 <= len(A) - len(B) <= 1:
         raise RuntimeError(

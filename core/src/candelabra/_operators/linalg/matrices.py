@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._dispatch.promote import title
 from candelabra._operators.shapes.diagonals import diagonal_shape
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.record import operator
@@ -23,7 +22,7 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: Dim = -2, dim2: Dim = -
 def _wide_powers(d: dtype) -> dtype:
     """The dtype of powers: int64 of integers; bools are refused."""
     if d.category == BOOL:
-        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {title(d)}")
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {d.title}")
     return int64 if d.category == INTEGER else d
 
 

@@ -75,7 +75,7 @@ def linalg_matrix_exp(input: Tensor) -> Tensor:
     n = input.shape[-1]
     if not input.numel():
         return input.clone()
-    if input.dtype.itemsize == 2:  # squaring doubles the rounding of half types, too, and they overflow soon
+    if input.dtype.is_half:  # squaring doubles the rounding of half types, too, and they overflow soon
         return linalg_matrix_exp(input.float()).to(input.dtype)
     size = input.abs().sum(-2).amax(-1)
     halvings = (size / NEAR).log2().ceil().clamp_min(0)

@@ -10,7 +10,6 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dims
-from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes, reduced_shape
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.rules import floating
@@ -93,14 +92,14 @@ def in_dtype(name: str, x: Tensor, wanted: dtype | None) -> Tensor:
     if wanted is None:
         return x
     if wanted.category < FLOATING:
-        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {title(wanted)}")
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {wanted.title}")
     if (wanted.category == COMPLEX) is not x.is_complex():
         kind = "complex" if x.is_complex() else "real"
-        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {title(wanted)}")
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {wanted.title}")
     if not can_cast(x.dtype, wanted) or wanted.itemsize < x.dtype.itemsize:
         raise RuntimeError(
-            f"{name}: the dtype of the input ({title(x.dtype)}) should be convertible without narrowing to the "
-            f"specified dtype ({title(wanted)})"
+            f"{name}: the dtype of the input ({x.dtype.title}) should be convertible without narrowing to the "
+            f"specified dtype ({wanted.title})"
         )
     return x if wanted is x.dtype else x.to(wanted)
 
@@ -129,7 +128,7 @@ vector_norm = overloads("linalg_vector_norm", linalg_vector_norm_of_order, names
 # -- of differences and slices ----------------------------------------------------------------------------------------
 def _floating_difference(d: dtype) -> dtype:
     if d.category < FLOATING:
-        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {title(d)} instead.")
+        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {d.title} instead.")
     return d
 
 

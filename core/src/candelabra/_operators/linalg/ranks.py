@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._dispatch.promote import title
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.eigenvalues import linalg_eigvalsh
 from candelabra._operators.linalg.factorizations.svd import linalg_svdvals
@@ -23,7 +22,7 @@ def check_tolerances(name: str, **tolerances: Any) -> None:
     """RuntimeError for complex tensors."""
     for word, value in tolerances.items():
         if hasattr(value, "_payload") and value.is_complex():
-            raise RuntimeError(f"{name}: {word} tensor of complex type is not supported. Got {title(value.dtype)}")
+            raise RuntimeError(f"{name}: {word} tensor of complex type is not supported. Got {value.dtype.title}")
 
 
 def as_tolerance(A: Tensor, given: Tensor | Number | None) -> Tensor | None:

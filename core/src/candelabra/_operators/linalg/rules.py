@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._codegen.arguments import kind_of
-from candelabra._dispatch.promote import title
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._records.rules import by, shape_of
@@ -58,9 +57,9 @@ def floating(name: str, *, half: bool = False) -> Callable[[dtype], dtype]:
 
     def promote(d: dtype) -> dtype:
         if d.category < FLOATING:
-            raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {title(d)}")
+            raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {d.title}")
         if not half and d.name in ("float16", "bfloat16"):
-            raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {title(d)}")
+            raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {d.title}")
         return d
 
     return promote

@@ -7,7 +7,7 @@ from candelabra._operators.families.searching import sorted_place
 from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
-from candelabra.dtypes import FLOATING, PYTHON_NAMES
+from candelabra.dtypes import FLOATING
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Index, Tensor
@@ -35,7 +35,7 @@ def _segments_shape(
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if data.dtype.category != FLOATING:
-        raise NotImplementedError(f"\"segment_reduce\" not implemented for '{PYTHON_NAMES[data.dtype.name]}'")
+        raise NotImplementedError(f"\"segment_reduce\" not implemented for '{data.dtype.title}'")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     given = shape_of(offsets if lengths is None else lengths)

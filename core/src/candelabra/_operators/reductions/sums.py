@@ -8,7 +8,7 @@ from candelabra._operators.shapes.expanding import expand
 from candelabra._records.promotion import accumulated, index
 from candelabra._records.record import operator
 from candelabra._records.rules import by, reduction, shape_of
-from candelabra.dtypes import FLOATING, PYTHON_NAMES, float32, int64
+from candelabra.dtypes import FLOATING, float32, int64
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -56,7 +56,7 @@ def _mean_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...
     if dtype is not None and dtype.category < FLOATING:
         raise RuntimeError(
             f"{op.name}(): could not infer output dtype. Optional dtype must be either a floating point or complex "
-            f"dtype. Got: {PYTHON_NAMES[dtype.name]}"
+            f"dtype. Got: {dtype.title}"
         )
     found: tuple[int, ...] = reduction(op, args)
     return found
@@ -71,7 +71,7 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     _mean_shape(mean, (input, dim, keepdim, dtype))
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtype)
-    if input.dtype.itemsize == 2:  # in float32 neither the sum nor the count overflows
+    if input.dtype.is_half:  # in float32 neither the sum nor the count overflows
         return mean(input.to(float32), dim, keepdim).to(input.dtype)
     return sum(input, dim, keepdim) / reduced_count(input.shape, dim)
 

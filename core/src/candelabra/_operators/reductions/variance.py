@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @operator(reduction, result=real_part, accepts="floating", public=False)
 def var(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False) -> Tensor:
     """The variance over ``dim`` (all dims when None): squared distances from the mean, over ``n - correction``."""
-    if input.dtype.itemsize == 2:  # in float32 neither the sum of squares nor the count overflows
+    if input.dtype.is_half:  # in float32 neither the sum of squares nor the count overflows
         return var(input.to(float32), dim, correction=correction, keepdim=keepdim).to(input.dtype)
     distance = input - mean(input, dim, True)
     squares = (distance * distance.conj()).real if input.is_complex() else distance * distance

@@ -10,7 +10,6 @@ from __future__ import annotations
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._dispatch.promote import title
 from candelabra._geometry import Geometry, Ints
 from candelabra._layout import infer_shape, view_strides
 from candelabra._operators.indexing.basic import basic_index
@@ -113,7 +112,7 @@ def _check_reinterpreted(input: Tensor, dtype: dtype_type) -> None:
 
 
 def _from_to(input: Tensor, dtype: dtype_type) -> str:
-    return f"to view {title(input.dtype)} as {title(dtype)} (different element sizes)"
+    return f"to view {input.dtype.title} as {dtype.title} (different element sizes)"
 
 
 @operator(_reinterpreted, check=_check_reinterpreted, promote=unpromoted, view=True, method=False, public=False)
@@ -157,7 +156,7 @@ def view_as_real(input: Tensor) -> Tensor:
 @by
 def _pairs(input: Tensor) -> Ints:
     shape = shape_of(input)
-    if input.dtype.itemsize < 4:
+    if input.dtype.is_half:
         raise RuntimeError(f"view_as_complex is only supported for float and double tensors, but got {input.dtype}")
     if not shape:
         raise RuntimeError("Input tensor must have one or more dimensions")

@@ -12,10 +12,10 @@ from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.views import view_as_real
 from candelabra._operators.shapes.windows import overlap_add
 from candelabra._operators.value_checks import raise_if_nonzero
-from candelabra._records.promotion import unpromoted
+from candelabra._records.promotion import by_arguments, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
-from candelabra.dtypes import FLOATING, PYTHON_NAMES
+from candelabra.dtypes import FLOATING
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -41,9 +41,9 @@ class _Frames:
 
     def described(self, text: str) -> str:
         """An error's text with the call before it."""
-        window = "None" if self.window is None else f"{PYTHON_NAMES[self.window.dtype.name]}{list(self.window.shape)}"
+        window = "None" if self.window is None else f"{self.window.dtype.title}{list(self.window.shape)}"
         return (
-            f"{self.name}({PYTHON_NAMES[self.input.dtype.name]}{list(self.input.shape)}, n_fft={self.n_fft}, "
+            f"{self.name}({self.input.dtype.title}{list(self.input.shape)}, n_fft={self.n_fft}, "
             f"hop_length={self.hop}, win_length={self.win_length}, window={window}): {text}"
         )
 
@@ -140,7 +140,7 @@ def _stft_shape(
     return (*shape[:-1], frequencies, 1 + (length - n_fft) // frames.hop, *pair)
 
 
-@operator(_stft_shape, promote=unpromoted, out=False)
+@operator(_stft_shape, promote=unpromoted, result=by_arguments, out=False)
 def stft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
@@ -240,7 +240,7 @@ def _istft_shape(
     return (*shape_of(input)[:-2], end - start)
 
 
-@operator(_istft_shape, promote=unpromoted, out=False)
+@operator(_istft_shape, promote=unpromoted, result=by_arguments, out=False)
 def istft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,

@@ -11,7 +11,7 @@ from candelabra._records.overloads import overloads
 from candelabra._records.promotion import to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import shape_of
-from candelabra.dtypes import BOOL, FLOATING, INTEGER, PYTHON_NAMES
+from candelabra.dtypes import BOOL, FLOATING, INTEGER
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -48,8 +48,7 @@ def _weighted_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
         if weights.dtype.category != category:
             words = "integral" if category == INTEGER else "floating point"
             raise RuntimeError(
-                f"cov(): expected {name} to have {words} dtype but got {name} with {PYTHON_NAMES[weights.dtype.name]} "
-                "dtype"
+                f"cov(): expected {name} to have {words} dtype but got {name} with {weights.dtype.title} dtype"
             )
         if weights.numel() != observations:
             raise RuntimeError(

@@ -13,7 +13,7 @@ from candelabra._records.overloads import overloads
 from candelabra._records.promotion import accumulated, same, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by
-from candelabra.dtypes import FLOATING, INTEGER, PYTHON_NAMES, bool_, float32, float64, int64
+from candelabra.dtypes import FLOATING, INTEGER, bool_, float32, float64, int64
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -37,7 +37,7 @@ def tally(places: Index, weights: Tensor | None, size: int) -> Tensor:
 def _bincount_shape(input: Tensor, weights: Tensor | None, minlength: int) -> None:
     """Refuses what :func:`bincount` does not take; the size of the result depends on the data."""
     if input.dtype.category != INTEGER:
-        raise NotImplementedError(f"\"bincount\" not implemented for '{PYTHON_NAMES[input.dtype.name]}'")
+        raise NotImplementedError(f"\"bincount\" not implemented for '{input.dtype.title}'")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if input.ndim != 1:
@@ -205,7 +205,7 @@ def histogramdd(
 
 def _check_floating(name: str, input: Tensor) -> None:
     if input.dtype.category != FLOATING:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{PYTHON_NAMES[input.dtype.name]}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.title}'")
 
 
 def _check_weight(input: Tensor, weight: Tensor | None, shape: tuple[int, ...]) -> None:

@@ -11,10 +11,8 @@ import pytest
 from candelabra._operators.linalg.products.chains import chain_order
 from candelabra.autograd import gradcheck, gradgradcheck
 
-rng = np.random.default_rng(5)
 
-
-def array(*shape: int) -> Any:
+def array(rng: np.random.Generator, *shape: int) -> Any:
     """Normal numbers."""
     return np.asarray(rng.standard_normal(shape))
 
@@ -50,30 +48,30 @@ EQUATIONS = [
 
 
 @pytest.mark.parametrize(("equation", "shapes"), EQUATIONS, ids=[e for e, _ in EQUATIONS])
-def test_einsum_is_numpys(equation: str, shapes: list[tuple[int, ...]]) -> None:
+def test_einsum_is_numpys(equation: str, shapes: list[tuple[int, ...]], rng: np.random.Generator) -> None:
     """Operands one by one and as a list, real and complex."""
-    arrays = [array(*s) for s in shapes]
+    arrays = [array(rng, *s) for s in shapes]
     expected = np.einsum(equation, *arrays)
     tensors = [cd.tensor(a) for a in arrays]
     close(cd.einsum(equation, *tensors), expected)
     close(cd.einsum(equation, tensors), expected)
-    wide = [a + 1j * array(*a.shape) for a in arrays]
+    wide = [a + 1j * array(rng, *a.shape) for a in arrays]
     close(cd.einsum(equation, *(cd.tensor(a) for a in wide)), np.einsum(equation, *wide))
 
 
-def test_einsum_takes_labels_as_integers() -> None:
+def test_einsum_takes_labels_as_integers(rng: np.random.Generator) -> None:
     """Operand and labels in turns, Ellipsis among them, the output's last, if any."""
-    a, b = array(2, 3, 4), array(4, 5)
+    a, b = array(rng, 2, 3, 4), array(rng, 4, 5)
     x, y = cd.tensor(a), cd.tensor(b)
     close(cd.einsum(x, [..., 0], y, [0, 1], [1, ...]), np.einsum("...i,ij->j...", a, b))
     close(cd.einsum(x, [3, 1, 0], y, [0, 2]), np.einsum("dba,ac", a, b))
 
 
-def test_einsum_broadcasts_sizes_of_1() -> None:
+def test_einsum_broadcasts_sizes_of_1(rng: np.random.Generator) -> None:
     """A dim of size 1 stands for as many equal elements as the other operand has."""
-    a, b = array(2, 1), array(3, 4)
+    a, b = array(rng, 2, 1), array(rng, 3, 4)
     close(cd.einsum("ij,jk->ik", cd.tensor(a), cd.tensor(b)), a * b.sum(0))
-    close(cd.einsum("ij,ij->ij", cd.tensor(a), cd.tensor(array(2, 3) * 0 + 1)), np.repeat(a, 3, 1))
+    close(cd.einsum("ij,ij->ij", cd.tensor(a), cd.tensor(array(rng, 2, 3) * 0 + 1)), np.repeat(a, 3, 1))
 
 
 def test_einsum_of_integers_multiplies_in_their_dtype() -> None:
@@ -91,11 +89,11 @@ def test_einsum_of_one_operand_may_be_a_view() -> None:
     assert cd.einsum("ij->ij", x) is not x
 
 
-def test_einsum_has_gradients_of_both_orders() -> None:
+def test_einsum_has_gradients_of_both_orders(rng: np.random.Generator) -> None:
     """Through diagonals, ellipses, broadcasting and three operands."""
 
     def leaf(*shape: int) -> Any:
-        return cd.tensor(array(*shape), requires_grad=True)
+        return cd.tensor(array(rng, *shape), requires_grad=True)
 
     for equation, shapes in (("iij,...j->...i", [(2, 2, 3), (2, 3)]), ("ab,bc,ac->a", [(2, 3), (1, 2), (2, 2)])):
         leaves = [leaf(*s) for s in shapes]
@@ -114,17 +112,17 @@ def test_einsum_has_gradients_of_both_orders() -> None:
         ((2, 0), (0, 3), 1),
     ],
 )
-def test_tensordot_is_numpys(a: tuple[int, ...], b: tuple[int, ...], dims: Any) -> None:
+def test_tensordot_is_numpys(a: tuple[int, ...], b: tuple[int, ...], dims: Any, rng: np.random.Generator) -> None:
     """A number of dims, or two lists; the lists may be a tensor."""
-    x, y = array(*a), array(*b)
+    x, y = array(rng, *a), array(rng, *b)
     close(cd.tensordot(cd.tensor(x), cd.tensor(y), dims), np.tensordot(x, y, dims))
     if not isinstance(dims, int):
         close(cd.tensordot(cd.tensor(x), cd.tensor(y), dims=cd.tensor(dims)), np.tensordot(x, y, dims))
 
 
-def test_tensordot_sums_what_broadcasts() -> None:
+def test_tensordot_sums_what_broadcasts(rng: np.random.Generator) -> None:
     """A contracted dim of size 1 counts for each element of the other."""
-    x, y = array(2, 1), array(3, 4)
+    x, y = array(rng, 2, 1), array(rng, 3, 4)
     close(cd.tensordot(cd.tensor(x), cd.tensor(y), 1), x * y.sum(0))
     close(cd.tensordot(cd.tensor(y.T), cd.tensor(x.T), 1), y.sum(0)[:, None] * x.T)
 
@@ -137,18 +135,18 @@ def test_tensordot_sums_what_broadcasts_of_every_integer_dtype() -> None:
     assert found.tolist() == [[8, 12], [12, 18]]
 
 
-def test_kron_and_tensordot_have_gradients() -> None:
+def test_kron_and_tensordot_have_gradients(rng: np.random.Generator) -> None:
     """Sizes that differ, ranks that differ."""
-    leaves = [cd.tensor(array(*s), requires_grad=True) for s in ((2, 3), (2,))]
+    leaves = [cd.tensor(array(rng, *s), requires_grad=True) for s in ((2, 3), (2,))]
     assert gradcheck(cd.kron, leaves, fast_mode=True)
     assert gradcheck(lambda a, b: cd.tensordot(a, b, ([0], [0])), leaves, fast_mode=True)
 
 
-def test_chains_are_multiplied_in_the_cheapest_order() -> None:
+def test_chains_are_multiplied_in_the_cheapest_order(rng: np.random.Generator) -> None:
     """The classic example of the dynamic programme: 30x35, 35x15, 15x5, 5x10, 10x20, 20x25 is ((A(BC))((DE)F))."""
     split = chain_order([30, 35, 15, 5, 10, 20, 25])
     assert (split[0, 5], split[0, 2], split[3, 5]) == (2, 0, 4)
-    matrices = [array(2, 3), array(3, 4), array(4, 1), array(1, 5)]
+    matrices = [array(rng, 2, 3), array(rng, 3, 4), array(rng, 4, 1), array(rng, 1, 5)]
     tensors = [cd.tensor(m) for m in matrices]
     close(cd.chain_matmul(*tensors), np.linalg.multi_dot(matrices))
     close(cd.chain_matmul(tensors), np.linalg.multi_dot(matrices))

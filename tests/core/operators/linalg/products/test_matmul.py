@@ -11,11 +11,10 @@ import pytest
 from candelabra._records.record import OPERATORS
 from candelabra.autograd import gradcheck, gradgradcheck
 
-rng = np.random.default_rng(3)
 DTYPES = ["float32", "float64", "complex64", "complex128", "int32", "int64", "uint8"]
 
 
-def numbers(dtype: str, *shape: int) -> Any:
+def numbers(rng: np.random.Generator, dtype: str, *shape: int) -> Any:
     """An array of small numbers."""
     found = rng.integers(0, 5, shape)
     if "complex" in dtype:
@@ -51,10 +50,10 @@ PRODUCTS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_products_are_numpys_in_every_dtype(name: str, dtype: str) -> None:
+def test_products_are_numpys_in_every_dtype(name: str, dtype: str, rng: np.random.Generator) -> None:
     """Values, dtypes and shapes, as function and method, of tensors in C order and in another."""
     shapes, expected = PRODUCTS[name]
-    arrays = [numbers(dtype, *shape) for shape in shapes]
+    arrays = [numbers(rng, dtype, *shape) for shape in shapes]
     wanted = np.asarray(expected(*arrays)).astype(dtype)
     first, second = (cd.tensor(a) for a in arrays)
     same(getattr(cd, name)(first, second), wanted)
@@ -102,10 +101,10 @@ FUSED: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUSED)
-def test_fused_products_add_in_proportion(name: str, dtype: str) -> None:
+def test_fused_products_add_in_proportion(name: str, dtype: str, rng: np.random.Generator) -> None:
     """``beta * input + alpha * product``: function, method, in place, out=, and with a row that broadcasts."""
     shapes, expected = FUSED[name]
-    arrays = [numbers(dtype, *shape) for shape in shapes]
+    arrays = [numbers(rng, dtype, *shape) for shape in shapes]
     product = expected(*arrays[1:]).astype(dtype)
     t = [cd.tensor(a) for a in arrays]
     same(getattr(cd, name)(*t), (arrays[0] + product).astype(dtype))
@@ -121,10 +120,10 @@ def test_fused_products_add_in_proportion(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUSED)
-def test_at_beta_0_the_input_is_not_looked_at(name: str) -> None:
+def test_at_beta_0_the_input_is_not_looked_at(name: str, rng: np.random.Generator) -> None:
     """NaN in the input stays out of the result, and its gradient is zeros."""
     shapes, expected = FUSED[name]
-    arrays = [numbers("float64", *shape) for shape in shapes]
+    arrays = [numbers(rng, "float64", *shape) for shape in shapes]
     first = cd.full(shapes[0], float("nan"), dtype=cd.float64, requires_grad=True)
     found = getattr(cd, name)(first, *(cd.tensor(a) for a in arrays[1:]), beta=0)
     same(found, expected(*arrays[1:]))
@@ -169,7 +168,7 @@ def test_addr_of_bools_is_logic() -> None:
         cd.addr(a, v, w, alpha=1.0)
 
 
-def test_fused_products_have_gradients_of_both_orders_in_place_too() -> None:
+def test_fused_products_have_gradients_of_both_orders_in_place_too(rng: np.random.Generator) -> None:
     """Complex factors, a broadcast input, and a tensor that was written to."""
 
     def leaf(*shape: int) -> Any:
@@ -244,17 +243,17 @@ def test_bad_products_are_errors_in_pytorchs_words(call: Callable[[], Any], erro
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128", "int64"])
 @pytest.mark.parametrize("name", [*FUSED, "vdot", "kron", "cross_product"])
-def test_what_a_device_computes_in_one_go_is_the_composition(name: str, dtype: str) -> None:
+def test_what_a_device_computes_in_one_go_is_the_composition(name: str, dtype: str, rng: np.random.Generator) -> None:
     """The kernel and the record's body agree, so that a device without such a kernel gives the same."""
     record = OPERATORS[name]
     if name in FUSED:
-        t = [cd.tensor(numbers(dtype, *shape)) for shape in FUSED[name][0]]
+        t = [cd.tensor(numbers(rng, dtype, *shape)) for shape in FUSED[name][0]]
         for beta, alpha in ((1, 1), (0, 2), (3, 1)):
             found = record(*t, beta=beta, alpha=alpha)
             same(found, record.body(*t, beta=beta, alpha=alpha).numpy())
         return
     shapes = {"vdot": ((3,), (3,)), "kron": ((2, 3), (2,)), "cross_product": ((1, 3), (2, 3))}[name]
-    t = [cd.tensor(numbers(dtype, *shape)) for shape in shapes]
+    t = [cd.tensor(numbers(rng, dtype, *shape)) for shape in shapes]
     more = (1,) if name == "cross_product" else ()
     same(record(*t, *more), record.body(*t, *more).numpy())
 

@@ -9,7 +9,6 @@ from candelabra._layout import broadcast_shapes
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
-from candelabra.dtypes import PYTHON_NAMES
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -81,7 +80,7 @@ C_NAMES = {
 def check_same_dtype(first: Tensor, second: Tensor) -> None:
     """Refuse two dtypes: PyTorch's products of matrices don't promote."""
     if first.dtype is not second.dtype:
-        a, b = (PYTHON_NAMES[t.dtype.name] for t in (first, second))
+        a, b = (t.dtype.title for t in (first, second))
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {C_NAMES.get(a, a)} != {C_NAMES.get(b, b)}"
         )
@@ -154,7 +153,7 @@ def _vectors(name: str, input: Tensor, other: Tensor) -> tuple[int, ...]:
     if len(a) != 1 or len(b) != 1:
         raise RuntimeError(f"1D tensors expected, but got {len(a)}D and {len(b)}D tensors")
     if input.dtype is not other.dtype:
-        first, second = (PYTHON_NAMES[t.dtype.name] for t in (input, other))
+        first, second = (t.dtype.title for t in (input, other))
         raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {first} and {second}")
     if a != b:
         raise RuntimeError(

@@ -1,0 +1,31 @@
+"""A sample of the suite's cases for tests in which each operator has to be tried, and not in every way.
+
+Of the 241 mutants in candelabra_conformance's catalogue it catches 234, where all pairs of property, dtype and layout
+catch 238.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import groupby
+
+from candelabra_conformance.model import DEVICE, Case
+
+from tests.sampling import covering
+
+IN_EACH_DTYPE = frozenset({"result", "special", "value"})
+"""Properties that are tried in each dtype: their cases are quick, and most faults of kernels are among them."""
+
+
+def each_once(cases: Iterable[Case]) -> list[Case]:
+    """Of each operator each property once, some in each dtype, and each layout once; all of the device itself."""
+    chosen: list[Case] = []
+    for operator, group in groupby(cases, key=lambda case: case.operator):
+        every = list(group)
+        chosen += every if operator == DEVICE else sorted(covering(every, lambda case: case.id, _traits))
+    return chosen
+
+
+def _traits(case: Case) -> set[Hashable]:
+    property = (case.property, case.dtype) if case.property in IN_EACH_DTYPE else case.property
+    return {property, ("layout", case.layout)}

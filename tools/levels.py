@@ -1,0 +1,158 @@
+"""Run the numerical tests again as on older processors, so that one machine stands for several.
+
+``python tools/levels.py`` (``make test-levels``) runs
+
+- the tests that depend on NumPy's arithmetic once for each lower level of instructions that NumPy offers here: NumPy
+  has other code for ``exp`` with AVX-512 than without it, and OpenBLAS other products of matrices;
+- the tests of OpenCL with PoCL as on a processor without fused multiply-add, and with Intel's driver, where it is
+  installed, as on processors with AVX2 and with SSE 4.2.
+
+``--opencl`` runs the latter only, ``--list`` only prints the runs. Other arguments go to pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from candelabra_opencl.discovery import VARIABLE
+
+NUMERICAL = [
+    "tests/cpu", "tests/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
+    "tests/core/test_sorting.py", "tests/conformance/test_reference.py",
+]  # fmt: skip
+OPENCL = ["tests/clike", "tests/opencl"]
+
+
+class Core(NamedTuple):
+    """A name that OpenBLAS has for x86 processors, and NumPy's names, new and old, for what such a processor has."""
+
+    name: str
+    levels: frozenset[str]
+
+
+CORES = (
+    Core("SkylakeX", frozenset({"X86_V4", "AVX512_SKX"})),
+    Core("Haswell", frozenset({"X86_V3", "AVX2"})),
+    Core("Nehalem", frozenset()),
+)
+"""The newest first. The last needs nothing that NumPy can do without."""
+
+
+class Run(NamedTuple):
+    """A run of pytest."""
+
+    title: str
+    environment: dict[str, str]
+    tests: list[str]
+
+
+def numpy_levels(baseline: Sequence[str], found: Sequence[str], machine: str) -> Iterator[Run]:
+    """A run for each level below this machine's, the highest first: ``found`` are NumPy's levels, in their order."""
+    for i in reversed(range(len(found))):
+        left, disabled = [*baseline, *found[:i]], found[i:]
+        environment = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
+        if machine in ("x86_64", "AMD64"):
+            environment["OPENBLAS_CORETYPE"] = next(
+                core.name for core in CORES if not core.levels or core.levels & set(left)
+            )
+        yield Run(f"NumPy with {left[-1] if left else 'no level'}", environment, NUMERICAL)
+
+
+@contextmanager
+def pocl_without_fma() -> Iterator[Run | None]:
+    """A run with PoCL's wheel as on a processor without fused multiply-add; None where the wheel is not installed.
+
+    PoCL 3.0 asks the processor for its name, and no variable overrides the answer. Of what the name decides, only
+    whether ``a * b + c`` is rounded once changes results. So the driver is linked into a folder where the header of all
+    programs forbids that.
+    """
+    wheel, pyopencl = (importlib.util.find_spec(name) for name in ("pocl_binary_distribution", "pyopencl"))
+    if wheel is None or wheel.origin is None or pyopencl is None or pyopencl.origin is None:
+        yield None
+        return
+    theirs = Path(wheel.origin).parent / ".libs"
+    (driver,) = (Path(pyopencl.origin).parent / ".libs").glob("libpocl*.so")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        beside, data = (folder / part for part in ("pyopencl/.libs", "pocl_binary_distribution/.libs/share/pocl"))
+        beside.mkdir(parents=True)
+        data.mkdir(parents=True)
+        (beside / driver.name).symlink_to(driver)
+        for library in theirs.glob("lib*"):
+            (data.parents[1] / library.name).symlink_to(library)
+        for library in (theirs / "share/pocl").glob("kernel-*.bc"):
+            (data / library.name).symlink_to(library)
+        shutil.copytree(theirs / "share/pocl/include", data / "include")
+        with (data / "include" / "_kernel.h").open("a") as header:
+            header.write("\n#pragma OPENCL FP_CONTRACT OFF\n")
+        vendors = folder / "vendors"
+        vendors.mkdir()
+        (vendors / "pocl.icd").write_text(f"{beside / driver.name}\n")
+        environment = {"OCL_ICD_VENDORS": f"{vendors}{os.sep}", "CANDELABRA_CACHE": str(folder / "cache")}
+        yield Run("PoCL without fused multiply-add", environment, OPENCL)
+
+
+@contextmanager
+def intel_names(found: Sequence[str]) -> Iterator[list[Run]]:
+    """A run for each older processor that Intel's driver compiles for; none without the driver.
+
+    Its variable takes the names of processors, whose mathematical functions have different errors.
+    """
+    try:
+        distribution("intel-opencl-rt")
+    except PackageNotFoundError:
+        yield []
+        return
+    from opencl_drivers import drivers
+
+    (driver,) = drivers("Intel")
+    names = ["corei7", *(["core-avx2"] if CORES[0].levels & set(found) else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        yield [
+            Run(
+                f"Intel's OpenCL for {name}",
+                # Compiled kernels are kept by driver and device, which have the same names for all of them.
+                {"CL_CONFIG_CPU_TARGET_ARCH": name, VARIABLE: driver, "CANDELABRA_CACHE": f"{folder}/{name}"},
+                OPENCL,
+            )
+            for name in reversed(names)
+        ]
+
+
+def main() -> int:
+    """The worst of the exit codes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--opencl", action="store_true")
+    arguments, rest = parser.parse_known_args()
+    simd = np.show_config("dicts")["SIMD Extensions"]  # type: ignore[index]
+    baseline, found = simd["baseline"], simd.get("found", [])
+    worst = 0
+    with pocl_without_fma() as pocl, intel_names(found) as intel:
+        numpy = [] if arguments.opencl else numpy_levels(baseline, found, platform.machine())
+        runs = [*numpy, *([pocl] if pocl else []), *intel]
+        for run in runs:
+            print(f"== {run.title} ==", flush=True)
+            if not arguments.list:
+                command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *run.tests, *rest]
+                worst = max(
+                    worst, subprocess.run(command, env={**os.environ, **run.environment}, check=False).returncode
+                )
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())
