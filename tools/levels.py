@@ -30,8 +30,8 @@ import numpy as np
 from candelabra_opencl.discovery import VARIABLE
 
 NUMERICAL = [
-    "tests/cpu", "tests/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
-    "tests/core/test_sorting.py", "tests/conformance/test_reference.py",
+    "tests/cpu", "tests/operators", "tests/core/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
+    "tests/conformance/test_reference.py",
 ]  # fmt: skip
 OPENCL = ["tests/clike", "tests/opencl"]
 

@@ -40,6 +40,7 @@ ACCEPTED = {
 PROMOTED = {
     "common": "",
     "unpromoted": "",
+    "identical": "all tensors must have the same dtype",
     "to_float": "integers and bools become the default float first",
     "to_integer": "bools become int64 first",
 }

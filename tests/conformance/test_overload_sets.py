@@ -153,6 +153,31 @@ def test_a_mistake_in_other_words_is_caught(context: Context, make: Make, monkey
     assert "TypeError: 'no overload' is raised, flicker_" in result.message
 
 
+def test_members_without_a_public_name_are_tried(context: Context, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A public callable among the members is tested under its own name, and a program calls it by the set."""
+
+    def flicker_text(input: Tensor, text: str) -> Tensor:
+        """The input, as many times as the text is long."""
+        return input * len(text)
+
+    def worded(t: Maker) -> Iterator[Any]:
+        yield sample(t(4), "ab")
+
+    monkeypatch.setitem(registry.INPUTS, "flicker_text", [worded])
+    monkeypatch.setitem(REFERENCES, "flicker_text", lambda x, text: x * (len(text) + 1))
+    make(flicker_text)
+    assert {r.verdict for r in results(context).values()} == {PASSED}
+    result = run_case(context, Case("flicker_text", "value", "float32", "contiguous"))
+    assert result.verdict == FAILED
+    assert "got = cd.flicker(x, 'ab')" in result.reproducer
+    with pytest.raises(AssertionError):
+        run(result.reproducer)
+    monkeypatch.setattr(cd, "flicker", lambda input, text: input)
+    result = results(context)["flicker/overloads/float32/contiguous"]
+    assert "flicker does not give what flicker_text gives" in result.message
+    assert result.reproducer == "# no reproducer: ValueError: flicker_text is called by an overload set only\n"
+
+
 def test_every_set_of_the_library_has_cases(context: Context) -> None:
     """At least one member of each is a record that has samples."""
     for entry in entries():

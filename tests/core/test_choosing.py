@@ -190,6 +190,40 @@ def test_a_plain_function_may_be_an_overload(recording: list[Any], members: tupl
     assert found(x(), "of") == found.function(x(), "of")
 
 
+def test_a_member_without_a_public_name(recording: list[Any]) -> None:
+    """A public callable declared with ``public=False`` has the grammar's keywords, and errors say the set's name."""
+
+    def square_of(size: int, *, dtype: DType | None = None, device: Device = None) -> Tensor:  # type: ignore[name-defined]  # noqa: F821
+        """Ones in a square."""
+        return cd.ones(size, size, dtype=dtype, device=device)
+
+    def square_by(input: Tensor) -> Tensor:
+        """The input times itself."""
+        return input * input
+
+    by_size, by_tensor = public(public=False, factory=True)(square_of), public(public=False, out=True)(square_by)
+    assert entry_named("square_of") is entry_named("square_by") is None
+    assert not hasattr(Tensor, "square_by")
+    with journal.Recording() as declared:
+        overloads("squared", by_size, by_tensor, method=False)
+    recording.append(declared)
+    out = cd.empty(0)
+    assert cd.squared(x(), out=out) is out
+    assert out.tolist() == by_tensor(x()).tolist() == [1.0, 4.0]
+    assert cd.squared(2, requires_grad=True, layout=cd.strided, pin_memory=False).requires_grad
+    assert cd.squared(1, dtype=cd.int8).dtype is cd.int8
+    filled = cd.empty(2, 2, dtype=cd.float64)
+    assert cd.squared(2, out=filled) is filled
+    assert filled.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(TypeError, match=r"squared\(\): argument 'layout' must be candelabra.layout, not str"):
+        cd.squared(2, layout="sparse")
+    with pytest.raises(TypeError, match=r"squared\(\) received an invalid combination of arguments") as e:
+        cd.squared(2, 3)
+    assert "\n * (size: int, *, dtype: DType | None = None, device: Device = None, out=None, layout=None" in str(
+        e.value
+    )
+
+
 def test_a_set_in_a_namespace(recording: list[Any], members: tuple[Record, ...]) -> None:
     """Its name has a dot; it is a method under an alias of the top namespace only."""
     with journal.Recording() as declared:

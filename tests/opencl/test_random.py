@@ -7,7 +7,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._operators.primitives.random import random_integers
+from candelabra._operators.random.draws import random_integers
 from candelabra.library import open_device
 from candelabra_conformance.ulp import ulp_error
 

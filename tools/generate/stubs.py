@@ -105,8 +105,10 @@ def added_keywords(overload: Overload, names: set[str], inplace: bool) -> list[s
     if declared is None:
         return []
     added = [f"{alias}: Any = None" for name, alias in ALIASES.items() if name in names and alias not in names]
-    if declared.options.get("factory"):
-        return added + [f"{name}: {rest}" for name, rest in FACTORY.items() if name not in names]
+    factory = declared.options.get("factory")
+    if factory:
+        served = FACTORY if factory is True else factory
+        return added + [f"{name}: {rest}" for name, rest in FACTORY.items() if name in served and name not in names]
     if has_out(declared) and not inplace and "out" not in names:
         return ["out: Any = None", *added]
     return added

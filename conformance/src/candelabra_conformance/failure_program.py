@@ -24,7 +24,7 @@ from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.program import Program, argument_texts, spelled
 from candelabra_conformance.program_checks import FLAT, allowance
 from candelabra_conformance.program_trial import best
-from candelabra_conformance.records import CallableRecord, Record
+from candelabra_conformance.records import CallableRecord, Record, set_of
 from candelabra_conformance.reproducer import composed, reproducer
 from candelabra_conformance.samples.sample import SEED, Sample, arrays, mapped
 from candelabra_conformance.shadowing.showing import fails, smallest
@@ -100,7 +100,12 @@ TOLD: Final = (
 
 
 def two_forms(told: Told) -> str:
-    """The program that calls something in two ways, which give different results."""
+    """The program that calls something in two ways, which give different results.
+
+    ``ValueError`` for a member of an overload set that is no record: a program calls it by the set only.
+    """
+    if told.property == "overloads" and isinstance(told.record, CallableRecord):
+        raise ValueError(f"{told.record.name} is called by an overload set only")
     program = Program(str(told.context.device), told.layout)
     args, kwargs = told.given
     arguments = argument_texts(program, told.record, args, kwargs)
@@ -118,7 +123,7 @@ def two_forms(told: Told) -> str:
 def spelled_inplace(record: Record) -> str:
     """How a program names the in-place form of an operator, or the public callable that writes."""
     if isinstance(record, CallableRecord):
-        return f"cd.Tensor.{next(iter(record.entry.methods()))}"
+        return f"cd.Tensor.{next(iter((set_of(record) or record.entry).methods()))}"
     return f"OPERATORS[{record.name!r}].form('inplace')"
 
 

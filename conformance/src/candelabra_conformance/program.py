@@ -11,7 +11,7 @@ import numpy as np
 
 from candelabra_conformance import literals
 from candelabra_conformance.layouts import BROADCAST, CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED
-from candelabra_conformance.records import CallableRecord, Record, parameter_names
+from candelabra_conformance.records import CallableRecord, Record, parameter_names, set_of
 from candelabra_conformance.transport import Array
 
 Strides = tuple[tuple[int, ...], int]
@@ -45,8 +45,8 @@ class Program:
         if isinstance(value, np.ndarray):
             return self.tensor(value, name)
         if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
-            parts = [self.argument(v, f"{name}{i}") for i, v in enumerate(value)]
-            return f"[{', '.join(parts)}]"
+            parts = ", ".join([self.argument(v, f"{name}{i}") for i, v in enumerate(value)])
+            return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' * (len(value) == 1)})"
         return literals.plain(value)
 
 
@@ -61,18 +61,21 @@ def argument_texts(program: Program, record: Record, args: Sequence[Any], kwargs
 def spelled(record: Record, arguments: Sequence[str]) -> str:
     """How a program calls something: by the public function where that is the operator itself, or as a method.
 
-    ``ValueError`` for a function that only an overload set calls.
+    A member of an overload set that is no record is called by the set.
     """
-    if isinstance(record, CallableRecord) and not record.entry.is_function:
-        return method_text(next(iter(record.entry.methods())), record.entry.is_property, arguments)
-    public = record.entry.public_name if isinstance(record, CallableRecord) else record.public_name
+    if isinstance(record, CallableRecord):
+        if record.assigns:
+            (name,) = record.entry.methods()
+            return f"({method_text(name, False, arguments)}, {arguments[0]})[1]"
+        entry = set_of(record) or record.entry
+        if not entry.is_function:
+            return method_text(next(iter(entry.methods())), entry.is_property, arguments)
+        return f"cd.{entry.public_name}({', '.join(arguments)})"
     found: Any = cd
-    for part in public.split("."):
+    for part in record.public_name.split("."):
         found = getattr(found, part, None)
     if found is record.function:
-        return f"cd.{public}({', '.join(arguments)})"
-    if isinstance(record, CallableRecord):
-        raise ValueError(f"{record.name} is called by an overload set only")
+        return f"cd.{record.public_name}({', '.join(arguments)})"
     return f"OPERATORS[{record.name!r}]({', '.join(arguments)})"
 
 

@@ -26,6 +26,19 @@ from candelabra.library import (
 from candelabra_conformance.samples.registry import DRAWS
 from candelabra_conformance.samples.sample import Sample
 
+ASSIGNING: Final = ("Tensor.__setitem__",)
+"""Public callables that write into their first argument and return None."""
+
+
+def returning_its_target(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that writes into its first argument, so that it returns this argument."""
+
+    def assign(target: Any, *args: Any, **kwargs: Any) -> Any:
+        function(target, *args, **kwargs)
+        return target
+
+    return assign
+
 
 class CallableRecord:
     """A public callable in the form of a record: with a name, a schema and a function, which the properties use."""
@@ -40,12 +53,18 @@ class CallableRecord:
         self.name: Final = title_of(entry)
         self.schema: Final = Schema(entry.parameters, ("out",), None)
         self.out: Final = bool(entry.out)
-        self.function: Final = entry.form("function")
+        function = entry.form("function")
+        self.function: Final = returning_its_target(function) if self.assigns else function
+
+    @property
+    def assigns(self) -> bool:
+        """Whether it writes into its first argument and returns nothing: ``Tensor.__setitem__``."""
+        return self.name in ASSIGNING
 
     @property
     def writes(self) -> bool:
-        """Whether it modifies its first argument and returns it, such as ``Tensor.uniform_``."""
-        return self.name.endswith("_") and not self.name.endswith("__")
+        """Whether it modifies its first argument, whose content is the result, such as ``Tensor.uniform_``."""
+        return self.assigns or (self.name.endswith("_") and not self.name.endswith("__"))
 
     @property
     def draws(self) -> bool:
@@ -95,11 +114,22 @@ def everything_tested() -> list[Record | OverloadSet]:
 
 def callable_members() -> Iterator[CallableRecord]:
     """Yield the members of overload sets that are not records. They have no public name of their own."""
+    for member, _ in members_and_sets():
+        yield CallableRecord(member)
+
+
+def members_and_sets() -> Iterator[tuple[PublicCallable, OverloadSet]]:
+    """Yield each of these members with its set."""
     for entry in entries():
         if isinstance(entry, OverloadSet):
             for member, _ in entry.members:
                 if isinstance(member, PublicCallable) and entry_named(member.public_name) is not member:
-                    yield CallableRecord(member)
+                    yield member, entry
+
+
+def set_of(record: CallableRecord) -> OverloadSet | None:
+    """The overload set by which users call something that has no public name; None where there is no such set."""
+    return next((found for member, found in members_and_sets() if member is record.entry), None)
 
 
 def name_of(tested: Record | OverloadSet) -> str:

@@ -61,7 +61,7 @@ class Tensor(Methods):
     __array_priority__ = 1000  # NumPy's binary operators then defer to this class
 
     def __new__(cls, *data: Any) -> Tensor:
-        from candelabra._operators.from_data import legacy_tensor
+        from candelabra._operators.creation.from_data import legacy_tensor
 
         made = legacy_tensor(data)
         if cls is Tensor:

@@ -41,6 +41,7 @@ from candelabra._records.promotion import (
     accumulated,
     boolean,
     common,
+    identical,
     index,
     real_part,
     same,
@@ -49,7 +50,7 @@ from candelabra._records.promotion import (
     unpromoted,
 )
 from candelabra._records.record import OPERATORS, Operator, operator
-from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, title_of
+from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, factory_keywords, title_of
 from candelabra._records.rules import by, checked_pointwise, like_input, pointwise, reduction, shape_of, unchecked
 from candelabra._records.schema import (
     BOUND,
@@ -77,14 +78,14 @@ __all__ = [
     # declaring
     "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable", "by", "checked_pointwise",
     "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean", "common", "index",
-    "real_part", "same", "to_float", "to_integer", "unpromoted", "applied", "build", "conjugate", "indent", "fail",
-    "store", "wrap_dim",
+    "real_part", "same", "identical", "to_float", "to_integer", "unpromoted", "applied", "build", "conjugate", "indent",
+    "fail", "store", "wrap_dim",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
-    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "member_for", "operator_named", "public_function",
-    "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain", "explain_key",
-    "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
+    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "operator_named",
+    "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
+    "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
     "instance_of_key", "kernel_for", "open_device",
     "Tensor", "wrap", "dtype_of_array",
     # extending

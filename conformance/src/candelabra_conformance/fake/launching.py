@@ -194,13 +194,15 @@ class Launch:
             return RuntimeError(text)
 
     def explained(self, error: Exception, inner: list[Any]) -> Exception:
-        """What the record's rule says of the same arguments on the reference, else the kernel's own error."""
+        """What the record's rule or check says of the same arguments on the reference, or the kernel's own error."""
         parameters = self.record.schema.parameters
         try:
             arguments = [
                 self.accelerator.on_reference(value, p.kind) for p, value in zip(parameters, inner, strict=True)
             ]
             self.record.rule(self.record, tuple(arguments))
+            if self.record.check is not None:
+                self.record.check(*arguments)
         except Exception as found:
             return found
         return error

@@ -1,7 +1,7 @@
 """Overload sets: a call of the public name returns the result of the member that serves it.
 
-A set has no samples of its own. Each sample of a member that is a record is a call of the set too, if the overload for
-that member accepts its arguments.
+A set has no samples of its own. Each sample of a member is a call of the set too, if the overload for that member
+accepts its arguments.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ from candelabra_conformance.properties.public_forms import Results, Way, alike, 
 from candelabra_conformance.properties.refusals import outcome
 from candelabra_conformance.properties.registry import Axis, overload_property
 from candelabra_conformance.properties.value import agree
+from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.sample import LARGE, Sample
 
 
-def records_of(overloads: OverloadSet) -> Iterator[tuple[Operator[..., Any], tuple[Parameter, ...]]]:
-    """Return the members of a set that are records, with the parameters that their overloads accept."""
+def records_of(overloads: OverloadSet) -> Iterator[tuple[Record, tuple[Parameter, ...]]]:
+    """Return the members of a set, with the parameters that their overloads accept."""
     for member, parameters in overloads.members:
-        if isinstance(member, Operator):
-            yield member, parameters
+        yield member if isinstance(member, Operator) else CallableRecord(member), parameters
+
+
+def entry_of(member: Record) -> Any:
+    """What the set holds for a member."""
+    return member.entry if isinstance(member, CallableRecord) else member
 
 
 def _in_each_category(level: int) -> Callable[[Context, OverloadSet], Iterator[Axis]]:
@@ -47,7 +52,7 @@ def _in_each_category(level: int) -> Callable[[Context, OverloadSet], Iterator[A
 
 
 def _once(context: Context, overloads: OverloadSet) -> Iterator[Axis]:
-    """Yield the main dtype of the first member that is a record."""
+    """Yield the main dtype of the first member that has samples."""
     for member, _ in records_of(overloads):
         for d in context.main_dtypes(member):
             yield Axis(d, CONTIGUOUS, 3)
@@ -70,7 +75,7 @@ def overloads(context: Context, overload_set: OverloadSet, d: dtype, layout: str
 
 
 def accepts(
-    overload_set: OverloadSet, member: Operator[..., Any], parameters: tuple[Parameter, ...], context: Context,
+    overload_set: OverloadSet, member: Record, parameters: tuple[Parameter, ...], context: Context,
     sample: Sample,
 ) -> bool:  # fmt: skip
     """Return whether a member's overload, which may have fewer parameters, accepts a sample's arguments."""
@@ -85,9 +90,7 @@ def _arguments(context: Context, sample: Sample) -> tuple[tuple[Any, ...], dict[
     return at(tuple(args), context.device), at(kwargs, context.device)
 
 
-def forms_of(
-    overload_set: OverloadSet, member: Operator[..., Any], sample: Sample
-) -> Iterator[tuple[Way, Callable[..., Any]]]:
+def forms_of(overload_set: OverloadSet, member: Record, sample: Sample) -> Iterator[tuple[Way, Callable[..., Any]]]:
     """Yield the forms of a set, each with the corresponding form of the member."""
     for name in (overload_set.public_name, *overload_set.aliases) if overload_set.is_function else ():
         yield function_way(name, sample), member.function
@@ -100,7 +103,7 @@ def forms_of(
 
 
 def _same(
-    context: Context, overload_set: OverloadSet, member: Operator[..., Any], d: dtype, way: Way,
+    context: Context, overload_set: OverloadSet, member: Record, d: dtype, way: Way,
     member_form: Callable[..., Any],
 ) -> None:  # fmt: skip
     """Check that the set's form and the member's form have the same result, or raise the same error."""
@@ -121,9 +124,7 @@ def _same(
     raise Failure(words, found, CONTIGUOUS, member=member, form=way.text)
 
 
-def _outcome(
-    context: Context, member: Operator[..., Any], sample: Sample, form: Callable[..., Any]
-) -> Results | Exception:
+def _outcome(context: Context, member: Record, sample: Sample, form: Callable[..., Any]) -> Results | Exception:
     """Return the result of a call with copies of the arguments, or the exception that it raises."""
     args, kwargs = placed([sample.args, dict(sample.kwargs)], CONTIGUOUS, context.instance)
     try:
@@ -132,14 +133,14 @@ def _outcome(
         return error
 
 
-def _picked(context: Context, overload_set: OverloadSet, member: Operator[..., Any], sample: Sample) -> str:
+def _picked(context: Context, overload_set: OverloadSet, member: Record, sample: Sample) -> str:
     """Return a text with the member that the set selects for a call, or an empty text if it is this one."""
     args, kwargs = _arguments(context, sample)
     try:
         picked = member_for(overload_set, args, kwargs)
     except TypeError:
         return ", no overload fits"
-    return "" if picked is member else f", the set selects {picked.name}"
+    return "" if picked is entry_of(member) else f", the set selects {picked.name}"
 
 
 @overload_property("overload-errors", _once)
@@ -149,7 +150,7 @@ def overload_errors(context: Context, overload_set: OverloadSet, d: dtype, layou
         if d not in context.dtypes(member):
             continue
         for sample in context.each_of(member, d, "mistakes"):
-            if fitting(overload_set, context, sample) != [member]:
+            if fitting(overload_set, context, sample) != [entry_of(member)]:
                 continue
             want = outcome(member, sample, context.instance)
             got = outcome(member, sample, context.instance, overload_set.function)

@@ -11,7 +11,7 @@ import candelabra as cd
 import numpy as np
 from candelabra import Tensor
 from candelabra.dtypes import BY_NAME, dtype
-from candelabra.library import Operator, entry_named
+from candelabra.library import Operator, entry_named, factory_keywords
 
 from candelabra_conformance.calling import called, split, tensors_in
 from candelabra_conformance.context import Context, Failure
@@ -97,7 +97,7 @@ def ways(op: Record, sample: Sample) -> Iterator[Way]:
     if sample.args and isinstance(sample.args[0], np.ndarray):
         for name, form in entry.methods().items():
             held: Any = entry_named(f"Tensor.{name}")
-            if form == "function" and held is entry:
+            if form == "function" and held is entry and not (isinstance(op, CallableRecord) and op.assigns):
                 yield method_way(name, entry.is_property, sample)
     for call in with_numpy_names(op, sample):
         yield numpy_way(op, call)
@@ -166,14 +166,16 @@ OTHER: Final = {"float32": "float64", "float64": "float32", "int64": "int32", "i
 """Another dtype of the same category, which factories support too."""
 
 
-@callable_property("factory", of_callable(1, (CONTIGUOUS,), when=lambda op: op.entry.factory))
+@callable_property("factory", of_callable(1, (CONTIGUOUS,), when=lambda op: bool(op.entry.factory)))
 def factory(context: Context, op: CallableRecord, d: dtype, layout: str) -> float | None:
-    """``dtype``, ``device``, ``requires_grad``, ``layout``, ``pin_memory`` and ``out`` work as for any factory."""
+    """``dtype``, ``device`` and the keywords of factories work as for any factory, if this one has them."""
+    served = {keyword.partition("=")[0] for keyword in factory_keywords(op.entry)}
+    served |= {p.name for p in op.schema.parameters}
     for sample in context.each(op, d, layout):
         result = made(context, op, sample, layout)
         want = split(sample, result, context.reference)
-        _keywords(context, op, sample, layout, result, want)
-        for target in targets(tuple(result.shape), result.dtype, context.instance):
+        _keywords(context, op, sample, layout, result, want, served)
+        for target in targets(tuple(result.shape), result.dtype, context.instance) if "out" in served else ():
             back = _call(context, op, sample, layout, {"out": target})
             if back is not target:
                 raise Failure("out=: the result is not the tensor that was given", sample, layout)
@@ -182,17 +184,20 @@ def factory(context: Context, op: CallableRecord, d: dtype, layout: str) -> floa
     return None
 
 
-def _keywords(context: Context, op: CallableRecord, sample: Sample, layout: str, result: Tensor, want: Results) -> None:
+def _keywords(
+    context: Context, op: CallableRecord, sample: Sample, layout: str, result: Tensor, want: Results, served: set[str]
+) -> None:
     given = arguments_of(op, sample)
-    changes: list[dict[str, Any]] = [{"layout": cd.strided, "pin_memory": False}]
+    plain: dict[str, Any] = {"layout": cd.strided, "pin_memory": False}
+    changes: list[dict[str, Any]] = [{name: value for name, value in plain.items() if name in served}]
     if result.is_floating_point() or result.is_complex():
         changes.append({"requires_grad": True})
-    if "dtype" not in given:
+    if "dtype" in served - set(given):
         changes.append({"dtype": result.dtype})
         other = BY_NAME.get(OTHER.get(result.dtype.name, ""))
         if other is not None and context.computes(other):
             changes.append({"dtype": other})
-    if "device" not in given:
+    if "device" in served - set(given):
         changes += [{"device": HERE}, {"device": context.reference.device}]
     for keywords in changes:
         words = ", ".join(f"{name}={value}" for name, value in keywords.items())

@@ -24,7 +24,7 @@ from candelabra_conformance.properties.effects import given_tensors, same, stora
 from candelabra_conformance.properties.forms import has_inplace
 from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import agree, results
-from candelabra_conformance.records import Record
+from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.gather import gathered, generators_of
 from candelabra_conformance.samples.sample import Sample, arrays
 from candelabra_conformance.taking import refused
@@ -36,7 +36,7 @@ def outcome(op: Record, sample: Sample, instance: Any, function: Any = None) -> 
     ``DEVICE``.
 
     ``function`` is another form of the operator. Raises :class:`Failure` if the call has changed a tensor, except the
-    target of an in-place form on a device that detects the error late.
+    target of an in-place form or of a public callable on a device that detects the error late.
     """
     args, kwargs = placed([sample.args, dict(sample.kwargs)], CONTIGUOUS, instance)
     given = given_tensors([args, kwargs])
@@ -46,7 +46,8 @@ def outcome(op: Record, sample: Sample, instance: Any, function: Any = None) -> 
             to_host(tensor)
         instance.backend.synchronize(instance.index)
     except Exception as error:
-        late = function is not None and instance.capabilities.asynchronous
+        writes = function is not None or (isinstance(op, CallableRecord) and op.writes)
+        late = writes and instance.capabilities.asynchronous
         if not late and not all(same(storage(t), values) for t, values in zip(given, before, strict=True)):
             raise Failure(f"refused ({error}), but a tensor was written to before{_note(sample)}", sample) from error
         return _raised(error, instance)

@@ -76,18 +76,28 @@ def randn_like(x: Array, generator: Any = None) -> Array:
     return drawn("normal", x.shape, device_dtype(x.dtype), generator)
 
 
-@reference("randint", as_given=True)
-def randint(low: int, high: Any, size: Any = None, dtype: dtype | None = None, generator: Any = None) -> Array:
-    """``randint(high, size)`` or ``randint(low, high, size)``."""
-    first, last, shape = (0, low, high) if size is None else (low, high, size)
-    return integers(tuple(shape), first, last, dtype or int64, generator)
+@reference("randint_below", as_given=True)
+def randint_below(high: int, size: Any, dtype: dtype | None = None, generator: Any = None) -> Array:
+    """From 0 on."""
+    return integers(tuple(size), 0, high, dtype or int64, generator)
 
 
-@reference("randint_like", as_given=True)
-def randint_like(x: Array, low: int, high: int | None = None) -> Array:
-    """``randint_like(input, high)`` or ``randint_like(input, low, high)``."""
-    first, last = (0, low) if high is None else (low, high)
-    return integers(x.shape, first, last, device_dtype(x.dtype), None)
+@reference("randint_between", as_given=True)
+def randint_between(low: int, high: int, size: Any, dtype: dtype | None = None, generator: Any = None) -> Array:
+    """From a number on."""
+    return integers(tuple(size), low, high, dtype or int64, generator)
+
+
+@reference("randint_like_below", as_given=True)
+def randint_like_below(x: Array, high: int) -> Array:
+    """From 0 on."""
+    return integers(x.shape, 0, high, device_dtype(x.dtype), None)
+
+
+@reference("randint_like_between", as_given=True)
+def randint_like_between(x: Array, low: int, high: int) -> Array:
+    """From a number on."""
+    return integers(x.shape, low, high, device_dtype(x.dtype), None)
 
 
 @reference("randperm", as_given=True)
@@ -98,21 +108,30 @@ def randperm(n: int, dtype: dtype | None = None, generator: Any = None) -> Array
 
 
 # -- distributions ----------------------------------------------------------------------------------------------------
-@reference("normal", as_given=True)
-def normal(mean: Any, std: Any, size: Any = None, generator: Any = None) -> Array:
+@reference("normal_tensors", as_given=True)
+def normal_tensors(mean: Any, std: Any, generator: Any = None) -> Array:
     """Noise times deviation plus mean, in the dtype of the tensors."""
-    if size is not None:
-        return scaled(drawn("normal", tuple(size), float32, generator), std, mean)
     like = mean if isinstance(mean, np.ndarray) else std
     noise = drawn("normal", np.broadcast_shapes(np.shape(mean), np.shape(std)), device_dtype(like.dtype), generator)
     return np.asarray(((noise * std).astype(like.dtype) + mean).astype(like.dtype))
 
 
-@reference("bernoulli", as_given=True)
-def bernoulli(x: Array, p: float | None = None, generator: Any = None) -> Array:
+@reference("normal_numbers", as_given=True)
+def normal_numbers(mean: float, std: float, size: Any, dtype: dtype | None = None, generator: Any = None) -> Array:
+    """Noise times deviation plus mean."""
+    return scaled(drawn("normal", tuple(size), dtype or float32, generator), std, mean)
+
+
+@reference("bernoulli_tensor", as_given=True)
+def bernoulli_tensor(x: Array, generator: Any = None) -> Array:
     """1 where a uniform number lies below the probability."""
-    chance = x if p is None else p
-    return np.asarray(REFERENCES["random_bernoulli"](chance, x.shape, *place(generator), None)).astype(x.dtype)
+    return np.asarray(REFERENCES["random_bernoulli"](x, x.shape, *place(generator), None)).astype(x.dtype)
+
+
+@reference("bernoulli_number", as_given=True)
+def bernoulli_number(x: Array, p: float, generator: Any = None) -> Array:
+    """1 where a uniform number lies below the probability."""
+    return np.asarray(REFERENCES["random_bernoulli"](p, x.shape, *place(generator), None)).astype(x.dtype)
 
 
 @reference("multinomial", as_given=True)
@@ -175,17 +194,34 @@ def cauchy_(x: Array, median: float = 0, sigma: float = 1, generator: Any = None
     return scaled(np.tan((noise - noise.dtype.type(0.5)) * noise.dtype.type(math.pi)), sigma, median).astype(x.dtype)
 
 
-@reference("Tensor.random_", as_given=True)
-def random_(x: Array, low: int | None = None, high: int | None = None, generator: Any = None) -> Array:
-    """``random_()``, ``random_(to)`` or ``random_(from, to)``."""
+@reference("random_any_", as_given=True)
+def random_any_(x: Array, generator: Any = None) -> Array:
+    """From 0 to the largest."""
+    return random_between_(x, 0, None, generator)
+
+
+@reference("random_below_", as_given=True)
+def random_below_(x: Array, to: int, generator: Any = None) -> Array:
+    """From 0 to below a number."""
+    return random_between_(x, 0, to, generator)
+
+
+@reference("random_between_", as_given=True)
+def random_between_(x: Array, from_: int, to: int | None, generator: Any = None) -> Array:
+    """From a number to below another one, or to the largest."""
     d = device_dtype(x.dtype)
     most = 2 if d.name == "bool" else EXACT[d.name] + 1 if d.category == FLOATING else iinfo(d).max + 1
-    first, last = (low or 0, high) if high is not None else (0, most if low is None else low)
-    return integers(x.shape, first, last, d, generator)
+    return integers(x.shape, from_, most if to is None else to, d, generator)
 
 
-@reference("Tensor.bernoulli_", as_given=True)
-def bernoulli_(x: Array, p: Any = 0.5, generator: Any = None) -> Array:
+@reference("bernoulli_tensor_", as_given=True)
+def bernoulli_tensor_(x: Array, p: Array, generator: Any = None) -> Array:
     """1 where a uniform number lies below the probability."""
-    chance = np.broadcast_to(p, x.shape) if isinstance(p, np.ndarray) else p
+    chance = np.broadcast_to(p, x.shape)
     return np.asarray(REFERENCES["random_bernoulli"](chance, x.shape, *place(generator), None)).astype(x.dtype)
+
+
+@reference("bernoulli_number_", as_given=True)
+def bernoulli_number_(x: Array, p: float = 0.5, generator: Any = None) -> Array:
+    """1 where a uniform number lies below the probability."""
+    return np.asarray(REFERENCES["random_bernoulli"](p, x.shape, *place(generator), None)).astype(x.dtype)

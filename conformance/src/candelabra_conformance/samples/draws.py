@@ -42,34 +42,44 @@ def continuous_like(t: Maker) -> Iterator[Sample]:
         yield sample(t(), kind=ZERO_DIM)
 
 
-@inputs("randint")
+@inputs("randint_below", "randint_between")
 def whole_numbers(t: Maker) -> Iterator[Sample]:
     """From 0 or another number on; in floating dtypes too."""
     if t.is_complex or t.is_bool:
         return
     kind = {} if t.dtype.name == "int64" else {"dtype": t.dtype}
-    yield sample(10, (2, 3), **kind)
-    yield sample(3, 100, (7,), **kind)
-    yield sample(0, 5, (4,), generator=GENERATOR, **kind)
-    yield sample(1, 2, (), kind=ZERO_DIM, **kind)
+    least = () if t.operator == "randint_below" else (3,)
+    yield sample(*least, 10, (2, 3), **kind)
+    yield sample(*least, 100, (7,), **kind)
+    yield sample(*least, 5, (4,), generator=GENERATOR, **kind)
+    yield sample(*least, 4, (), kind=ZERO_DIM, **kind)
 
 
-@mistakes("randint")
+@mistakes("randint_below", "randint_between")
 def no_whole_numbers(t: Maker) -> Iterator[Sample]:
-    """A range that is empty, a fraction, no size."""
-    yield sample(5, 5, (2,), note="empty")
-    yield sample(0.5, 3, (2,), note="a fraction")
-    yield sample(3, 5, note="no size")
+    """A range that is empty, a fraction, a number for a size."""
+    below = t.operator == "randint_below"
+    yield sample(*((0,) if below else (5, 5)), (2,), note="empty")
+    yield sample(*((0.5,) if below else (0.5, 3)), (2,), note="a fraction")
+    yield sample(*((3,) if below else (3, 5)), 2, note="no size")
 
 
-@inputs("randint_like")
+@inputs("randint_like_below", "randint_like_between")
 def whole_numbers_like(t: Maker) -> Iterator[Sample]:
     """In the shape and the dtype of the tensor."""
     if t.is_complex or t.is_bool:
         return
-    yield sample(t(2, 3), 10)
-    yield sample(t(7), 3, 100)
-    yield sample(t(), 5, kind=ZERO_DIM)
+    least = () if t.operator == "randint_like_below" else (3,)
+    yield sample(t(2, 3), *least, 10)
+    yield sample(t(7), *least, 100)
+    yield sample(t(), *least, 5, kind=ZERO_DIM)
+
+
+@mistakes("randint_like_below", "randint_like_between")
+def no_whole_numbers_like(t: Maker) -> Iterator[Sample]:
+    """A range that is empty, a fraction."""
+    yield sample(t(3), *((0,) if t.operator == "randint_like_below" else (5, 5)), note="empty")
+    yield sample(t(3), *((2.5,) if t.operator == "randint_like_below" else (2.5, 5)), note="a fraction")
 
 
 @inputs("randperm")
@@ -92,39 +102,65 @@ def no_order(t: Maker) -> Iterator[Sample]:
 
 
 # -- distributions ----------------------------------------------------------------------------------------------------
-@inputs("normal")
-def normal_numbers(t: Maker) -> Iterator[Sample]:
+@inputs("normal_tensors")
+def normal_numbers_for_each(t: Maker) -> Iterator[Sample]:
     """Means and deviations for each, for all."""
-    if not t.is_floating:
-        return
-    yield sample(t(2, 3), t(3, low=0.1, high=2.0))
-    yield sample(t(4), 0.5, generator=GENERATOR)
-    yield sample(1.5, t(4, low=0.1, high=2.0))
-    if t.dtype.name == "float32":
-        yield sample(1.0, 2.0, (2, 3))
+    if t.is_floating:
+        yield sample(t(2, 3), t(3, low=0.1, high=2.0), gradient=False)
+        yield sample(t(4), 0.5, generator=GENERATOR, gradient=False)
+        yield sample(1.5, t(4, low=0.1, high=2.0), gradient=False)
 
 
-@mistakes("normal")
-def no_deviation(t: Maker) -> Iterator[Sample]:
+@mistakes("normal_tensors")
+def no_deviations(t: Maker) -> Iterator[Sample]:
     """Deviations are not negative, and numbers alone need a size."""
-    yield sample(0.0, -1.0, (2,), note="negative")
+    yield sample(t(3), -1.0, note="negative")
+    yield sample(0.0, t.array([1.0, -1.0]), note="one is negative")
     yield sample(0.0, 1.0, note="no size")
+
+
+@inputs("normal_numbers")
+def normal_numbers(t: Maker) -> Iterator[Sample]:
+    """One mean and one deviation for all."""
+    if t.is_floating or t.is_complex:
+        yield sample(1.0, 2.0, (2, 3), **chosen(t))
+        yield sample(0.0, 0.5, (7,), dtype=t.dtype, generator=GENERATOR)
+        yield sample(0.0, 1.0, (), dtype=t.dtype, kind=ZERO_DIM)
+
+
+@mistakes("normal_numbers")
+def no_deviation(t: Maker) -> Iterator[Sample]:
+    """The deviation is not negative; tensors say their size themselves; integers are drawn by other functions."""
+    yield sample(0.0, -1.0, (2,), note="negative")
     yield sample(t(3), 1.0, (3,), note="a tensor and a size")
-    yield sample(t(3), 1.0, dtype=t.of("int64").dtype, note="a tensor and another dtype")
+    yield sample(0.0, 1.0, (3,), dtype=t.of("int64").dtype, note="integers")
 
 
-@inputs("bernoulli")
-def decisions(t: Maker) -> Iterator[Sample]:
-    """A probability for each, and one for all."""
+@inputs("bernoulli_tensor")
+def decisions_for_each(t: Maker) -> Iterator[Sample]:
+    """A probability for each."""
     if t.is_floating:
         yield sample(t(2, 3, low=0.05, high=0.95), gradient=False)
         yield sample(t(7, low=0.05, high=0.95), generator=GENERATOR, gradient=False)
         yield sample(t.array(0.5), kind=ZERO_DIM, gradient=False)
+
+
+@mistakes("bernoulli_tensor")
+def no_probabilities(t: Maker) -> Iterator[Sample]:
+    """Probabilities are floating numbers between 0 and 1."""
+    yield sample(t.array([0.5, 1.5]), note="above 1")
+    yield sample(t.of("int64")(3), note="integers")
+
+
+@inputs("bernoulli_number")
+def decisions(t: Maker) -> Iterator[Sample]:
+    """One probability for all."""
     if not t.is_complex:
         yield sample(t(2, 3), 0.3, gradient=False)
+        yield sample(t(4), p=0.7, generator=GENERATOR, gradient=False)
 
 
-@mistakes("bernoulli")
+@mistakes("bernoulli_number")
 def no_probability(t: Maker) -> Iterator[Sample]:
     """Probabilities lie between 0 and 1."""
     yield sample(t(3), 1.5, note="above 1")
@@ -214,24 +250,32 @@ def trials_in_place(t: Maker) -> Iterator[Sample]:
         yield sample(t(4), p=0.7, generator=GENERATOR, gradient=False)
 
 
-@inputs("Tensor.random_")
+@inputs("random_any_", "random_below_", "random_between_")
 def integers_in_place(t: Maker) -> Iterator[Sample]:
     """All that the dtype holds, up to a number, between two."""
+    if t.is_complex or (t.is_bool and t.operator == "random_between_"):
+        return
+    limits = {"random_any_": (), "random_below_": (2,), "random_between_": (3, 90)}[t.operator]
+    yield sample(t(2, 3), *limits, gradient=False)
+    yield sample(t(4), *limits, generator=GENERATOR, gradient=False)
+    if t.operator == "random_between_":
+        yield sample(t(4), 3, None, gradient=False)
+
+
+@inputs("bernoulli_tensor_")
+def decisions_for_each_in_place(t: Maker) -> Iterator[Sample]:
+    """A probability for each."""
     if not t.is_complex:
-        yield sample(t(2, 3), gradient=False)
-        yield sample(t(4), 2, gradient=False)
-        yield sample(t(4), generator=GENERATOR, gradient=False)
-    if not (t.is_complex or t.is_bool):
-        yield sample(t(4), 3, 90, gradient=False)
+        yield sample(t(2, 3), t.of("float32")(3, low=0.1, high=0.9), gradient=False)
+        yield sample(t(4), t.of("float32")(4, low=0.1, high=0.9), generator=GENERATOR, gradient=False)
 
 
-@inputs("Tensor.bernoulli_")
+@inputs("bernoulli_number_")
 def decisions_in_place(t: Maker) -> Iterator[Sample]:
-    """A probability for all, and one for each."""
+    """One probability for all."""
     if not t.is_complex:
         yield sample(t(2, 3), gradient=False)
         yield sample(t(4), 0.2, generator=GENERATOR, gradient=False)
-        yield sample(t(2, 3), t.of("float32")(3, low=0.1, high=0.9), gradient=False)
 
 
 @mistakes("Tensor.uniform_", "Tensor.normal_", "Tensor.log_normal_", "Tensor.exponential_", "Tensor.cauchy_")
@@ -243,14 +287,22 @@ def no_parameters(t: Maker) -> Iterator[Sample]:
     yield sample(t.of("int64")(3), note="integers")
 
 
-@mistakes("Tensor.geometric_", "Tensor.bernoulli_")
+@mistakes("Tensor.geometric_", "bernoulli_number_")
 def no_chance(t: Maker) -> Iterator[Sample]:
     """Probabilities lie between 0 and 1."""
     yield sample(t(3), 1.5, note="above 1")
     yield sample(t(3), -0.5, note="below 0")
 
 
-@mistakes("Tensor.random_")
+@mistakes("bernoulli_tensor_")
+def no_chances(t: Maker) -> Iterator[Sample]:
+    """Probabilities are floating numbers between 0 and 1."""
+    yield sample(t(2), t.of("float32").array([0.5, 1.5]), note="above 1")
+    yield sample(t(2), t.of("int64")(2), note="integers")
+
+
+@mistakes("random_below_", "random_between_")
 def no_integers(t: Maker) -> Iterator[Sample]:
-    """The range is not empty."""
-    yield sample(t(3), 5, 5, note="empty")
+    """The range is not empty, and its limits are integers."""
+    yield sample(t(3), *((0,) if t.operator == "random_below_" else (5, 5)), note="empty")
+    yield sample(t(3), *((2.5,) if t.operator == "random_below_" else (2.5, 5)), note="a fraction")

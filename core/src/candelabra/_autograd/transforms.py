@@ -129,7 +129,7 @@ def _variables(value: Any, name: str, position: int) -> tuple[Any, list[Any]]:
 
     def one(v: Any) -> Any:
         if isinstance(v, (int, float, complex)) and not isinstance(v, bool):
-            from candelabra._operators.from_data import tensor
+            from candelabra._operators.creation.from_data import tensor
 
             v = tensor(complex(v) if isinstance(v, complex) else float(v))
         if not hasattr(v, "_payload") or not (v.is_floating_point() or v.is_complex()):

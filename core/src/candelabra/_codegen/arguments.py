@@ -151,8 +151,25 @@ def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
 
 
 def as_indices(op: Operator[..., Any], name: str, value: Any) -> tuple[Tensor | None, ...]:
-    """Return index tensors, with None for each dim that is not indexed."""
-    return tuple(None if v is None else as_index(op, name, v) for v in value)
+    """Return index tensors, with None for each dim that is not indexed.
+
+    A mask is replaced by the indices of its true elements, one tensor per dim.
+    """
+    if not isinstance(value, (tuple, list)):
+        position = [p.name for p in op.schema.parameters].index(name) + 1
+        raise TypeError(
+            f"{op.title}(): argument '{name}' (position {position}) must be tuple of Tensors, not {kind_of(value)}"
+        )
+    indices: list[Tensor | None] = []
+    for index in value:
+        keys = getattr(index, "_keys", 0)
+        if index is None or keys & int64.bit:
+            indices.append(index)
+        elif keys & bool_.bit:
+            indices += index.nonzero().unbind(1)
+        else:
+            indices.append(as_index(op, name, index))
+    return tuple(indices)
 
 
 def as_dim(dim: Any, tensor: Any) -> int:

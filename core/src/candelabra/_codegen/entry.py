@@ -15,7 +15,7 @@ from candelabra._codegen.source import build
 from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
-from candelabra._records.registry import FACTORY_KEYWORDS
+from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
     CONVERTERS,
@@ -160,26 +160,27 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "body": entry.declared, **{name: getattr(arguments, name) for name in arguments.__all__}
     }  # fmt: skip
-    extra, lines = keyword_lines(parameters, scope, bool(entry.out), entry.name)
+    extra, lines = keyword_lines(parameters, scope, bool(entry.out), entry.title)
     if not (extra or entry.factory):
         return entry.declared
     call = f"body({', '.join(passed_on(p) for p in parameters)})"
     lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
-    scope_names = [p.name for p in parameters]
     if entry.factory:
-        extra += [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in scope_names]
-        lines += factory_lines(entry.name, call, scope)
+        extra += factory_keywords(entry)
+        lines += canonical_lines([p for p in parameters if p.kind in (SHAPE, DTYPE) and not p.variadic])
+        served = {p.name for p in parameters} | {keyword.partition("=")[0] for keyword in extra}
+        lines += factory_lines(entry.title, call, served, scope)
     elif entry.out:
         scope["store"] = store
         inputs = ", ".join(p.name for p in parameters)
         lines += [
             f"if out is None: return {call}",
-            f"return store({entry.name!r}, {call}, out, {entry.out == 'exact'}, ({inputs},))",
+            f"return store({entry.title!r}, {call}, out, {entry.out == 'exact'}, ({inputs},))",
         ]
     else:
         lines.append(f"return {call}")
-    function = build(entry.name, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.name)
-    return named(function, entry.name, entry.doc)
+    function = build(entry.title, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.title)
+    return named(function, entry.title, entry.doc)
 
 
 def flattened(p: Parameter) -> bool:

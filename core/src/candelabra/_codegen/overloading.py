@@ -14,6 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
 from candelabra._records.record import Operator
+from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -27,6 +28,7 @@ from candelabra._records.schema import (
     MASK,
     OPERAND,
     OPTIONAL,
+    PLAIN,
     REQUIRED,
     SHAPE,
     TENSOR,
@@ -43,6 +45,10 @@ Choice = Callable[..., Any]
 
 def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
     """Compile one form of an overload set."""
+    if len(overload_set.members) == 1:
+        only, parameters = overload_set.members[0]
+        if not isinstance(only, Operator) and parameters == only.parameters:  # no choice is necessary
+            return only.form(kind)  # type: ignore[no-any-return]
     entry = choosing_entry(overload_set, kind)
     (plain, accepted), *others = overload_set.members
     if not isinstance(plain, Operator) or accepted != plain.schema.parameters:
@@ -110,7 +116,7 @@ def member_for(overload_set: OverloadSet, args: tuple[Any, ...], kwargs: dict[st
     bound = [
         (member, found)
         for member, parameters in overload_set.members
-        if (found := bind(parameters, args, kwargs, has_out(member))) is not None
+        if (found := bind(accepted(member, parameters), args, kwargs, has_out(member))) is not None
     ]
     for member, found in bound:
         if all(p.name == "out" or fits(p, value) for p, value in found):
@@ -132,7 +138,18 @@ OUT = Parameter("out", "optional", "Tensor | None", None, True)
 
 def has_out(member: Any) -> bool:
     """Return whether a member has an ``out=`` form."""
-    return bool(getattr(member, "out", False))
+    return bool(getattr(member, "out", False)) or "out=None" in added_keywords(member)
+
+
+def added_keywords(member: Any) -> list[str]:
+    """Return the keywords that the grammar adds to a member that is a factory."""
+    return factory_keywords(member) if getattr(member, "factory", False) else []
+
+
+def accepted(member: Any, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """Return the parameters of an overload, with the keywords that the grammar adds to those of a factory."""
+    names = [keyword.partition("=")[0] for keyword in added_keywords(member)]
+    return (*parameters, *[Parameter(name, PLAIN, "Any", None, True) for name in names if name != "out"])
 
 
 def bind(

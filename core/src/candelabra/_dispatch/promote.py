@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
 from candelabra._dispatch.key import redispatch
 from candelabra._records.accepts import refusal
-from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, Parameter
+from candelabra._records.promotion import identical
+from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, TENSOR, Parameter
 from candelabra._tensor import Tensor
 from candelabra.dtypes import (
     Operand,
@@ -43,7 +44,13 @@ def operands(op: Operator[..., Any], args: tuple[Any, ...]) -> list[Operand]:
 
 
 def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
-    """Return a function that casts the operands and dispatches the call again."""
+    """Return a function that casts the operands and dispatches again, or raises if the operator never casts them."""
+    if op.promote is identical:
+
+        def refuse(*args: Any) -> NoReturn:
+            raise different_dtypes(op, args)
+
+        return refuse
 
     def promote(*args: Any) -> Any:
         compute = common_dtype(op, args)
@@ -52,6 +59,13 @@ def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
         return redispatch(op, cast_operands(op, args, compute))
 
     return promote
+
+
+def different_dtypes(op: Operator[..., Any], args: tuple[Any, ...]) -> RuntimeError:
+    """The error for operands of several dtypes, of an operator that casts none."""
+    tensors = {p.name: t for p, t in zip(op.schema.parameters, args, strict=True) if p.kind == TENSOR}
+    dtypes = " and ".join([title(t.dtype) for t in tensors.values()])
+    return RuntimeError(f"{op.title}(): expected {' and '.join(tensors)} to have the same dtype, but got {dtypes}")
 
 
 def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:

@@ -76,8 +76,10 @@ class Names:
         entry = self.callables.get(id(value)) or published(value) or value
         if isinstance(entry, Operator):
             self.names.add(entry.name)
-        elif isinstance(entry, (OverloadSet, PublicCallable)):
+        elif isinstance(entry, (OverloadSet, PublicCallable)) and entry.public:
             self.names.add(title_of(entry))
+        elif isinstance(entry, PublicCallable):  # a member of an overload set, without a name of its own
+            self.follow(entry.declared)
         elif isinstance(entry, FunctionType) and entry.__module__.partition(".")[0] == "candelabra":
             self.follow(entry)
 

@@ -6,10 +6,13 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance
-from candelabra._operators.primitives import creation, random
+from candelabra._operators.conversion.dtype_and_device import cast
+from candelabra._operators.creation.filled import given_shape
+from candelabra._operators.random import draws
+from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._random import generator as generators
 from candelabra._random.counters import counters_used
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, dtype, finfo, float32, iinfo, int64
+from candelabra.dtypes import BOOL, COMPLEX, INTEGER, dtype, finfo, float32, iinfo, int64
 
 if TYPE_CHECKING:
     from candelabra._random.generator import Generator
@@ -17,52 +20,88 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 _RECORDS = {
-    "uniform": random.random_uniform, "normal": random.random_normal, "exponential": random.random_exponential,
+    "uniform": draws.random_uniform, "normal": draws.random_normal, "exponential": draws.random_exponential,
 }  # fmt: skip
 
 
-def generator_of(name: str, generator: Any, instance: Instance) -> Generator:
-    """Return the given generator, or by default that of the device."""
+def take_counters(
+    name: str, generator: Any, instance: Instance, kind: str, n: int, dtype: str = "int64", span: int = 1
+) -> tuple[int, int]:
+    """Reserve the counters for ``n`` values, and return the seed and the offset.
+
+    The generator is the given one or that of the device. Raises ``TypeError`` for another object.
+    """
     if generator is None:
-        return generators.default_generator(instance)
-    if not isinstance(generator, generators.Generator):
+        generator = generators.default_generator(instance)
+    elif not isinstance(generator, generators.Generator):
         raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
-    return generator
+    place: tuple[int, int] = generator.take(counters_used(kind, n, dtype, span))
+    return place
 
 
-def draw(name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any) -> Tensor:
+def draw(
+    name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Generator | None
+) -> Tensor:
     """Draw numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
     instance.keys_for(d)  # raises before the generator advances
     record: Operator[..., Any] = _RECORDS[kind]
     if min(shape, default=0) < 0:
-        creation.given_shape(record, (shape,))
-    seed, offset = generator_of(name, generator, instance).take(counters_used(kind, prod(shape), d.name))
+        given_shape(record, (shape,))
+    seed, offset = take_counters(name, generator, instance, kind, prod(shape), d.name)
     out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
     return out
 
 
 def draw_integers(
-    name: str, low: int, high: int, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Any
+    name: str, low: int, high: int, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Generator | None
 ) -> Tensor:
     """Draw integers in [low, high) of a dtype that can represent them. Floating ones are drawn as int64 and cast."""
     check_range(low, high, d)
     instance.keys_for(d)
-    creation.given_shape(random.random_integers, (shape,))
+    given_shape(draws.random_integers, (shape,))
     whole = d if d.category <= INTEGER else int64
-    counters = counters_used("integers", prod(shape), whole.name, high - low)
-    seed, offset = generator_of(name, generator, instance).take(counters)
-    out: Tensor = random.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
+    seed, offset = take_counters(name, generator, instance, "integers", prod(shape), whole.name, high - low)
+    out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
     return cast_to(out, d)
+
+
+def draw_bernoulli(
+    name: str, p: Tensor | float, shape: tuple[int, ...], instance: Instance, generator: Generator | None
+) -> Tensor:
+    """A bool tensor, True with probability ``p``: a checked number, or a tensor that broadcasts to ``shape``."""
+    kind = "float32"
+    chance: Any = p
+    if hasattr(chance, "_payload"):
+        kind = chance.dtype.name
+        chance = chance.detach() if chance._instance is instance else chance.detach().to(instance.device)
+        if tuple(chance._payload.shape) != shape:
+            chance = chance.expand(shape)
+    seed, offset = take_counters(name, generator, instance, "bernoulli", prod(shape), kind)
+    out: Tensor = draws.random_bernoulli.function(chance, shape, seed, offset, device=instance)
+    return out
 
 
 def cast_to(x: Tensor, d: dtype) -> Tensor:
     """Return the tensor itself if it has the dtype, else a cast copy."""
     if x.dtype is d:
         return x
-    out: Tensor = creation.cast.function(x, dtype=d)
+    out: Tensor = cast.function(x, dtype=d)
     return out
 
 
+def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
+    """``noise * factor + shift``, each step rounded to the dtype; half types compute in float32 and round once."""
+    if (factor, shift) == (1, 0):
+        return noise
+    d = noise.dtype
+    if d.is_half:
+        noise = cast_to(noise, float32)
+    value = noise if factor == 1 else noise * factor
+    value = value if shift == 0 else value + shift
+    return cast_to(value, d)
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
 def check_range(low: int, high: int, d: dtype) -> None:
     """Raise RuntimeError if [low, high) is empty or contains numbers that ``d`` cannot represent."""
     if d.category == COMPLEX:
@@ -88,47 +127,16 @@ def limits_of(d: dtype) -> tuple[int, int]:
     return -top - 1 if top == (1 << 63) - 1 else -top, top
 
 
-def draw_bernoulli(name: str, p: Any, shape: tuple[int, ...], instance: Instance, generator: Any) -> Tensor:
-    """Draw a bool tensor, True with probability ``p``: a checked number, or a tensor that broadcasts to ``shape``."""
-    kind = "float32"
-    if hasattr(p, "_payload"):
-        kind = p.dtype.name
-        p = p.detach() if p._instance is instance else p.detach().to(instance.device)
-        if tuple(p._payload.shape) != shape:
-            p = p.expand(shape)
-    seed, offset = generator_of(name, generator, instance).take(counters_used("bernoulli", prod(shape), kind))
-    out: Tensor = random.random_bernoulli.function(p, shape, seed, offset, device=instance)
-    return out
-
-
-def check_floating(kernel: str, d: dtype, allow_complex: bool = True) -> None:
-    """Raise NotImplementedError (a RuntimeError) for a dtype without values of a continuous distribution."""
-    if d.category < FLOATING or (d.category == COMPLEX and not allow_complex):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{d.title}'")
-
-
 def check_std(std: Any) -> None:
-    """Raise RuntimeError if a standard deviation, a number or a tensor, is negative or NaN."""
+    """Raise RuntimeError if a standard deviation, a number or an element of a tensor, is negative or NaN."""
     if hasattr(std, "_payload"):
-        if not bool((std >= 0).all()):
-            raise RuntimeError("normal expects all elements of std >= 0.0")
+        wrong = (std.detach() >= 0).logical_not()
+        raise_if_nonzero(wrong, "normal expects all elements of std >= 0.0", RuntimeError)
     elif not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
-    """Return ``noise * factor + shift``, rounded to the dtype after each step; half types round once, from float32."""
-    if (factor, shift) == (1, 0):
-        return noise
-    d = noise.dtype
-    if d.is_half:
-        noise = cast_to(noise, float32)
-    value = noise if factor == 1 else noise * factor
-    value = value if shift == 0 else value + shift
-    return cast_to(value, d)
-
-
-def check_probability(p: Any) -> None:
+def check_probability(p: float) -> None:
     """Raise RuntimeError if a number is not a probability."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")

@@ -51,7 +51,18 @@ def refusal(op: Operator[..., Any], d: dtype) -> str | None:
         return None
     if op.name in INSTEAD:
         return INSTEAD[op.name]
-    return f"\"{op.name}\" not implemented for '{d.title}': it takes {op.accepts} dtypes"
+    return not_implemented(op.name, d, op.accepts)
+
+
+def not_implemented(name: str, d: dtype, accepts: str) -> str:
+    """The text of the error for a dtype that is not of the class that an operator accepts."""
+    return f"\"{name}\" not implemented for '{d.title}': it takes {accepts} dtypes"
+
+
+def check_dtype(name: str, d: dtype, accepts: str) -> None:
+    """``NotImplementedError``, which is a ``RuntimeError``, for a dtype that a public callable does not accept."""
+    if not CLASSES[accepts](d):
+        raise NotImplementedError(not_implemented(name, d, accepts))
 
 
 def refused_operand(op: Operator[..., Any], key: int) -> str | None:

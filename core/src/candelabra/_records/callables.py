@@ -31,12 +31,15 @@ class PublicCallable:
         is_function: bool = True,
         method: bool | str = True,
         is_property: bool = False,
+        public: bool = True,
         namespace: str = "",
         aliases: tuple[str, ...] = (),
         out: bool | str = False,
-        factory: bool = False,
+        factory: bool | tuple[str, ...] = False,
     ) -> None:
         self.name: Final = function.__name__ if name is None else name
+        self.title = self.name
+        """What errors call the function: its name, or that of the overload set that it is a member of."""
         self.doc: Final = function.__doc__ or ""
         self.declared: Final = function
         self.declared_in: Final = function.__module__
@@ -46,7 +49,7 @@ class PublicCallable:
         self.is_property = is_property
         self.method: Final = method if not namespace or isinstance(method, str) else False
         self.namespace: Final = namespace
-        self.public: Final = True
+        self.public: Final = public
         self.public_name: Final = dotted(self.name, namespace)
         self.aliases: Final = aliases
         self.out: Final = out
@@ -57,6 +60,8 @@ class PublicCallable:
 
     def methods(self) -> dict[str, str]:
         """Return ``{method of Tensor: form}``."""
+        if not self.public:
+            return {}
         return dict.fromkeys(method_names(self.name, self.method, self.namespace, self.aliases), "function")
 
     def form(self, kind: str) -> Callable[..., Any]:
@@ -64,6 +69,9 @@ class PublicCallable:
         if self._function is None:
             self._function = compile_callable(self)
         return self._function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.form("function")(*args, **kwargs)
 
     def signatures(self) -> tuple[Signature, ...]:
         """Return the signature, in a tuple."""
@@ -87,14 +95,19 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
 
     Options add the grammar's keywords without code in the function: ``out=True`` (with ``out="exact"`` the tensor must
     have the result's dtype), ``factory=True`` (``out``, ``layout``, ``pin_memory``, ``requires_grad`` and
-    ``memory_format``, for a function with ``dtype`` and ``device``). ``axis`` and ``keepdims`` are accepted for ``dim``
-    and ``keepdim`` as in records.
+    ``memory_format``, for a function with ``dtype`` and ``device``; ``factory=("requires_grad",)`` adds only the
+    keywords that it names). A factory's sizes and dtypes (``Shape``, ``DType``) are canonical before it is called.
+    ``axis`` and ``keepdims`` are accepted for ``dim`` and ``keepdim`` as in records.
 
-    Returns the function that users call. Raises ``ValueError`` if the name exists already, ``TypeError`` for a
-    parameter without an annotation and for a missing docstring.
+    ``public=False`` declares a member of an overload set, which has no public name of its own.
+
+    Returns the function that users call; with ``public=False``, the :class:`PublicCallable`. Raises ``ValueError`` if
+    the name exists already, ``TypeError`` for a parameter without an annotation and for a missing docstring.
     """
     if function is None:
         return lambda declared: public(declared, is_function=is_function, **options)
     entry = PublicCallable(function, is_function=is_function, **options)
+    if not entry.public:
+        return entry
     add(entry)
     return entry.form("function")

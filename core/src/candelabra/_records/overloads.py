@@ -86,7 +86,7 @@ def _member(name: str, member: Any) -> tuple[Any, tuple[Parameter, ...]]:
     """Check a member, an entry or ``(entry, "names of parameters")``, and return (entry, parameters)."""
     entry, words = member if isinstance(member, tuple) else (member, None)
     if not hasattr(entry, "signatures"):  # a plain function: an overload that is not a record
-        entry = PublicCallable(entry, method=False)
+        entry = PublicCallable(entry, public=False)
     parameters: tuple[Parameter, ...] = entry.signatures()[0].parameters
     if words is None:
         return entry, parameters

@@ -48,6 +48,11 @@ def unpromoted(d: dtype) -> dtype:
     return d
 
 
+def identical(d: dtype) -> dtype:
+    """The operands must have the same dtype. Nothing is cast: ``RuntimeError`` for operands of several dtypes."""
+    return d
+
+
 def same(d: dtype) -> dtype:
     """Return the dtype of the computation."""
     return d

@@ -28,6 +28,18 @@ FACTORY_KEYWORDS: Final = (
 """The keywords that a factory's entry adds."""
 
 
+def factory_keywords(entry: Any) -> list[str]:
+    """The keywords that the grammar adds to a factory's entry: all, or those that the declaration names.
+
+    Without those that the function declares itself.
+    """
+    declared = {p.name for p in entry.parameters}
+    named = [(keyword.partition("=")[0], keyword) for keyword in FACTORY_KEYWORDS]
+    return [
+        keyword for name, keyword in named if name not in declared and (entry.factory is True or name in entry.factory)
+    ]
+
+
 class Signature:
     """One signature of a public name: parameters, the annotation of the result, and the entry that serves it."""
 
@@ -50,8 +62,7 @@ class Signature:
             words.append(f"{'*' * p.variadic}{p.name}: {p.annotation}{default}")
         added = ["out=None"] if getattr(self.entry, "out", False) else []
         if getattr(self.entry, "factory", False):
-            declared = {p.name for p in self.parameters}
-            added = [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in declared]
+            added = factory_keywords(self.entry)
         return f"({', '.join([*words, *(['*'] if added and not keyword_only else []), *added])}) -> {self.returns}"
 
 

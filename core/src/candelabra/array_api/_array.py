@@ -13,13 +13,16 @@ from functools import cache, reduce
 from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._device import device as device_type
 from candelabra._layout import wrap_dim
 from candelabra._namespace.publishing import BINARY, COMPARISONS, UNARY, public_function
-from candelabra._operators.families.array_protocol import __array_namespace__, to_device
+from candelabra._operators.conversion.dtype_and_device import to_device
+from candelabra._operators.conversion.interchange import __array_namespace__
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BOOL, FLOATING, INTEGER, int64, promote_types
+
+if TYPE_CHECKING:
+    from candelabra.typing import Device
 
 
 class Count(int):
@@ -62,7 +65,7 @@ class Array(Tensor):
             raise ValueError(f"mT transposes matrices: it takes an array of at least 2 dims, not {self.ndim}")
         return arrayed(Tensor.transpose(self, -1, -2))
 
-    def to_device(self, device: device_type | str, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: Device, /, *, stream: None = None) -> Array:
         """This array on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's is used."""
         return arrayed(to_device(self, device, stream=stream), self)
 

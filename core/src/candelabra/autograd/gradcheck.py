@@ -287,7 +287,7 @@ def _reals(tensor: Tensor) -> list[float]:
 
 
 def _from_values(values: list[Any], like: Tensor) -> Tensor:
-    from candelabra._operators.from_data import tensor
+    from candelabra._operators.creation.from_data import tensor
 
     made: Tensor = tensor(values, dtype=like.dtype, device=like.device).reshape(like.shape)
     return made

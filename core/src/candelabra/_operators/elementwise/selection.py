@@ -7,8 +7,9 @@ from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._codegen.arguments import as_operand
 from candelabra._interchange.nested import fitted
 from candelabra._keys import SCALAR_BITS
-from candelabra._operators.fronts.numbers import number_for
-from candelabra._operators.primitives.creation import cast, filled
+from candelabra._operators.conversion.copies import filled
+from candelabra._operators.conversion.dtype_and_device import cast
+from candelabra._operators.conversion.python_numbers import number_for
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import by_arguments, unpromoted
@@ -34,8 +35,7 @@ where.vjp(
 
 def where_indices(condition: Tensor) -> tuple[Tensor, ...]:
     """Without ``input`` and ``other``: the indices of the nonzero elements, a 1-d tensor per dim."""
-    found: tuple[Tensor, ...] = condition.nonzero(as_tuple=True)
-    return found
+    return tuple(condition.nonzero(as_tuple=True))
 
 
 where_overloads = overloads("where", where, where_indices, method=False)

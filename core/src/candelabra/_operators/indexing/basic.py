@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.creation import new_arange, new_full
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._records.record import operator
 from candelabra._records.rules import by, from_geometry, like_input
 from candelabra.dtypes import int64
@@ -57,7 +58,7 @@ def replaced(input: Tensor, src: Tensor, view: Any, *arguments: Any) -> Tensor:
 
     The same view of a tensor of positions tells which elements those are.
     """
-    from candelabra._operators.primitives.indexing import index_put
+    from candelabra._operators.indexing.advanced import index_put
 
     positions = new_arange(input, 0, 1, input.numel(), dtype=int64).reshape(input.shape)
     places = view(positions, *arguments)

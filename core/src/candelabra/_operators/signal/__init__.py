@@ -1,1 +1,1 @@
-"""Window functions."""
+"""Signal processing: windows and the short-time Fourier transform."""

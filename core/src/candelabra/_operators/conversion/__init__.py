@@ -1,0 +1,1 @@
+"""Conversion of tensors and Python numbers from one dtype to another."""

@@ -1,0 +1,1 @@
+"""Random numbers: draws, new tensors of random numbers, distributions, fillers in place."""

@@ -1,0 +1,90 @@
+"""Indices of nonzero elements, and indices per dim of flat indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from candelabra._codegen.arguments import as_shape
+from candelabra._geometry import Ints
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
+from candelabra._operators.elementwise.selection import where
+from candelabra._operators.searching.sorted_search import sorted_place
+from candelabra._operators.shapes.joining import cat
+from candelabra._records.callables import public
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import index
+from candelabra._records.record import operator
+from candelabra._records.rules import by, shape_of, unchecked
+from candelabra._tensor import Tensor
+from candelabra.dtypes import INTEGER, int64
+
+
+@operator(unchecked, result=index, data_dependent=True, out="exact", public=False)
+def nonzero(input: Tensor) -> Tensor:
+    """The indices of the nonzero elements, one row each in C order: a tensor of shape (n, ``input.ndim``)."""
+    ...
+
+
+def nonzero_tuple(input: Tensor, *, as_tuple: bool) -> Tensor | tuple[Tensor, ...]:
+    """With ``as_tuple``, a 1-d tensor of indices for each dim; a 0-d tensor counts as a vector."""
+    if not as_tuple:
+        return nonzero(input)
+    rows = nonzero(input if input.ndim else input.reshape(1))
+    return tuple(rows.unbind(1))
+
+
+nonzero_overloads = overloads("nonzero", nonzero, nonzero_tuple, aliases=("argwhere",))
+
+
+@by
+def _static_rows(input: Tensor, size: int, fill_value: int) -> Ints:
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    return size, len(shape_of(input))
+
+
+@operator(_static_rows, result=index)
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The first ``size`` rows of :func:`nonzero`. If there are fewer, the remaining rows are ``fill_value``."""
+    _static_rows(nonzero_static, (input, size, fill_value))
+    # Element number k of those that are not zero is the first at which their cumulative count is k.
+    counts = (input != 0).flatten().cumsum(0)
+    flat = sorted_place(counts, new_arange(input, 1, 1, size, dtype=int64), False)
+    rows = new_full(input, (size, input.ndim), fill_value, dtype=int64)
+    if not rows.numel():
+        return rows
+    found = unraveled(flat, tuple(input.shape))
+    columns = [where(flat < input.numel(), column, fill_value).unsqueeze(1) for column in found]
+    return cat(columns, 1)
+
+
+for _record in (nonzero, nonzero_static):
+    _record.no_gradient("the result is an index")
+
+
+def unraveled(indices: Tensor, shape: Ints) -> list[Tensor]:
+    """The indices per dim of flat int64 ``indices`` into a tensor of ``shape``."""
+    result: list[Tensor] = []
+    stride = 1
+    for size in reversed(shape):
+        result.append((indices // stride) % max(size, 1))
+        stride *= max(size, 1)
+    return result[::-1]
+
+
+@public(method=False)
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The indices per dim of flat ``indices`` into a tensor of ``shape``: an int64 tensor for each dim.
+
+    Raises ``TypeError`` for indices that are not integers, ``ValueError`` for a negative size.
+    """
+    if not isinstance(indices, Tensor) or indices.dtype.category != INTEGER:
+        found = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {found}")
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    return tuple(unraveled(indices.to(int64), as_shape(sizes)))

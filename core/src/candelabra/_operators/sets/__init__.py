@@ -1,0 +1,1 @@
+"""Tensors as sets: distinct elements, membership, combinations."""
