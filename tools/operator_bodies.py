@@ -1,5 +1,4 @@
-"""Check how operators create tensors and what they look at, from the syntax trees of their modules (part of ``make
-lint``).
+"""Check from the syntax trees how operators create tensors, and that they read no values (part of ``make lint``).
 
 An operator's body and derivative may run below a transform, on tensors that hold other tensors, or without data. So
 they create tensors like an operand (``new_full(x, …)``, ``x.new_zeros(…)``), never by ``device=x.device``, which names

@@ -10,7 +10,7 @@ from candelabra._device import open_device
 from candelabra._dispatch.factories import as_leaf
 from candelabra._interchange import dlpack, nested
 from candelabra._interchange import numpy as arrays
-from candelabra._interchange.host import place
+from candelabra._interchange.host import upload
 from candelabra._operators.conversion.copies import clone
 from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.creation.filled import full
@@ -37,7 +37,7 @@ def from_values(data: Any, dtype: DType | None, device: Device) -> Tensor:
     flat = nested.flatten(data)
     wanted = flat.inferred if dtype is None else dtype
     view, stored = nested.packed(flat.numbers, wanted)
-    made = place(view, stored, flat.shape, open_device() if device is None else as_device(device))
+    made = upload(view, stored, flat.shape, open_device() if device is None else as_device(device))
     return made if stored is wanted else cast(made, dtype=wanted)
 
 

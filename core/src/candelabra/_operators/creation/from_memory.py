@@ -8,7 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import open_device
 from candelabra._interchange import dlpack
 from candelabra._interchange import numpy as arrays
-from candelabra._interchange.host import place
+from candelabra._interchange.host import upload
 from candelabra._records.callables import public
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -
             UserWarning,
             stacklevel=3,
         )
-        return place(part, dtype, (count,), open_device())
+        return upload(part, dtype, (count,), open_device())
     import numpy
 
     if dtype.name == "bfloat16":
