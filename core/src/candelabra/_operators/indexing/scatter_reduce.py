@@ -16,7 +16,7 @@ from candelabra._operators.indexing.index_operators import fits_slices, index_se
 from candelabra._records.promotion import identical
 from candelabra._records.record import operator
 from candelabra._records.rules import by
-from candelabra.dtypes import BOOL, COMPLEX, INTEGER, PYTHON_NAMES, dtype, int64
+from candelabra.dtypes import BOOL, COMPLEX, INTEGER, dtype, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Index, Tensor
@@ -42,7 +42,7 @@ def _check_reduction(reduce: str, d: dtype) -> None:
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if (d.category == COMPLEX and reduce in ("amax", "amin")) or (d.category == BOOL and reduce == "mean"):
-        raise NotImplementedError(f"\"scatter_reduce_{reduce}\" not implemented for '{PYTHON_NAMES[d.name]}'")
+        raise NotImplementedError(f"\"scatter_reduce_{reduce}\" not implemented for '{d.title}'")
 
 
 def _scatter_reduced(

@@ -6,7 +6,7 @@ composites over it.
 
 from __future__ import annotations
 
-from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.dtypes import int64
 from candelabra.library import by, highest, index, operator, record, same, shape_of, unpromoted
 from candelabra.nn._operators.losses import check_reduction, legacy_reduction, loss_rule, reduced
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
@@ -217,7 +217,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 
 def _check_classes(input: Tensor, target: Tensor) -> None:
     if target.dtype.name not in ("int64", "uint8"):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {PYTHON_NAMES[target.dtype.name]}")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.title}")
     shape, classes = list(input.shape), list(target.shape)
     if input.ndim == 1:
         if classes not in ([], [1]):

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
-from candelabra.dtypes import PYTHON_NAMES
 from candelabra.library import Operator, highest, operator, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.typing import TYPE_CHECKING, Any
@@ -180,9 +179,7 @@ def binary_cross_entropy(
             "Please ensure they have the same size."
         )
     if target.dtype is not input.dtype:
-        raise RuntimeError(
-            f"Found dtype {PYTHON_NAMES[target.dtype.name]} but expected {PYTHON_NAMES[input.dtype.name]}"
-        )
+        raise RuntimeError(f"Found dtype {target.dtype.title} but expected {input.dtype.title}")
     if input.numel() and not bool(((input >= 0) & (input <= 1)).all().item()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     loss = -(target * input.log().clamp_min(-100) + (1 - target) * (-input).log1p().clamp_min(-100))

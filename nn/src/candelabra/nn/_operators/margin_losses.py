@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
-from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.dtypes import int64
 from candelabra.library import highest, operator, public, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.nn._operators.losses import (
@@ -206,7 +206,7 @@ def _rows(input: Tensor) -> Tensor:
 
 def _check_dtype(target: Tensor) -> None:
     if target.dtype is not int64:
-        raise RuntimeError(f"expected scalar type Long but found {PYTHON_NAMES[target.dtype.name]}")
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.title}")
 
 
 def _check_values(input: Tensor, target: Tensor, lowest: int, text: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.dtypes import int64
 from candelabra.library import by, highest, operator, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.typing import TYPE_CHECKING, Any
@@ -53,7 +53,7 @@ def _unpooled_shape(
             f"{len(shape)} dimensions."
         )
     if indices.dtype is not int64:
-        raise RuntimeError(f"elements in indices should be type int64 but got: {PYTHON_NAMES[indices.dtype.name]}")
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.title}")
     if shape_of(indices) != shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
