@@ -32,8 +32,8 @@ def with_arrays(sample: Sample, function: Any) -> Sample:
 
 
 def with_operands(op: Record, sample: Sample, function: Any) -> Sample:
-    """Return the sample with ``function`` applied to the arrays of its operands, not to indices and masks."""
-    operands = {p.name for p in op.schema.parameters if takes_tensors(op, p)}
+    """Return the sample with ``function`` applied to the arrays of its operands, but not of its constants."""
+    operands = {p.name for p in op.schema.parameters if takes_tensors(op, p)} - set(sample.constant)
     names = parameter_names(op, len(sample.args))
     args = tuple(mapped(a, function) if n in operands else a for n, a in zip(names, sample.args, strict=True))
     kwargs = {n: mapped(a, function) if n in operands else a for n, a in sample.kwargs.items()}
