@@ -42,14 +42,16 @@ class Side:
         )  # fmt: skip
 
     def time(self, case: Case, seconds: float) -> float:
-        """The best time of one call, in seconds; RuntimeError with the worker's words if the case fails there."""
+        """Return the best time of one call, in seconds; RuntimeError with the worker's words if the case fails
+        there.
+        """
         answer = self._ask(case, seconds)
         if "error" in answer:
             raise RuntimeError(f"{self.library}, {case.name}: {answer['error']}")
         return float(answer["seconds"])
 
     def runs(self, case: Case, patience: float) -> bool:
-        """Whether the library takes the call, and is done with it within ``patience`` seconds."""
+        """Return whether the library takes the call, and is done with it within ``patience`` seconds."""
         return "error" not in self._ask(case, 0.0, patience)
 
     def restart(self) -> None:
@@ -68,7 +70,7 @@ class Side:
         return self.ask(request, patience)
 
     def ask(self, request: dict[str, Any], patience: float | None = None) -> dict[str, Any]:
-        """The worker's answer; ``{"error": …}`` where it gives none within ``patience`` seconds."""
+        """Return the worker's answer; ``{"error": …}`` where it gives none within ``patience`` seconds."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")

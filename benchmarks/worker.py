@@ -15,7 +15,7 @@ from typing import Any
 
 
 def best_time(xp: Any, setup: str, statement: str, seconds: float, prepare: str = "", batches: int = 4) -> float:
-    """The smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once.
+    """Return the smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once.
 
     ``prepare`` is done before each batch and not timed: what is queued is waited for there, say. The shorter a batch,
     the likelier is one that nothing else on the machine disturbs.
