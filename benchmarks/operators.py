@@ -76,7 +76,7 @@ def _callable(name: str, own: Side, peer: Side) -> Case | None:
 
 
 def known() -> dict[str, str]:
-    """``{operator: why it is slow}``, from the table in known_slow.md: a row may name several, by patterns too."""
+    """Return ``{operator: reason}`` from the table in known_slow.md; a row may have several names, also patterns."""
     result = {}
     for row in re.findall(r"^\|(.*)\|$", KNOWN.read_text(), re.MULTILINE):
         names, *_, reason = row.split("|")
@@ -94,7 +94,7 @@ def explained(name: str, reasons: dict[str, str]) -> bool:
 
 
 def show(rows: list[dict[str, Any]], unmeasured: list[str]) -> bool:
-    """Print the worst ten and what is slow without a reason; True when nothing is."""
+    """Print the ten slowest operators and those without a reason. Return whether all slow operators have a reason."""
     table = Table("call", "ours, ms", "PyTorch, ms", "ratio", title="the worst ten")
     for row in rows[:10]:
         times = f"{row['ours'] * 1e3:.3f}", f"{row['peer'] * 1e3:.3f}", f"{row['ratio']:.1f}"
