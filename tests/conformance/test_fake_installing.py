@@ -101,9 +101,7 @@ def test_provide_refuses_options_that_cannot_be_had() -> None:
     ):
         provide("cpu?immutable")
     provide("fake?-float64")
-    with pytest.raises(
-        FakeDeviceError, match=r"device type 'fake' is there already, with other options: \{'missing_dtyp"
-    ):
+    with pytest.raises(FakeDeviceError, match=r"device type 'fake' already exists with other options: \{'missing_dtyp"):
         provide("fake?immutable")
     with (
         installed("acme", immutable=True),

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from candelabra.library import plugins
-from candelabra_conformance.layouts import MEMORY, place
+from candelabra_conformance.layouts import MEMORY, to_layout
 from candelabra_conformance.literals import imports, plain
 from candelabra_conformance.mutants.mirror import Image
 from candelabra_conformance.program import placed
@@ -73,7 +73,7 @@ def test_tensors_are_written_bit_for_bit(name: str, layout: str) -> None:
         exec("\n".join(imports(text)), names)  # noqa: S102 - so is this
         made = eval(text, names)
         assert to_host(made).tobytes() == held.tobytes()
-        assert made.stride() == place(held, layout, names["device"]).stride()
+        assert made.stride() == to_layout(held, layout, names["device"]).stride()
 
 
 def test_arrays_without_elements_keep_their_shape(broken: Break) -> None:

@@ -228,7 +228,7 @@ def test_only_what_earlier_runs_lack_is_run(added: Callable[..., None]) -> None:
     assert (cos.verdict, tanh.verdict) == (PASSED, FAILED)
     ran: list[str] = []
     blocked = replace(first, results=(replace(cos, verdict=BLOCKED), tanh))
-    again = run("odd", chosen, earlier=[blocked], told=lambda result: ran.append(result.case.operator))
+    again = run("odd", chosen, earlier=[blocked], finished=lambda result: ran.append(result.case.operator))
     assert ran == ["cos"]
     assert [r.verdict for r in again.results] == [PASSED, FAILED]
     assert again.results[1] == tanh

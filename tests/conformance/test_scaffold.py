@@ -123,8 +123,8 @@ def test_every_template_is_used(folder: Path) -> None:
         ("", "'' cannot be a device type: it has to be a lower-case Python identifier"),
         ("../chip", "cannot be a device type: it has to be a lower-case Python identifier"),
         ("lambda", "'lambda' cannot be a device type: it is a keyword of Python"),
-        (cd.device(plugins.reference_device()).type, "is taken: candelabra-.* brings it"),
-        ("xpu", "device type 'xpu' is taken: programs know it as that of another device"),
+        (cd.device(plugins.reference_device()).type, "is taken: candelabra-.* implements it"),
+        ("xpu", "device type 'xpu' is taken: it is the name of another device in existing programs"),
     ],
 )
 def test_a_bad_name_is_refused_and_nothing_is_written(name: str, words: str, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
     """A typing error in --directory makes no folders."""
-    with pytest.raises(FileNotFoundError, match="nowhere is no directory: make it first"):
+    with pytest.raises(FileNotFoundError, match="nowhere is not a directory: create it first"):
         write_backend("acme", tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
 
