@@ -131,7 +131,7 @@ class Launch:
                 made.append(argument)
         return made
 
-    # -- results --------------------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
     def later(self, args: tuple[Any, ...], inner: list[Any], index: int, results: Results) -> Any:
         """Enqueue the work on the stream, and return the memory that it will write to."""
         accelerator = self.accelerator
