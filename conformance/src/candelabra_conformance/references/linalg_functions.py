@@ -196,7 +196,7 @@ def older_lu_solve(b: Array, LU: Array, pivots: Array) -> Array:
 # -- least squares, pseudo-inverses and ranks -------------------------------------------------------------------------
 @reference("linalg_lstsq_with_residuals")
 def lstsq(A: Array, b: Array, rcond: float | None, driver: str | None) -> tuple[Array, ...]:
-    """Return the squared residuals if the driver computes them and every matrix has full rank."""
+    """Return residuals only if the driver computes them and every matrix has full rank."""
     m, n = A.shape[-2:]
     driver = driver or "gelsy"
     vector = b.ndim == 1 or A.shape[:-1] == b.shape

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 def unique(
     x: Array, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Array | tuple[Array, ...]:
-    """Call NumPy's function; bfloat16, which it cannot sort, is converted to float32."""
+    """Call NumPy's function; bfloat16, which NumPy cannot sort, is converted to float32."""
     known = x.astype(np.float32) if x.dtype.kind == "V" else x
     values, inverse, counts = np.unique(known, return_inverse=True, return_counts=True, axis=dim)
     inverse = inverse.reshape(x.shape if dim is None else -1)

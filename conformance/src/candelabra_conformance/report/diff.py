@@ -13,7 +13,7 @@ from candelabra_conformance.model import ROUTES, Case, Result, Run, Subject
 from candelabra_conformance.report import tally
 from candelabra_conformance.report.json_form import ReportError, read_json
 
-_WORTH: Final = {
+_RANK: Final = {
     model.PASSED: 3,
     model.UNEXPECTED: 2,
     model.SKIPPED: 1,
@@ -84,7 +84,7 @@ def compare(before: Run, after: Run) -> Difference:
     """Compare `before` with `after`, case by case. If a case has several results, the worst one is used."""
     old, new = _by_case(before), _by_case(after)
     both = [Change(old[case], new[case]) for case in sorted(old.keys() & new.keys())]
-    worth = [_WORTH[change.after.verdict] - _WORTH[change.before.verdict] for change in both]
+    worth = [_RANK[change.after.verdict] - _RANK[change.before.verdict] for change in both]
     routes = [_route_step(change) for change in both]
     return Difference(
         before,

@@ -55,7 +55,7 @@ def powers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.float_power_")
 def not_in_double_precision(t: Maker) -> Iterator[Sample]:
-    """Yield in-place calls in other dtypes, which cannot store the result."""
+    """Yield other dtypes, which cannot store the result."""
     if t.dtype.name in ("float32", "int64", "complex64"):
         yield sample(t(3), 2, note="dtype")
 

@@ -116,7 +116,7 @@ def cast_into_the_dtype(t: Maker) -> Iterator[Sample]:
 
 @mistakes("masked_fill_cast", "fill", "fill_")
 def one_value(t: Maker) -> Iterator[Sample]:
-    """Yield tensors with dims, and numbers that the dtype cannot represent."""
+    """Yield a vector, a string, and a number that the dtype cannot represent."""
     mask = () if t.operator.startswith("fill") else (t.mask(3),)
     yield sample(t(3), *mask, t(3), note="a vector")
     yield sample(t(3), *mask, "1", note="a string")

@@ -15,7 +15,7 @@ only(lambda d: d.name in ("float16", "float32", "float64"), *PARTS)
 
 @special("complex")
 def components(t: Maker) -> Iterator[Sample]:
-    """Yield components of both signs and special values."""
+    """Yield NaN, infinities and signed zeros, none of which may affect the other component."""
     if t.is_floating:
         yield sample(t.array([nan, inf, 1.0, -0.0]), t.array([1.0, nan, -inf, -0.0]))
 

@@ -135,13 +135,13 @@ def to_a_device(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.to_device")
 def on_no_stream(t: Maker) -> Iterator[Sample]:
-    """Yield the device's own stream."""
+    """Yield a stream, since only the device's own one is supported."""
     yield sample(t(3), HERE, stream=1, note="a stream")
 
 
 @inputs("Tensor.__array_namespace__")
 def namespaces(t: Maker) -> Iterator[Sample]:
-    """Yield every version."""
+    """Yield calls with and without a version."""
     yield sample(t(2), of=lambda module: module.__name__, gradient=False)
     yield sample(t(2), api_version="2023.12", of=lambda module: module.__name__, gradient=False)
 

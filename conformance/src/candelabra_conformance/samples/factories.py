@@ -85,7 +85,7 @@ def unspecified_in_an_order(t: Maker) -> Iterator[Sample]:
 
 @mistakes("empty_permuted")
 def no_order(t: Maker) -> Iterator[Sample]:
-    """Yield orders in which a dim is missing or duplicate."""
+    """Yield orders in which a dim is missing, out of range or duplicate."""
     yield sample((2, 3), (0,), note="too few")
     yield sample((2, 3), (0, 2), note="no such dim")
     yield sample((2, 3), (0, 0), note="twice")
@@ -300,6 +300,6 @@ def triangles(t: Maker) -> Iterator[Sample]:
 
 @mistakes("tril_indices", "triu_indices")
 def no_triangle(t: Maker) -> Iterator[Sample]:
-    """Yield sizes that are negative or not integers, and dtypes that are not integers."""
+    """Yield a negative size, and a floating dtype."""
     yield sample(-1, 3, note="negative")
     yield sample(3, 3, dtype=t.of("float32").dtype, note="floating indices")

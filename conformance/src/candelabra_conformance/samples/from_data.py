@@ -74,7 +74,7 @@ def arrays_themselves(t: Maker) -> Iterator[Sample]:
 
 @mistakes("from_numpy")
 def no_arrays(t: Maker) -> Iterator[Sample]:
-    """Yield lists, and unsupported dtypes."""
+    """Yield a list, strings, and a negative stride."""
     yield sample([1.0], note="a list")
     yield sample(Fresh("np.array(['text'])"), note="texts")
     yield sample(Fresh("np.arange(3)[::-1]"), note="a negative stride")

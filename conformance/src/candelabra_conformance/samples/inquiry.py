@@ -26,7 +26,7 @@ def of_one_tensor(t: Maker) -> Iterator[Sample]:
 
 @inputs("is_tensor", "typename")
 def of_anything(t: Maker) -> Iterator[Sample]:
-    """Yield tensors and other objects."""
+    """Yield objects that are not tensors."""
     if t.dtype.name == "float32":
         for value in (3, "text", None, int):
             yield sample(value)

@@ -148,7 +148,7 @@ def quarter_turns(t: Maker) -> Iterator[Sample]:
 
 @mistakes("rot90")
 def no_plane(t: Maker) -> Iterator[Sample]:
-    """Yield wrong numbers of dims, and equal dims."""
+    """Yield a vector, a single dim, and equal dims."""
     yield sample(t(3), note="a vector")
     yield sample(t(2, 3), 1, (0,), note="one dim")
     yield sample(t(2, 3), 1, (0, -2), note="the same dim")

@@ -130,7 +130,7 @@ def extreme_pairs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("lobpcg")
 def no_extreme_pairs(t: Maker) -> Iterator[Sample]:
-    """Yield too many pairs, matrices that are not square or not real, and a tracker."""
+    """Yield too many pairs, matrices that are not square or not real floating ones, wrong sizes, and a tracker."""
     real = t.of("float32")
     yield sample(real(6, 6), 3, note="too many")
     yield sample(real(6, 2), note="not square")

@@ -44,8 +44,8 @@ def of_eig(result: Any) -> tuple[Any, ...]:
 
 
 def of_svd(result: Any) -> tuple[Any, ...]:
-    """Return singular values, moduli of the vectors' elements, and their product with exp(S) for S, which would give
-    A."""
+    """Return singular values, moduli of the vectors' elements, and the product of the decomposition with exp(-S) in
+    place of S."""
     U, S, Vh = result
     k = S.shape[-1]
     left, right = U[..., :k], Vh[..., :k, :]
@@ -80,7 +80,7 @@ def of_reflections(result: Any) -> tuple[Any, ...]:
 
 
 def of_ldl(hermitian: bool) -> Any:
-    """For a block factorization, return the inverse that is computed with it, and the index of a zero block."""
+    """For a block factorization, return the inverse that is computed with it, and whether a block is zero."""
 
     def of(result: Any) -> tuple[Any, ...]:
         LD, pivots, info = result

@@ -39,13 +39,13 @@ only(factorizable, "pseudo_inverse", "linalg_pinv", "pinverse", "linalg_matrix_r
 def few(samples: Iterator[Sample], *, ordinary: int = 3) -> Iterator[Sample]:
     """Yield the first samples, and one without elements, for another name of a function with a full set of samples."""
     empty = False
-    for result in samples:
-        if result.kind == ORDINARY and ordinary:
+    for call in samples:
+        if call.kind == ORDINARY and ordinary:
             ordinary -= 1
-            yield result
-        elif result.kind == ZERO_SIZE and not empty:
+            yield call
+        elif call.kind == ZERO_SIZE and not empty:
             empty = True
-            yield result
+            yield call
 
 
 # -- other forms of an operator ---------------------------------------------------------------------------------------
@@ -69,13 +69,13 @@ FORMS: Final[dict[str, tuple[Generator, tuple[dict[str, Any], ...]]]] = {
 def other_forms(t: Maker) -> Iterator[Sample]:
     """Yield some of the plain operator's calls, with the options that the form adds."""
     generator, options = FORMS[t.operator]
-    for result, added in zip(few(generator(t)), cycle(options)):
-        yield replace(result, kwargs={**result.kwargs, **added})
+    for call, added in zip(few(generator(t)), cycle(options)):
+        yield replace(call, kwargs={**call.kwargs, **added})
 
 
 @mistakes(*(name for name in FORMS if name.endswith("_checked") and "ldl" not in name))
 def broken_down(t: Maker) -> Iterator[Sample]:
-    """Yield a matrix with a zero that must not be zero."""
+    """Yield a singular matrix."""
     yield sample(t.of("float32").array([[0.0]]), check_errors=True, note="zero")
 
 

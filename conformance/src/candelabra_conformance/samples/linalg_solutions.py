@@ -193,9 +193,9 @@ def _first(op: Any, A: Any, **options: Any) -> Any:
 @inputs("linalg_lu")
 def lu(t: Maker) -> Iterator[Sample]:
     """Yield the same matrices; the permutation has no derivative."""
-    for result in lu_factors(t):
-        options: dict[str, Any] = {"core": result.core, "kind": result.kind, "note": result.note}
-        yield sample(*result.args, call=_rest, **result.kwargs, **options)
+    for factors in lu_factors(t):
+        options: dict[str, Any] = {"core": factors.core, "kind": factors.kind, "note": factors.note}
+        yield sample(*factors.args, call=_rest, **factors.kwargs, **options)
 
 
 def _rest(op: Any, A: Any, **options: Any) -> Any:

@@ -194,6 +194,6 @@ def unfit_systems(t: Maker) -> Iterator[Sample]:
 
 @mistakes("triangular_solution")
 def unfit_triangles(t: Maker) -> Iterator[Sample]:
-    """Yield the arguments of systems."""
+    """Yield the invalid arguments of systems."""
     for args in unfit_systems(t):
         yield sample(*args.args, True, False, note=args.note)

@@ -174,7 +174,7 @@ def mean_of_integers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("masked_median")
 def median_of_none(t: Maker) -> Iterator[Sample]:
-    """Yield integers without a selected element, for which no result exists."""
+    """Yield integers without a selected element, whose median would be NaN."""
     yield sample(t.of("int64")(2, 3), 1, mask=np.array([[True] * 3, [False] * 3]))
 
 

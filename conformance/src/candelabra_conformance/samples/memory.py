@@ -40,7 +40,7 @@ def orders(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.resize_")
 def fewer_elements(t: Maker) -> Iterator[Sample]:
-    """Yield shapes with fewer elements."""
+    """Yield shapes with at most as many elements."""
     yield sample(t(2, 3), 3, 2, gradient=False, layouts=("contiguous",))
     yield sample(t(7), (2, 2), gradient=False, layouts=("contiguous",))
     yield sample(t(), 1, 1, kind="0-d", gradient=False)
@@ -56,7 +56,7 @@ def no_sizes(t: Maker) -> Iterator[Sample]:
 
 @inputs("resize_as_")
 def in_the_shape_of_a_template(t: Maker) -> Iterator[Sample]:
-    """Yield templates with fewer elements."""
+    """Yield templates with at most as many elements."""
     yield sample(t(2, 3), t(3, 2), gradient=False, layouts=("contiguous",))
     yield sample(t(7), t(2, 2), gradient=False, layouts=("contiguous",))
 

@@ -29,7 +29,7 @@ def looked_up(t: Maker) -> Iterator[Sample]:
 
 @mistakes("embedding")
 def no_such_row(t: Maker) -> Iterator[Sample]:
-    """Yield rows out of bounds, a table that is not a matrix, and indices that are not integers."""
+    """Yield indices out of bounds, a table that is not a matrix, and indices that are not integer tensors."""
     yield sample(t(4, 3), t.index(0, 4), note="beyond")
     yield sample(t(4, 3), t.index(-1), note="negative")
     yield sample(t(4), t.index(0), note="no table")
@@ -85,7 +85,7 @@ def normalized_backwards(t: Maker) -> Iterator[Sample]:
 
 @mistakes("normalize")
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Yield weights that do not broadcast, and no elements to normalise."""
+    """Yield weights and biases that do not broadcast, and no input."""
     yield sample(t(2, 3), t(4), None, (1,), 1e-5, note="weight")
     yield sample(t(2, 3), None, t(2), (1,), 1e-5, note="bias")
     yield sample(None, None, None, (1,), 1e-5, note="no input")

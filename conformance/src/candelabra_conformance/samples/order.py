@@ -129,7 +129,7 @@ def _positive_zeros(result: Any) -> Any:
 
 @mistakes(*PICKS, "kthvalue", "topk", "ordered", "cummax", "cummin", "logcumsumexp")
 def no_dim(t: Maker) -> Iterator[Sample]:
-    """Yield dims out of range, in a floating dtype, which all of these operators accept."""
+    """Yield dims out of range and a list, in a floating dtype, which all of these operators accept."""
     x = t.of("float32")(2, 3)
     first = (x, 1) if t.operator in ("kthvalue", "topk") else (x,)
     yield sample(*first, 2, note="dim out of range")

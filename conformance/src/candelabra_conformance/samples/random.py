@@ -98,7 +98,7 @@ def decisions(t: Maker) -> Iterator[Sample]:
 
 @special("random_bernoulli")
 def certain(t: Maker) -> Iterator[Sample]:
-    """Yield the probabilities 0 and 1, and NaN."""
+    """Yield the probabilities 0 and 1, for all elements and for each."""
     if drawn_by(t):
         yield sample(0.0, (9,), 1, 2, device=HERE, note="never")
         yield sample(1.0, (9,), 1, 2, device=HERE, note="always")
@@ -141,7 +141,7 @@ def no_probability(t: Maker) -> Iterator[Sample]:
 
 @mistakes("random_multinomial")
 def no_weights(t: Maker) -> Iterator[Sample]:
-    """Yield weights that are infinite or negative, and too few positive ones."""
+    """Yield weights that are negative, NaN or infinite, and too few positive ones."""
     if drawn_by(t):
         yield sample(t.array([1.0, -1.0]), 1, True, 1, 2, note="negative")
         yield sample(t.array([1.0, float("nan")]), 1, True, 1, 2, note="NaN")

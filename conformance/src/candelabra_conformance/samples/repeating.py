@@ -39,7 +39,7 @@ def negative_times(t: Maker) -> Iterator[Sample]:
 
 @inputs("repeat_interleave")
 def each_so_often(t: Maker) -> Iterator[Sample]:
-    """Yield equal counts for all slices, the flattened tensor, and the count 0."""
+    """Yield one count that applies to all slices, the flattened tensor, and the count 0."""
     yield sample(t(2, 3), 2, 1)
     yield sample(t(2, 3), 3, 0, output_size=6)
     yield sample(t(2, 3), 2)

@@ -38,7 +38,7 @@ def distinct(t: Maker) -> Iterator[Sample]:
 
 @mistakes("unique", "unique_consecutive")
 def no_slices(t: Maker) -> Iterator[Sample]:
-    """Yield a 0-d tensor, and slices without elements."""
+    """Yield a 0-d tensor, slices without elements, and a dim out of range."""
     if not t.is_complex:
         yield sample(t(), dim=0, note="no dims")
         yield sample(t(2, 0), dim=0, note="no elements")
