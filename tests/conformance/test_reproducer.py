@@ -240,7 +240,7 @@ def test_check_seed_and_note_are_put_in_their_places() -> None:
 
 def test_what_cannot_be_written_is_refused() -> None:
     """An unknown property, and an argument that is no literal."""
-    with pytest.raises(ValueError, match=r"property must be one of value, special, .*: 'colour'"):
+    with pytest.raises(ValueError, match=r"property must be one of value, special, .*, got 'colour'"):
         reproducer("exp", (NUMBERS,), device="x", property="colour")
     with pytest.raises(TypeError, match="a object cannot be written as Python source"):
         plain(object())

@@ -57,7 +57,7 @@ def of_failure(context: Context, case: Case, failure: Failure) -> str:
     try:
         found = failure.sample
         if found is None:
-            raise ValueError("the failure is about no sample")
+            raise ValueError("the failure has no sample")
         layout = failure.layout if failure.layout in MEMORY else CONTIGUOUS
         given = (found.args, dict(found.kwargs))
         call = FailedCall(context, _record(case, failure), failure, found, given, layout, case.property)
@@ -107,7 +107,7 @@ def two_forms(call: FailedCall) -> str:
     Raises ``ValueError`` for a member of an overload set that is not a record, since a program can only call the set.
     """
     if call.property == "overloads" and isinstance(call.record, CallableRecord):
-        raise ValueError(f"{call.record.name} is called by an overload set only")
+        raise ValueError(f"{call.record.name} has no public name: only an overload set calls it")
     program = Program(str(call.context.device), call.layout)
     args, kwargs = call.given
     arguments = argument_texts(program, call.record, args, kwargs)

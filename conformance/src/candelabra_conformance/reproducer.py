@@ -60,7 +60,9 @@ def reproducer(
     if check is not None:
         lines = [f"inputs = [{', '.join(program.names.values())}]", f"got = {call}", *check]
     elif writer is None:
-        raise ValueError(f"reproducer(): property must be one of {', '.join(WRITERS)}, or check be given: {property!r}")
+        raise ValueError(
+            f"reproducer(): property must be one of {', '.join(WRITERS)}, or check must be given, got {property!r}"
+        )
     else:
         if expected is None and property in VALUES:
             expected, allowed = answered(record, args, kwargs or {}, allowed)
@@ -81,7 +83,7 @@ def record_named(name: str) -> Record:
     """Return the record of an operator or a public callable. Raises ``UnknownNameError`` for any other name."""
     record = everything_named(name)[0]
     if isinstance(record, OverloadSet):
-        raise UnknownNameError(f"{name!r} stands for several operators: {record!r}")
+        raise UnknownNameError(f"{name!r} is the name of several operators: {record!r}")
     return record
 
 

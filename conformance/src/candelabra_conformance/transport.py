@@ -38,7 +38,7 @@ def payload_to_host(backend: Any, payload: Any, shape: tuple[int, ...], d: Any) 
     data = np.frombuffer(backend.to_host(payload), dtype=np.uint8).copy()
     expected = int(np.prod(shape, dtype=np.int64)) * host_dtype(d).itemsize
     if data.size != expected:
-        raise AssertionError(f"to_host() gave {data.size} bytes, {expected} are due for {d.name}{list(shape)}")
+        raise AssertionError(f"to_host() returned {data.size} bytes, expected {expected} for {d.name}{list(shape)}")
     if d.name == "bool" and data.max(initial=0) > 1:
-        raise AssertionError(f"to_host() gave a bool whose byte is {data.max()}, 0 or 1 is due")
+        raise AssertionError(f"to_host() returned a bool with the byte {data.max()}, expected 0 or 1")
     return data.view(host_dtype(d)).reshape(shape)

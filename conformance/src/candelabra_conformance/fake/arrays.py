@@ -48,9 +48,9 @@ class FakeArray:
         self.shape: Final = shape
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("the array of a device has no truth value: its content is not in the host's memory")
+        raise TypeError("a device's array has no truth value: its content is not in the host's memory")
 
     def __eq__(self, other: object) -> NoReturn:
-        raise TypeError("the array of a device cannot be compared: its content is not in the host's memory")
+        raise TypeError("a device's array cannot be compared: its content is not in the host's memory")
 
     __hash__ = None  # type: ignore[assignment]

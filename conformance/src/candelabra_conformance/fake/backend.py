@@ -171,7 +171,7 @@ class FakeAccelerator(Backend):
     def copy_(self, destination: FakeArray, source: FakeArray) -> FakeArray:
         block = destination._block
         if self.immutable:
-            raise RuntimeError(f"arrays of {self.name!r} never change, but one is written to")
+            raise RuntimeError(f"arrays of {self.name!r} are immutable, but one was written to")
         if source._block.index != block.index or source._block.device is not self:
             raise RuntimeError(
                 f"copy_: memory of {source._block.device}:{source._block.index} cannot be read from "
@@ -281,7 +281,7 @@ def _dtypes(names: DTypeNames) -> frozenset[dtype]:
     """Return dtypes, of which some are given by name. Raises ``ValueError`` for an unknown name."""
     unknown = [name for name in names if not isinstance(name, dtype) and name not in BY_NAME]
     if unknown:
-        raise ValueError(f"no dtype is called {unknown[0]!r}: there are {', '.join(BY_NAME)}")
+        raise ValueError(f"unknown dtype {unknown[0]!r}: expected one of {', '.join(BY_NAME)}")
     return frozenset(name if isinstance(name, dtype) else BY_NAME[name] for name in names)
 
 

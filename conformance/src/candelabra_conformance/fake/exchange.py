@@ -18,7 +18,7 @@ def export_options(options: dict[str, Any], own: DLPackDevice, name: str) -> dic
     options.pop("stream", None)
     if wanted is not None and (int(wanted[0]), int(wanted[1])) != own:
         raise BufferError(
-            f"device {name!r} exports its own memory only, DLPack device {own}, and was asked for "
+            f"device {name!r} exports only its own memory, DLPack device {own}, but the request is for "
             f"{(int(wanted[0]), int(wanted[1]))}"
         )
     return options

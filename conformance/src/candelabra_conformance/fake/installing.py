@@ -81,8 +81,8 @@ def _option(text: str) -> tuple[str, Any]:
     if sign == "-" and name in OPERATORS:
         return "missing_kernels", name
     raise FakeDeviceError(
-        f"a fake device has no option {text!r}: it knows {', '.join(_FLAGS)}, {', '.join(f'{n}=N' for n in _NUMBERS)}, "
-        "-DTYPE, ~DTYPE (held, not computed in) and -OPERATOR"
+        f"a fake device has no option {text!r}: it has the options {', '.join(_FLAGS)}, "
+        f"{', '.join(f'{n}=N' for n in _NUMBERS)}, -DTYPE, ~DTYPE (held, not computed in) and -OPERATOR"
     )
 
 
@@ -102,7 +102,9 @@ def provide(text: str) -> str:
     elif owner is not None and request.options:
         existing = provided.get(kind)
         if existing is None or existing.backend is not owner.backend:
-            raise FakeDeviceError(f"options were given for device type {kind!r}, but it has an owner that takes none")
+            raise FakeDeviceError(
+                f"options were given for device type {kind!r}, but another plugin owns it and accepts none"
+            )
         if existing.options != request.options:
             raise FakeDeviceError(f"device type {kind!r} already exists with other options: {existing.options}")
     return str(request.device)

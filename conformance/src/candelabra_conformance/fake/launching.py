@@ -154,9 +154,9 @@ class Launch:
         for array, made in zip(out, result, strict=True):
             if tuple(made.shape) != array.shape or reference.dtype_of(made) is not array._dtype:
                 raise RuntimeError(
-                    f"{self.accelerator.device_name(index)}: {self.name!r} promised {array._dtype} "
-                    f"{list(array.shape)} and made {reference.dtype_of(made)} {list(made.shape)}: "
-                    "if its shape depends on values, its record has to say data_dependent=True"
+                    f"{self.accelerator.device_name(index)}: {self.name!r} announced {array._dtype} "
+                    f"{list(array.shape)} and returned {reference.dtype_of(made)} {list(made.shape)}: "
+                    "if its shape depends on values, its record must have data_dependent=True"
                 )
             reference.copy_(array._hidden, made)
 

@@ -50,7 +50,7 @@ def opcheck(
     """
     unknown = [test for test in tests if test not in TESTS]
     if unknown:
-        raise ValueError(f"opcheck(): there is no test {unknown[0]!r}; tests are {', '.join(TESTS)}")
+        raise ValueError(f"opcheck(): there is no test {unknown[0]!r}; the tests are {', '.join(TESTS)}")
     subject = subject_of(operator, args, kwargs, device)
     results: dict[str, str] = {}
     for test in tests:

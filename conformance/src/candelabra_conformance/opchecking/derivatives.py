@@ -34,7 +34,7 @@ def body(subject: Subject) -> None:
     """Check that the derivative which a record declares equals that of its body."""
     record = subject.record
     if record is None or record.body is None or not record.differentiable:
-        raise NotApplicable("there is no record with a body and a derivative of its own")
+        raise NotApplicable("the operator has no record with both a body and a derivative")
     instance = _wide_device(subject)
     pairs = []
     for function in (record.function, record.body):
@@ -48,17 +48,17 @@ def body(subject: Subject) -> None:
                 raise AssertionError(f"{'the record' if own is None else 'the body'} has none")
             assert_close(own, through)
         except AssertionError as error:
-            raise Broken(f"the gradient of tensor {place} is not that of the body: {error}") from None
+            raise Broken(f"the gradient of tensor {place} differs from that of the body: {error}") from None
 
 
 def _differences(subject: Subject, check: Callable[..., Any]) -> None:
     record = subject.record
     if record is not None and record.not_differentiable is not None:
-        raise NotApplicable(f"the record says that it carries no gradient: {record.not_differentiable}")
+        raise NotApplicable(f"the record declares that it has no gradient: {record.not_differentiable}")
     call, leaves = _closed(subject, subject.function, _wide_device(subject))
     if not any(o.requires_grad for o in outputs(call(*leaves))):
         if record is not None or subject.requiring_grad:
-            raise Broken("no result requires grad, though arguments do")
+            raise Broken("no result requires grad, although arguments do")
         raise NotApplicable("no result requires grad")
 
     def differentiable(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -35,9 +35,9 @@ def inputs(subject: Subject) -> None:
         if any(tensor is r for r in returned) and not changed:
             continue
         if changed and not any(tensor is r for r in returned):
-            raise Broken(f"tensor {place} of the arguments was written to, and is not what is returned")
+            raise Broken(f"tensor {place} of the arguments was written to, but is not the result")
         if changed and tensor._version[0] == version:
-            raise Broken(f"tensor {place} of the arguments was written to, but its version counter did not move")
+            raise Broken(f"tensor {place} of the arguments was written to, but its version counter did not change")
 
 
 def result(subject: Subject) -> None:
@@ -45,7 +45,7 @@ def result(subject: Subject) -> None:
     args, kwargs = subject.built()
     made = subject.run(args, kwargs)
     if not made:
-        raise Broken("nothing is returned that has a tensor in it")
+        raise Broken("the result contains no tensor")
     for place, tensor in enumerate(made):
         held = tensor._instance.backend.dtype_of(tensor._payload)
         if held is not tensor.dtype:
@@ -86,15 +86,17 @@ def aliasing(subject: Subject) -> None:
     given = given_tensors([args, kwargs])
     made = [t for t in subject.run(args, kwargs) if not any(t is g for g in given)]
     if not made or not any(t.numel() for t in made):
-        raise NotApplicable("no result but the arguments themselves, or none with elements")
+        raise NotApplicable("all results are arguments, or have no elements")
     if subject.instance.immutable:
         raise NotApplicable(f"arrays of {subject.instance.device} never change")
     for place, tensor in enumerate(made):
         cells = [g for g in given if g._version is tensor._version]
         if subject.record is not None and subject.record.view and not cells:
-            raise Broken(f"result {place}: the record says view, but it has a version counter of its own")
+            raise Broken(f"result {place}: the record declares a view, but the result has its own version counter")
         if _shares_memory(tensor, given) and not cells:
-            raise Broken(f"result {place} shares memory with an argument and is no view of it: writes go unnoticed")
+            raise Broken(
+                f"result {place} shares memory with an argument, but is not a view of it: autograd cannot detect writes"
+            )
 
 
 def _shares_memory(tensor: Tensor, arguments: list[Tensor]) -> bool:
@@ -125,7 +127,7 @@ def inplace(subject: Subject) -> None:
     """Check that a record's in-place form writes the function's result into the first argument and returns it."""
     record = subject.record
     if record is None or not record.inplace:
-        raise NotApplicable("there is no record with an in-place form")
+        raise NotApplicable("the operator has no record with an in-place form")
     args, kwargs = subject.built()
     want = subject.run(*subject.built())[0]
     target = args[0]
@@ -136,7 +138,7 @@ def inplace(subject: Subject) -> None:
     if back is not target:
         raise Broken("the in-place form does not return its first argument")
     if target._version[0] == version:
-        raise Broken("the in-place form did not move the version counter")
+        raise Broken("the in-place form did not change the version counter")
     _agree(to_host(target), to_host(want), "the in-place form leaves other values")
 
 
@@ -147,7 +149,7 @@ def determinism(subject: Subject) -> None:
     first = [v.tobytes() for v in subject.values()]
     for _ in range(RUNS):
         if [v.tobytes() for v in subject.values()] != first:
-            raise Broken("the same call gave other bits the next time")
+            raise Broken("the second call with the same arguments returned different bits")
 
 
 def layouts(subject: Subject) -> None:
@@ -166,7 +168,7 @@ def layouts(subject: Subject) -> None:
         for got, want in zip([to_host(t) for t in subject.run(args, kwargs)], plain, strict=True):
             _agree(got, want, f"arguments laid out as {layout!r} give other values")
     if not tried:
-        raise NotApplicable("no argument has a dimension to be laid out otherwise")
+        raise NotApplicable("no argument has enough dims for another memory layout")
 
 
 def _fitted(subject: Subject, layout: str) -> Sample | None:

@@ -84,7 +84,7 @@ def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | N
     name.
     """
     if isinstance(operator, str) and operator not in OPERATORS:
-        raise ValueError(f"opcheck(): there is no operator {operator!r}; a function can be given itself")
+        raise ValueError(f"opcheck(): there is no operator {operator!r}; pass a function itself, not its name")
     record = OPERATORS[operator] if isinstance(operator, str) else operator
     if isinstance(record, Operator):
         name, function, known = record.name, record.function, record

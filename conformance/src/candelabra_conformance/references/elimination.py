@@ -166,7 +166,7 @@ def _whole(A: Array, hermitian: bool) -> Array:
 
 
 def _blocks(A: Array, hermitian: bool) -> tuple[Array, Array, np.int32]:
-    """Factorize with blocks of one if the pivot is at least a tenth of its column, otherwise of two, without exchanges."""
+    """Factorize with blocks of one if the pivot is at least a tenth of its column, else of two; nothing is swapped."""
     rest, n = _whole(A, hermitian), len(A)
     LD, pivots, i = np.zeros_like(A), np.zeros(n, np.int32), 0
     while i < n:

@@ -38,7 +38,7 @@ def judged(before: Snapshot, expected: Expected, results: tuple[Tensor, ...], wr
     ``written``: the call was the in-output form, whose result is its first argument.
     """
     if len(results) != len(expected.own):
-        return Finding("result", f"{len(results)} results, {len(expected.own)} are due")
+        return Finding("result", f"{len(results)} results, expected {len(expected.own)}")
     target = results[0] if written else None
     changed = before.changed(but=target)
     if changed:
@@ -71,13 +71,13 @@ def _form(before: Snapshot, expected: Expected, output: int, tensor: Tensor, wri
     if held is not tensor.dtype:
         return Finding("result", f"the payload's dtype is {held.name}, the tensor's {tensor.dtype.name}")
     if not written and tensor.dtype is not expected.dtypes[output]:
-        return Finding("result", f"the result is {tensor.dtype.name}, {expected.dtypes[output].name} is due")
+        return Finding("result", f"the result is {tensor.dtype.name}, expected {expected.dtypes[output].name}")
     shape, due = tuple(tensor._payload.shape), expected.own[output].shape
     if shape != due:
-        return Finding("result", f"the result has shape {list(shape)}, {list(due)} is due")
+        return Finding("result", f"the result has shape {list(shape)}, expected {list(due)}")
     instance = before.instance()
     if instance is not None and tensor._instance is not instance and before.record.name not in MOVES:
-        return Finding("result", f"the result is on {tensor.device}, {instance.device} is due")
+        return Finding("result", f"the result is on {tensor.device}, expected {instance.device}")
     return None
 
 
@@ -88,7 +88,8 @@ def _aliasing(before: Snapshot, tensor: Tensor) -> Finding | None:
     for position, argument in enumerate(before.tensors):
         if argument is not tensor and argument._payload is tensor._payload and argument._version is not tensor._version:
             return Finding(
-                "aliasing", f"the result is the memory of tensor {position} of the arguments, and no view of it"
+                "aliasing",
+                f"the result shares the memory of tensor {position} of the arguments, but is not a view of it",
             )
     return None
 

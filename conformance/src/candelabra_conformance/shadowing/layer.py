@@ -168,7 +168,7 @@ class _Watch:
         first = [to_host(t).tobytes() for t in tensors(result)]
         for again in range(2, self.repeats + 1):
             if [to_host(t).tobytes() for t in tensors(next(*before.args))] != first:
-                return Finding("determinism", f"run {again} of the same call gives other bits than the first")
+                return Finding("determinism", f"run {again} of the same call returns different bits than the first")
         return None
 
     def _raised(self, before: Snapshot, error: Exception) -> None:
