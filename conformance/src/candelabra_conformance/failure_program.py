@@ -129,7 +129,7 @@ def spelled_inplace(record: Record) -> str:
     return f"OPERATORS[{record.name!r}].form('inplace')"
 
 
-# -- what is due ------------------------------------------------------------------------------------------------------
+# -- expected results -------------------------------------------------------------------------------------------------
 def _shown(call: FailedCall) -> FailedCall:
     """Print the result for the reader to judge."""
     expected = call.failure.details.get("expected")

@@ -104,7 +104,7 @@ class Oracle:
             self._kept[key] = (make(), anchor)  # the anchor keeps the id in the key valid
         return self._kept[key][0]
 
-    # -- how ----------------------------------------------------------------------------------------------------------
+    # -- options ------------------------------------------------------------------------------------------------------
     def _answer(self, op: Record, sample: Sample, directions: int) -> Answer:
         widened = self._widened(op, sample)
         want, others = self._result(op, widened)

@@ -198,7 +198,7 @@ def _frames(error: BaseException) -> str:
     return notes + "".join(f"  {f.filename.rpartition('/src/')[2]}:{f.lineno} in {f.name}\n" for f in frames)
 
 
-# -- how it was served ------------------------------------------------------------------------------------------------
+# -- routes -----------------------------------------------------------------------------------------------------------
 def _missing(context: Context, before: dict[tuple[str, str], int]) -> tuple[str, ...]:
     name = str(context.device)
     now = fallback_counts()

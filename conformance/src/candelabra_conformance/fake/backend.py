@@ -95,7 +95,7 @@ class FakeAccelerator(Backend):
         """Return the name of a device."""
         return f"{self.name}:{index}"
 
-    # -- the contract: what there is ----------------------------------------------------------------------------------
+    # -- the contract: devices and kernels ----------------------------------------------------------------------------
     def devices(self) -> Sequence[DeviceInfo]:
         return [DeviceInfo(f"{self.name} number {index}", self.facts) for index in range(len(self.ledgers))]
 

@@ -57,7 +57,7 @@ class Launch:
         found = self.known(inner, signature) if self.accelerator.asynchronous else None
         return self.at_once(args, inner, index) if found is None else self.later(args, inner, index, found)
 
-    # -- what goes in -------------------------------------------------------------------------------------------------
+    # -- arguments ----------------------------------------------------------------------------------------------------
     def opened(self, args: Sequence[Any], index: int) -> tuple[list[Any], tuple[Any, ...]]:
         """Return the kernel's arguments on the reference device, and the signature that determines the results' shapes.
 
@@ -185,7 +185,7 @@ class Launch:
         self.place_results(out, result, index)
         return tuple(out) if len(out) > 1 else out[0]
 
-    # -- what goes wrong ----------------------------------------------------------------------------------------------
+    # -- errors -------------------------------------------------------------------------------------------------------
     def late(self, error: Exception, inner: list[Any], index: int) -> Exception:
         """Return the error for a synchronisation to raise: of the same class, with the operator's text, device and
         name."""

@@ -100,7 +100,7 @@ def view_as_complex(x: Array) -> Array:
     return out
 
 
-# -- by index ---------------------------------------------------------------------------------------------------------
+# -- indices ----------------------------------------------------------------------------------------------------------
 def _along(x: Array, dim: int, index: Array) -> tuple[Array, Index]:
     """Return the input with at least one dim, and the position in it of each element of the index."""
     line = x if x.ndim else x.reshape(1)

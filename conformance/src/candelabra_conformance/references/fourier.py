@@ -70,7 +70,7 @@ def complex_to_real(input: Array, dim: tuple[int, ...], norm: str, size: int) ->
     return np.asarray(out / _scale(_counted(out, dim), norm, False, out))
 
 
-# -- what users call --------------------------------------------------------------------------------------------------
+# -- public functions -------------------------------------------------------------------------------------------------
 def _resized(x: Array, dims: tuple[int, ...], sizes: list[int]) -> Array:
     """Truncate each dim, or pad it with zeros at its end."""
     for d, n in zip(dims, sizes, strict=True):

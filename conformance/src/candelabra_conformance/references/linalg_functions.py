@@ -356,7 +356,7 @@ def vander(x: Array, N: int | None) -> Array:
     return np.stack(powers, -1)
 
 
-# -- functions that are no operators ----------------------------------------------------------------------------------
+# -- functions that are not operators ---------------------------------------------------------------------------------
 @reference("einsum")
 def einsum(*args: Any) -> Array:
     """Call NumPy's function, with separate operands; it does not accept labels from 52."""

@@ -233,7 +233,7 @@ def _shifted(x: Any, y: Any, shift: Any) -> Array:
     return _wrapped(out, d)
 
 
-# -- between ----------------------------------------------------------------------------------------------------------
+# -- values between ---------------------------------------------------------------------------------------------------
 @reference("lerp", extended=True)
 def lerp(start: Array, end: Array, weight: Any) -> Any:
     """Return ``start + weight * (end - start)``, and exactly the end if the weight is 1."""

@@ -86,7 +86,7 @@ def set_(x: Array, source: Array | None = None, offset: int = 0, size: Ints | No
     return source if size is None else as_strided(source, size, stride, offset, None)
 
 
-# -- taken apart ------------------------------------------------------------------------------------------------------
+# -- splitting dims ---------------------------------------------------------------------------------------------------
 def _narrow(x: Array, dim: int, start: int, length: int) -> Array:
     first = start % x.shape[dim] if start < 0 else start
     return np.take(x, np.arange(first, first + length), dim)
@@ -122,7 +122,7 @@ def slice_copy(x: Array, dim: int, start: int | None, end: int | None, step: int
     return x[(*[slice(None)] * dim, slice(start, end, step))]
 
 
-# -- put together -----------------------------------------------------------------------------------------------------
+# -- joining ----------------------------------------------------------------------------------------------------------
 references(
     {
         "stack": lambda tensors, dim: np.stack(tensors, dim),

@@ -85,7 +85,7 @@ def eigvals(A: Array) -> Array:
     return stacked(_eig, A)[0]
 
 
-# -- what is made of them ---------------------------------------------------------------------------------------------
+# -- functions of singular values -------------------------------------------------------------------------------------
 def _pseudo_inverse(A: Array, bound: Any, hermitian: bool) -> Array:
     U, S, Vh = _gesvd(_hermitian(A, "L") if hermitian else A, False)
     keep = bound < S

@@ -22,7 +22,7 @@ def number(t: Maker) -> Any:
     return True if t.is_bool else 3 if t.is_integer else 1.5 if t.is_floating else 1.5 - 2j
 
 
-# -- filled -----------------------------------------------------------------------------------------------------------
+# -- filled tensors ---------------------------------------------------------------------------------------------------
 @inputs("zeros", "ones")
 def filled(t: Maker) -> Iterator[Sample]:
     """Yield separate sizes, a sequence, and no sizes."""
@@ -160,7 +160,7 @@ def new_of_values(t: Maker) -> Iterator[Sample]:
         yield sample(t(2), 2, 3, of=shape_of, gradient=False)
 
 
-# -- with a dtype that the arguments decide on ------------------------------------------------------------------------
+# -- with an inferred dtype -------------------------------------------------------------------------------------------
 @inputs("full_inferred")
 def filled_with_its_kind(t: Maker) -> Iterator[Sample]:
     """Yield the dtype of the number, and another."""
@@ -244,7 +244,7 @@ def no_identity(t: Maker) -> Iterator[Sample]:
     yield sample(2.5, note="a fraction")
 
 
-# -- scales and triangles ---------------------------------------------------------------------------------------------
+# -- ranges and triangles ---------------------------------------------------------------------------------------------
 @inputs("range")
 def ranges_with_their_end(t: Maker) -> Iterator[Sample]:
     """Yield ascending and descending ranges, ends that are multiples of the step and ends that are not, and the end

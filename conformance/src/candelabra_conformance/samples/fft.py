@@ -15,7 +15,7 @@ from candelabra_conformance.samples.sample import HERE, LARGE, LENGTH_ONE, ZERO_
 NORMS: Final = (None, "backward", "ortho", "forward")
 
 
-# -- the three that devices bring -------------------------------------------------------------------------------------
+# -- kernels of devices -----------------------------------------------------------------------------------------------
 @inputs("fft_c2c")
 def complex_transforms(t: Maker) -> Iterator[Sample]:
     """Yield both directions, each norm, one dim, and several dims in any order."""
@@ -77,7 +77,7 @@ def back_to_real(t: Maker) -> Iterator[Sample]:
     yield sample(half_spectrum(t, (3, 511), (1,), 1021), (1,), "ortho", 1021, kind=LARGE)
 
 
-# -- over one dim -----------------------------------------------------------------------------------------------------
+# -- one dim ----------------------------------------------------------------------------------------------------------
 ONE: Final = ("fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_hfft", "fft_ihfft")
 REAL_ONLY: Final = ("fft_rfft", "fft_ihfft", "fft_rfft2", "fft_ihfft2", "fft_rfftn", "fft_ihfftn")
 TO_REAL: Final = ("fft_irfft", "fft_hfft", "fft_irfft2", "fft_hfft2", "fft_irfftn", "fft_hfftn")
@@ -100,7 +100,7 @@ def over_one(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 513 if t.operator in TO_REAL else 1023), kind=LARGE)
 
 
-# -- over several -----------------------------------------------------------------------------------------------------
+# -- several dims -----------------------------------------------------------------------------------------------------
 TWO: Final = tuple(f"{name}2" for name in ONE)
 SEVERAL: Final = tuple(f"{name}n" for name in ONE)
 

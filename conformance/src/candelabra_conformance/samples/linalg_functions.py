@@ -100,7 +100,7 @@ def small_letters(t: Maker) -> Iterator[Sample]:
     yield sample(half_read(t, hermitian(t, 3, 3), lower=False), "u", core=2, note="u", **options)
 
 
-# -- older names with older arguments ---------------------------------------------------------------------------------
+# -- older names and arguments ----------------------------------------------------------------------------------------
 @inputs("qr")
 def older_qr(t: Maker) -> Iterator[Sample]:
     """Yield thin and square matrices."""

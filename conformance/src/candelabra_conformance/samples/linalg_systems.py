@@ -107,7 +107,7 @@ def cholesky(t: Maker) -> Iterator[Sample]:
     yield sample(hermitian(t, MANY, MANY), kind=LARGE, call=_factor)
 
 
-# -- where it breaks down ---------------------------------------------------------------------------------------------
+# -- breakdowns -------------------------------------------------------------------------------------------------------
 @special("linalg_inv_ex")
 def no_inverse(t: Maker) -> Iterator[Sample]:
     """Yield singular matrices, which have an info and no error, and do not affect others of the batch."""

@@ -69,7 +69,7 @@ def complexes(t: Maker, components: tuple[float, ...]) -> Array:
     return out.astype(t.numpy)
 
 
-# -- where there is no answer -----------------------------------------------------------------------------------------
+# -- undefined results ------------------------------------------------------------------------------------------------
 COMPONENTWISE: Final = frozenset({
     "abs", "add", "angle", "conj_physical", "eq", "isfinite", "isinf", "isnan", "isreal", "logical_and", "logical_not",
     "logical_or", "logical_xor", "ne", "neg", "positive", "sub",

@@ -118,7 +118,7 @@ def wrong_dims(t: Maker) -> Iterator[Sample]:
     yield sample(x, (1, -1), note="twice")
 
 
-# -- how often --------------------------------------------------------------------------------------------------------
+# -- repeat counts ----------------------------------------------------------------------------------------------------
 @inputs("tally")
 def tallies(t: Maker) -> Iterator[Sample]:
     """Yield numbers with many and with no occurrences, with weights and without."""

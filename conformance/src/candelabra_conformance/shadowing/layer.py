@@ -136,7 +136,7 @@ class _Watch:
         with mode(include=self.layer.bit):
             return next(*args)
 
-    # -- judging ------------------------------------------------------------------------------------------------------
+    # -- comparison ---------------------------------------------------------------------------------------------------
     def _returned(self, before: Snapshot, versions: dict[int, int], result: Any, next: Callable[..., Any]) -> None:
         first = before.args[0] if before.args else None
         written = isinstance(first, Tensor) and result is first and first._version[0] != versions[id(first)]
@@ -184,7 +184,7 @@ class _Watch:
         words = f"the device refuses what the reference computes: {type(error).__name__}: {error}"
         self._tell(before, before.record.name, Finding("errors", words), False)
 
-    # -- telling ------------------------------------------------------------------------------------------------------
+    # -- errors -------------------------------------------------------------------------------------------------------
     def _tell(self, before: Snapshot, name: str, finding: Finding, written: bool) -> None:
         instance = before.instance()
         text = shown(before, finding, written, self.reference) if self.reproducers and instance is not None else ""

@@ -18,7 +18,7 @@ def _shared(x: Image) -> Image:
     return Image(x.inner, x.index, x.memory)
 
 
-# -- results that are somebody's --------------------------------------------------------------------------------------
+# -- results that share memory ----------------------------------------------------------------------------------------
 @breaks_kernel("clone", caught_by="clone/aliasing/*")
 def clones_are_the_same(mirror: Mirror, right: Kernel, x: Image) -> Any:
     """A clone shares the memory of the original."""
@@ -130,7 +130,7 @@ def the_element_before_is_cleared(mirror: Mirror, right: Kernel, x: Image, *rest
     return out
 
 
-# -- writes that miss -------------------------------------------------------------------------------------------------
+# -- wrong targets ----------------------------------------------------------------------------------------------------
 @breaks_kernel("add_", "exp_", caught_by="*/inplace/*")
 def results_are_not_written(mirror: Mirror, right: Kernel, x: Image, *rest: Any) -> Any:
     """An in-place kernel returns a new payload and does not change its target."""

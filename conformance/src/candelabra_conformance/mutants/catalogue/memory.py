@@ -75,7 +75,7 @@ class NothingTakesOneElement(Mirror):
         return super().empty(index, tuple(n or 1 for n in shape), dtype)
 
 
-# -- in and out -------------------------------------------------------------------------------------------------------
+# -- copies from and to the host --------------------------------------------------------------------------------------
 @breaks_backend(caught_by="device/roundtrip* device/copy* device/allocate*")
 class TheHostsMemoryIsKept(Mirror):
     """``from_host`` keeps the caller's memory instead of copying it."""
