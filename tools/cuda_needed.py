@@ -22,7 +22,7 @@ from candelabra.library import OPERATORS, Instance, Operator, fallback
 from candelabra_clike import Source
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context
-from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, place, placed
+from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, placed, to_layout
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.properties import registry as properties
 from candelabra_conformance.properties.gradients import first_derivatives, second_derivatives
@@ -113,7 +113,7 @@ def out(op: Operator[..., Any], sample: Sample, layout: str, instance: Instance)
     (made,) = value(op, sample, layout, instance)
     for way in (CONTIGUOUS, TRANSPOSED):
         args, kwargs = placed([list(sample.args), dict(sample.kwargs)], layout, instance)
-        target = place(np.ones(tuple(made.shape), host_dtype(made.dtype)), way, instance)
+        target = to_layout(np.ones(tuple(made.shape), host_dtype(made.dtype)), way, instance)
         called(op, args, {**kwargs, "out": target}, instance)
 
 
