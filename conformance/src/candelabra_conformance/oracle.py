@@ -204,7 +204,7 @@ class Oracle:
                 return False
             if d.is_floating_point or d.is_complex:
                 values = answer.want[output]
-                # What is left of terms that cancel (Qᴴ Q of a factor) says nothing: it may have few bits by chance.
+                # The rest of a cancellation (Qᴴ Q of a factor) proves nothing: it may have few bits by chance.
                 visible = np.abs(values) > eps(d) * np.max(np.abs(values), initial=0.0)
                 seen |= bool(np.any(visible & (values != np.round(values))))
                 if not representable(values, d):
