@@ -1,4 +1,4 @@
-"""Random tensors: their numbers are the specification's, their arguments PyTorch's, and errors leave no trace."""
+"""Random tensors: values follow the specification, arguments are PyTorch's, and errors do not change the generator."""
 
 import math
 from collections.abc import Callable
@@ -14,17 +14,17 @@ INF, NAN = math.inf, math.nan
 
 
 def listed(x: Any) -> Any:
-    """The elements as Python numbers."""
+    """Return the elements as Python numbers."""
     return x._payload.tolist()
 
 
 def fresh() -> Generator:
-    """The generator of the specification's known answers, section 12."""
+    """Return the generator of the specification's known answers, section 12."""
     return Generator().manual_seed(20240229).set_offset(41)
 
 
 def test_known_answers() -> None:
-    """The first values are those that the specification prints."""
+    """The first values are those printed in the specification."""
     assert listed(cd.rand(2, generator=fresh())) == [float.fromhex("0x1.9bb3e4p-2"), float.fromhex("0x1.8aa5d6p-1")]
     found = listed(cd.randn(2, dtype=cd.float64, generator=fresh()))
     assert found == [float.fromhex("0x1.6bb9b56aa4a65p-1"), float.fromhex("-0x1.02fcef7d5343ep-3")]
@@ -39,7 +39,7 @@ def test_known_answers() -> None:
 
 
 def test_draws_move_the_offset_by_what_is_specified() -> None:
-    """Two draws of whole counters give what one draw of both gives; no values take nothing."""
+    """Two draws of complete counters equal one draw of both; an empty draw leaves the offset."""
     a, b = fresh(), fresh()
     together = listed(cd.rand(16, generator=a))
     assert listed(cd.rand(8, generator=b)) + listed(cd.rand(2, 4, generator=b).reshape(8)) == together
@@ -50,7 +50,7 @@ def test_draws_move_the_offset_by_what_is_specified() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("name", ["rand", "randn"])
 def test_new_tensors(name: str, dtype: str) -> None:
-    """Shape as numbers or as a tuple, dtype, device and requires_grad are what was asked for."""
+    """Shape, dtype, device and requires_grad are as requested."""
     d = getattr(cd, dtype)
     for x in (getattr(cd, name)(2, 3, dtype=d), getattr(cd, name)((2, 3), dtype=d, requires_grad=True)):
         assert (x.shape, x.dtype) == ((2, 3), d)
@@ -61,7 +61,7 @@ def test_new_tensors(name: str, dtype: str) -> None:
 
 
 def test_integers() -> None:
-    """``randint`` takes (low, high, size), (high, size) and keywords, any dtype that holds the range."""
+    """``randint`` accepts (low, high, size), (high, size) and keywords, and any dtype that holds the range."""
     assert cd.randint(3, 5, (100,)).dtype is cd.int64
     assert set(listed(cd.randint(3, 5, (100,)))) == {3, 4}
     assert set(listed(cd.randint(high=2, size=(100,)))) == {0, 1}
@@ -72,7 +72,7 @@ def test_integers() -> None:
 
 
 def test_out() -> None:
-    """``out=`` receives the numbers, in its dtype."""
+    """``out=`` receives the numbers in its dtype."""
     out = cd.zeros(3, dtype=cd.float64)
     generator = fresh()
     assert cd.rand(3, out=out, generator=generator) is out
@@ -80,7 +80,7 @@ def test_out() -> None:
 
 
 def test_normal_numbers_of_tensors() -> None:
-    """The result has the shape to which the parameters broadcast, the first tensor's dtype, and no gradient."""
+    """The result has the broadcast shape of the parameters, the first tensor's dtype, and no gradient."""
     mean = cd.zeros(2, 1, dtype=cd.float64, requires_grad=True)
     made = cd.normal(mean, cd.ones(3))
     assert (made.shape, made.dtype, made.requires_grad) == ((2, 3), cd.float64, False)
@@ -94,7 +94,8 @@ def test_normal_numbers_of_tensors() -> None:
 
 
 def test_integers_up_to_the_largest_of_the_dtype() -> None:
-    """``random_(from, None)`` draws from a number on, ``random_(to)`` up to one, ``random_()`` from all."""
+    """``random_(from, None)`` draws from a lower bound, ``random_(to)`` up to a bound, ``random_()`` from all
+    values."""
     x = cd.zeros(500, dtype=cd.int8)
     assert min(listed(x.random_(120, None))) == 120
     assert max(listed(x)) == 127
@@ -126,7 +127,7 @@ DATALESS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("call", DATALESS)
 def test_tensors_without_data(call: Callable[[Any], Any]) -> None:
-    """Shapes and dtypes come out on the device ``meta``, and nothing looks at values."""
+    """The device ``meta`` gives shapes and dtypes without reading values."""
     made = call(cd.empty(2, 3, device="meta"))
     assert (made.shape, made.device.type) == ((2, 3), "meta")
     assert cd.multinomial(cd.empty(2, 3, device="meta"), 2).shape == (2, 2)
@@ -152,7 +153,7 @@ FILLERS: list[tuple[str, tuple[Any, ...], str]] = [
 
 @pytest.mark.parametrize(("name", "arguments", "dtype"), FILLERS)
 def test_fillers(name: str, arguments: tuple[Any, ...], dtype: str) -> None:
-    """A filler writes in place, through strides, bumps the version and returns its tensor."""
+    """In-place random functions write through strides, increment the version and return the tensor."""
     x = cd.zeros(40, 6, dtype=getattr(cd, dtype))
     view = x.t()[1::2]
     assert getattr(view, name)(*arguments, generator=fresh()) is view
@@ -165,7 +166,7 @@ def test_fillers(name: str, arguments: tuple[Any, ...], dtype: str) -> None:
 
 
 def test_scaled_draws() -> None:
-    """``uniform_(a, b)`` and ``normal_(mean, std)`` scale what the specification draws, rounding each step."""
+    """``uniform_(a, b)`` and ``normal_(mean, std)`` scale the specified numbers, rounding each step."""
     u = philox.uniform(20240229, 41, (5,), np.float32)
     found = cd.zeros(5).uniform_(-2, 5, generator=fresh())
     assert listed(found) == (u * np.float32(7) + np.float32(-2)).tolist()
@@ -178,7 +179,7 @@ def test_scaled_draws() -> None:
 
 
 def test_distributions_have_their_moments() -> None:
-    """Means of 20,000 numbers are near the distributions' own, from one seed."""
+    """Means of 20,000 numbers with a fixed seed are close to the distributions' means."""
     g = Generator().manual_seed(0)
     x = cd.zeros(20_000, dtype=cd.float64)
     for fill, mean, width in (
@@ -197,7 +198,7 @@ def test_distributions_have_their_moments() -> None:
 
 
 def test_bernoulli() -> None:
-    """Probabilities come per element, or one for all; the dtype stays."""
+    """Probabilities are per element or one for all; the dtype does not change."""
     p = cd.zeros(3, 4)
     p._payload[1] = 1
     assert listed(cd.bernoulli(p)) == [[0] * 4, [1] * 4, [0] * 4]
@@ -207,7 +208,7 @@ def test_bernoulli() -> None:
 
 
 def test_leaves_that_require_grad_are_not_filled() -> None:
-    """A leaf, a view of one, and expanded memory refuse; without recording a leaf is filled."""
+    """A leaf, a view of a leaf, and expanded memory are refused; without recording a leaf is filled."""
     x = cd.zeros(3, requires_grad=True)
     generator = fresh()
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
@@ -222,7 +223,7 @@ def test_leaves_that_require_grad_are_not_filled() -> None:
 
 
 def test_a_filled_result_has_no_gradient_to_what_it_was() -> None:
-    """What was overwritten by random numbers gets a gradient of zero."""
+    """The overwritten values get a gradient of zero."""
     x = cd.ones(3, requires_grad=True)
     y = x * 2
     y.uniform_()
@@ -232,7 +233,7 @@ def test_a_filled_result_has_no_gradient_to_what_it_was() -> None:
 
 
 def test_a_filled_view_has_no_gradient_to_what_it_was() -> None:
-    """What the other elements of its base were keeps its gradient."""
+    """The other elements of the base keep their gradient."""
     for fill in (lambda v: v.random_(5), lambda v: v.bernoulli_(0.5), lambda v: v.bernoulli_(cd.ones(2))):
         x = cd.ones(2, 2, requires_grad=True)
         y = x * 3
@@ -388,7 +389,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD, ids=[text[:30] for _, _, text in BAD])
 def test_bad_calls_draw_nothing(call: Any, error: type[Exception], text: str) -> None:
-    """A refused call names what is wrong in PyTorch's words, and the generator stays where it was."""
+    """The error has PyTorch's text, and the generator's state does not change."""
     generator = fresh()
     with pytest.raises(error, match=text):
         call(generator)
@@ -406,6 +407,6 @@ VALUES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("call", "text"), VALUES, ids=[text[:30] for _, text in VALUES])
 def test_bad_values(call: Any, text: str) -> None:
-    """Weights and probabilities that are none are found by the kernel, and said in PyTorch's words."""
+    """The kernel detects invalid weights and probabilities, and the errors are PyTorch's."""
     with pytest.raises(RuntimeError, match=text):
         call()
