@@ -1,4 +1,4 @@
-"""A backend built over other devices: modes belong to a level, and the graph of the level below goes on."""
+"""A backend implemented on other devices: modes belong to a level, and the graph of the lower level continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from candelabra.library import OPERATORS, level, open_device, plugins, redispatc
 
 
 class Inner:
-    """A payload that holds a tensor of the level below."""
+    """A payload that contains a tensor of the lower level."""
 
     def __init__(self, tensor: cd.Tensor) -> None:
         self.tensor = tensor
@@ -26,7 +26,7 @@ class Inner:
 
 
 def lifted(name: str) -> Any:
-    """The kernel that runs the operator on the tensors inside."""
+    """Return a kernel that runs the operator on the contained tensors."""
 
     def kernel(*args: Any) -> Any:
         found = redispatch(OPERATORS[name], tuple(a.tensor if isinstance(a, Inner) else a for a in args))
@@ -36,7 +36,7 @@ def lifted(name: str) -> Any:
 
 
 class Over(Backend):
-    """Runs everything on the tensors inside its payloads."""
+    """A backend that runs all operators on the tensors in its payloads."""
 
     name = "over"
     capabilities = Capabilities(frozenset(ALL), frozenset(ALL), strided=False, virtual=True)
@@ -68,7 +68,7 @@ class Over(Backend):
 
 @contextmanager
 def entered() -> Iterator[Any]:
-    """The device, registered, with its level entered."""
+    """Register the device and enter its level."""
     remove = plugins.add_backend(Over())
     try:
         instance = open_device("over")
@@ -79,12 +79,12 @@ def entered() -> Iterator[Any]:
 
 
 def held(instance: Any, tensor: cd.Tensor) -> cd.Tensor:
-    """A tensor of the virtual device that holds another one."""
+    """Return a tensor of the virtual device that contains another one."""
     return wrap(Inner(tensor), instance.keys_for(tensor.dtype))
 
 
 def test_a_composite_with_a_derivative_loses_no_outer_derivative() -> None:
-    """softmax runs its body with recording off, which is not the business of the tensors inside."""
+    """softmax runs its body without recording, which must not affect the contained tensors."""
     x = cd.tensor([0.5, -1.0, 2.0], requires_grad=True)
     with entered() as instance:
         y = cd.softmax(held(instance, x), 0)
@@ -97,7 +97,7 @@ def test_a_composite_with_a_derivative_loses_no_outer_derivative() -> None:
 
 
 def test_the_engine_of_one_level_records_on_the_one_below() -> None:
-    """A gradient inside is a function of the outer tensors: its derivative is the second one."""
+    """A gradient is a function of the outer tensors, so its derivative is the second one."""
     x = cd.tensor([0.5, -1.0], requires_grad=True)
     with entered() as instance:
         y = held(instance, x).requires_grad_()
@@ -108,7 +108,7 @@ def test_the_engine_of_one_level_records_on_the_one_below() -> None:
 
 
 def test_kernels_run_under_the_modes_at_entry() -> None:
-    """no_grad around the level holds inside it; no_grad inside the level is the level's own business."""
+    """no_grad around the level applies inside it; no_grad inside the level applies only to the level."""
     x = cd.tensor([1.0], requires_grad=True)
     with cd.no_grad(), entered() as instance:
         assert not (held(instance, x) * 2)._payload.tensor.requires_grad
@@ -123,6 +123,6 @@ def test_kernels_run_under_the_modes_at_entry() -> None:
 
 
 def test_a_virtual_device_never_falls_back() -> None:
-    """The reference device would lose the level: an operator without a kernel is an error that says so."""
+    """The reference device would lose the level, so an operator without a kernel is an error that says so."""
     with entered() as instance, pytest.raises(UnsupportedOperator, match=r"'lgamma' is not available.*never fall back"):
         cd.lgamma(held(instance, cd.ones(2)))

@@ -116,8 +116,7 @@ def test_modes_of_differentiation_that_are_missing_are_said() -> None:
 
 
 def hooked(replace: Any) -> Any:
-    """Return a function that doubles its input, with a hook on the node that replaces the gradient after the
-    engine's check."""
+    """Return a function that doubles its input, with a hook that replaces the gradient after the engine's check."""
 
     def function(x: Any) -> Any:
         out = x * 2

@@ -1,2 +1,1 @@
-"""Tables of invalid calls by kind of error, each with the error's class and text. The test is in
-``test_bad_input.py``."""
+"""Tables of invalid calls by kind of error, each with the error's class and text. ``test_bad_input.py`` runs them."""

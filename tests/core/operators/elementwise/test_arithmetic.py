@@ -49,8 +49,7 @@ def test_products_and_quotients_are_added_with_one_rounding_of_halves() -> None:
 
 
 def test_a_factor_is_converted_to_the_dtype_of_integers_and_bools() -> None:
-    """As in PyTorch, ``addcmul`` truncates 1.5 to 1 for integers, and for bools treats every number except 0 as
-    True."""
+    """As in PyTorch, ``addcmul`` truncates 1.5 to 1 for integers; for bools every number except 0 is True."""
     whole = cd.tensor([5, -7], dtype=cd.int32)
     assert cd.addcmul(whole, whole, whole, value=1.5).tolist() == [30, 42]
     assert cd.addcmul(whole, whole, whole, value=-1.5).tolist() == [-20, -56]

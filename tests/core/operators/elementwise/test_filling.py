@@ -21,8 +21,7 @@ def test_filled_tensors_and_their_gradients() -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64"])
 def test_content_is_overwritten_in_every_dtype(dtype: str) -> None:
-    """``zero_`` and ``fill_`` work as functions and methods, for contiguous and other tensors; copies convert the
-    dtype."""
+    """``zero_`` and ``fill_`` are functions and methods, for contiguous and other tensors; copies convert the dtype."""
     x = cd.ones(3, 2, dtype=getattr(cd, dtype))
     assert cd.fill_(x[:, 1], 0) is not x
     assert x.tolist() == [[1, 0]] * 3

@@ -155,8 +155,7 @@ def test_cosine_similarity_of_zeros_is_0_in_every_dtype(d: cd.dtype) -> None:
 
 
 def test_cross_is_numpys(rng: np.random.Generator) -> None:
-    """The dim is passed, or the first of size 3; shapes broadcast; integers, complex numbers, out= and the method
-    work."""
+    """The dim is passed, or the first of size 3; shapes broadcast; integers, complex numbers and out= are supported."""
     a, b = points(rng, 2, 3, 4), points(rng, 1, 3, 4)
     close(cd.cross(cd.tensor(a), cd.tensor(b)), np.cross(a, b, axis=1))
     a, b = points(rng, 3, 3), points(rng, 3, 3) * 1j

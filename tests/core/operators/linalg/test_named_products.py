@@ -153,8 +153,7 @@ def test_principal_components(rng: np.random.Generator) -> None:
 
 
 def test_the_older_svd_and_qr(rng: np.random.Generator) -> None:
-    """As torch.svd, it returns V, not its adjoint, and zeros if vectors are not requested; qr is reduced if
-    ``some``."""
+    """As torch.svd, svd returns V, not its adjoint, and zeros without vectors; qr is reduced if ``some``."""
     a = rng.normal(size=(2, 4, 3)) + 1j * rng.normal(size=(2, 4, 3))
     A = cd.tensor(a)
     U, S, V = cd.svd(A)

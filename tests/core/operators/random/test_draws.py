@@ -94,8 +94,7 @@ def test_normal_numbers_of_tensors() -> None:
 
 
 def test_integers_up_to_the_largest_of_the_dtype() -> None:
-    """``random_(from, None)`` draws from a lower bound, ``random_(to)`` up to a bound, ``random_()`` from all
-    values."""
+    """``random_(from, None)`` has a lower bound, ``random_(to)`` an upper bound, and ``random_()`` draws all values."""
     x = cd.zeros(500, dtype=cd.int8)
     assert min(listed(x.random_(120, None))) == 120
     assert max(listed(x)) == 127
