@@ -10,8 +10,7 @@ from candelabra.library import plugins
 from candelabra_conformance.mutants.mirror import Mirror
 
 Break = Callable[..., None]
-"""``broken(operator=fault)`` replaces the kernel of the operator by ``fault(kernel)``, and restores earlier
-replacements."""
+"""``broken(operator=fault)`` replaces the operator's kernel by ``fault(kernel)`` and undoes earlier replacements."""
 
 
 @contextmanager

@@ -138,8 +138,7 @@ class Browser:
         return answer
 
     def _line(self, timeout: float) -> bytes:
-        """Return the next line, and skip the empty line after an answer. A browser that exceeds the timeout is
-        terminated."""
+        """Return the next line, without the empty line after an answer. A browser that is too slow is terminated."""
         assert self._process.stdout is not None
         watch = threading.Timer(timeout, self._process.kill)
         watch.start()

@@ -22,8 +22,7 @@ def _fakes_go() -> Iterator[None]:
 
 @pytest.fixture
 def broken() -> Iterator[Break]:
-    """Install a correct device ``broken``; ``broken(operator=fault)`` replaces one of its kernels by
-    ``fault(kernel)``."""
+    """Install a correct device ``broken``; ``broken(operator=fault)`` replaces a kernel by ``fault(kernel)``."""
     with breakable() as install:
         yield install
 

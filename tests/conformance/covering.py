@@ -18,8 +18,7 @@ IN_EACH_DTYPE = frozenset({"result", "special", "value"})
 
 
 def each_once(cases: Iterable[Case]) -> list[Case]:
-    """Return for each operator every property once, some in each dtype, and each layout once; and all cases of the
-    device."""
+    """Return each property of each operator once, some in each dtype, each layout once, and all cases of the device."""
     chosen: list[Case] = []
     for operator, group in groupby(cases, key=lambda case: case.operator):
         every = list(group)

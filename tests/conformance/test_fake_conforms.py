@@ -20,7 +20,7 @@ from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
 
 from tests.conformance.covering import each_once
-from tests.sampling import dealt
+from tests.sampling import partition
 
 WRITES = frozenset({"aliasing", "inplace", "inplace-gradient", "out"})
 DERIVATIVES = frozenset({"gradient", "gradient2"})
@@ -30,7 +30,7 @@ HABITS: dict[str, dict[str, Any]] = {"late": {}, "immutable": {"immutable": True
 
 
 def concerned(device: Context, case: Case) -> bool:
-    """Return whether an option affects a case: late results affect all, immutable arrays writes, missing dtypes
+    """Return whether an option affects a case: late results do, immutable arrays in writes, missing dtypes in
     derivatives."""
     if device.device.type == "fake_late":
         return case.dtype in ("", "float32") or (case.dtype == "int64" and case.property == "value")
@@ -54,13 +54,12 @@ def wrong(context: Context, cases: list[Case]) -> str:
 
 
 def kind(name: str) -> tuple[object, ...]:
-    """Return the properties of an operator that a device's option may affect, so that all kinds are tried on every
-    device."""
+    """Return the properties of an operator that an option may affect, so that every device tries all kinds."""
     r = OPERATORS[name]
     return r.view, r.inplace, r.out, r.random, r.data_dependent, r.differentiable, r.body is None
 
 
-PART = dealt(len(HABITS), OPERATORS, kind)
+PART = partition(len(HABITS), OPERATORS, kind)
 DEALT = [(habit, name) for i, habit in enumerate(HABITS) for name in sorted(OPERATORS) if PART[name] == i]
 ALL = [(habit, name) for habit in HABITS for name in sorted(OPERATORS)]
 

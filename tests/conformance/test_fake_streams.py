@@ -294,8 +294,8 @@ def test_without_asynchrony_every_call_is_done_when_it_returns() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_program_that_waits_is_right_on_any_streams(fake: FakeAccelerator, seed: int) -> None:
-    """Random programs over three streams, also in place, are correct if each step waits for the writers of its
-    operands."""
+    """Random programs over three streams are correct if each step waits for the writers of its operands, also in
+    place."""
     choose = random.Random(seed)
     streams = [fake.stream(0) for _ in range(3)]
     there = [cd.tensor([float(n), 1.0], device="fake") for n in range(4)]

@@ -30,8 +30,7 @@ def test_a_degree_stays_and_an_argument_moves() -> None:
 
 
 def test_a_constant_that_is_not_whole_moves() -> None:
-    """The shape of an incomplete gamma function is perturbed although it has no derivative: the function is smooth
-    there."""
+    """The shape of an incomplete gamma function is perturbed although it has no derivative: the function is smooth."""
     found = sample(np.array([3.5]), np.array([2.0]), constant=("input",))
     moved = perturbed(OPERATORS["igamma"], found, 2.0**-10, 0)
     assert abs(moved.args[0][0] - 3.5) == 3.5 * 2.0**-10

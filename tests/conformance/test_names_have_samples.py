@@ -49,8 +49,7 @@ def untested(entry: object) -> bool:
 
 
 def test_every_public_callable_has_samples() -> None:
-    """Every callable without samples is listed, and the list has no others: adding samples requires removing the
-    name."""
+    """The list has exactly the callables without samples, so adding samples requires removing the name."""
     missing = {title_of(entry) for entry in entries() if untested(entry)}
     assert sorted(missing - set(LISTED)) == [], "these public callables have no samples"
     assert sorted(set(LISTED) - missing) == [], "these names can be taken off the list"

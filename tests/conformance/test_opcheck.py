@@ -153,8 +153,7 @@ def test_gradient_that_only_the_body_has_is_found() -> None:
 
 
 def test_writing_to_an_argument_is_found() -> None:
-    """A write is reported unless the argument is returned, and a version counter that does not change is reported
-    too."""
+    """A write is reported unless the argument is returned, and so is a version counter that does not change."""
 
     def sneaky(x: Tensor) -> Tensor:
         out = x * 2

@@ -90,8 +90,7 @@ def results(context: Context) -> dict[str, Result]:
 
 
 def test_a_set_has_the_cases_of_its_members(context: Context, make: Make) -> None:
-    """There are cases in one dtype of each kind, with the invalid calls in one of them; function, method and in-place
-    form."""
+    """One dtype of each kind is tested, one with invalid calls, as a function, as a method and in place."""
     make(*members(), inplace=True)
     found = results(context)
     assert {r.verdict for r in found.values()} == {PASSED}

@@ -85,8 +85,7 @@ def test_new_cases_and_missing_ones_are_not_changes() -> None:
 
 
 def test_routes_are_compared_whatever_the_verdict() -> None:
-    """A change from native to fallback is worse although the values are correct; a case that did not run has no
-    route."""
+    """A change from native to fallback is worse although the values are correct; a case without a run has no route."""
     before = run(result("a/v", route="native"), result("b/v", route="fallback"), result("c/v", route="native"))
     after = run(result("a/v", route="fallback"), result("b/v", route="composite"), result("c/v", model.SKIPPED))
     found = compare(before, after)

@@ -26,8 +26,7 @@ def test_a_text_is_shown_as_it_is(browser: Browser, tmp_path: Path, name: str) -
 
 
 def test_the_page_makes_no_network_request(tmp_path: Path) -> None:
-    """The browser's own log has no request of the page or of a text in it, and has the request of a page that makes
-    one."""
+    """The browser's log has no request of the page or its texts, and has those of a page that makes requests."""
     (tmp_path / "asks").mkdir()
     asking = Browser(tmp_path / "asks")
     (tmp_path / "asks.html").write_text('<head></head><img src="http://127.0.0.1:9/seen">', encoding="utf-8")
@@ -55,8 +54,8 @@ def test_the_policy_stops_what_is_smuggled_in(browser: Browser, tmp_path: Path) 
 
 
 def test_texts_that_look_like_places_of_the_template_are_left_alone() -> None:
-    """A text that looks like a placeholder is not replaced, and half a surrogate pair does not prevent the file's
-    creation."""
+    """A text that looks like a placeholder is not replaced, and half a surrogate pair does not prevent writing the
+    file."""
     text = to_html(run(subject=subject(description="{{script}} \ud800")))
     assert "{{script}} \\ud800 — candelabra-acme" in text
     assert text.count("const data = JSON.parse") == 1

@@ -1,5 +1,4 @@
-"""The JSON form of a run: a written run is read back unchanged, and an invalid report names the position of the
-error."""
+"""The JSON form of a run: a run is read back unchanged, and errors of an invalid report name the position."""
 
 from __future__ import annotations
 

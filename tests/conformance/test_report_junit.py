@@ -34,8 +34,7 @@ def _case(root: Element, name: str) -> Element:
     ],
 )
 def test_a_verdict_is_the_element_that_servers_know(verdict: str, element: str) -> None:
-    """Red verdicts are failures or errors; cases that did not run, or failed as expected, are skipped with the
-    reason."""
+    """Red verdicts are failures or errors; cases without a run, and expected failures, are skipped with the reason."""
     found = _case(ElementTree.fromstring(to_junit(nasty_run())), f"softmax/{verdict}/float16").find(element)
     assert found is not None
     assert found.get("message") == f"because {verdict}"

@@ -183,8 +183,7 @@ def test_texts_are_no_markup_on_the_terminal() -> None:
 
 
 def test_the_terminal_says_what_to_do_next() -> None:
-    """The sections are kernels with the operators that they unlock, blockers, routes, largest errors and stale
-    patterns."""
+    """The sections are kernels with the operators they unlock, blockers, routes, largest errors and stale patterns."""
     text = _printed(nasty_run())
     assert "matmul: unlocks 2 (linear, bmm)" in text
     assert "device/copy/float32: 1 case" in text

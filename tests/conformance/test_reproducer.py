@@ -113,7 +113,7 @@ def test_one_array_twice_is_one_tensor_twice() -> None:
     ],
 )
 def test_arguments_of_all_kinds_are_written(operator: str, args: Any, kwargs: Any, call: str) -> None:
-    """Lists and tuples of tensors, dims, shapes, dtypes, the device, infinities and a subscript assignment are
+    """Lists and tuples of tensors, dims, shapes, dtypes, the device, infinities and subscript assignments are
     supported."""
     text = reproducer(operator, args, kwargs, device=plugins.reference_device())
     assert call in text

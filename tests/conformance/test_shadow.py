@@ -20,8 +20,7 @@ F = cd.nn.functional
 
 @pytest.fixture
 def broken() -> Iterator[Break]:
-    """Install a correct device ``broken``; ``broken(operator=fault)`` replaces one of its kernels by
-    ``fault(kernel)``."""
+    """Install a correct device ``broken``; ``broken(operator=fault)`` replaces a kernel by ``fault(kernel)``."""
     removals: list[Callable[[], None]] = []
 
     def install(mutable: bool = True, **faults: Callable[[Any], Any]) -> None:

@@ -26,8 +26,8 @@ def test_neighbours_differ_by_one_unit(d: Any) -> None:
 
 @pytest.mark.parametrize("d", KINDS, ids=str)
 def test_what_rounds_to_infinity_may_be_infinite(d: Any) -> None:
-    """A value beyond the largest number has error 0 as infinity, a small error as the largest number, else an
-    infinite one."""
+    """Above the largest number, infinity has error 0, the largest number a small and the other infinity an infinite
+    one."""
     largest = np.array(ml_dtypes.finfo(KINDS[d]).max, KINDS[d])
     infinity = np.array(np.inf, KINDS[d])
     assert ulp_error(infinity, np.array(np.inf), d) == 0.0
@@ -50,8 +50,7 @@ def test_nan_is_infinitely_far_from_every_number() -> None:
 
 
 def test_fractions_of_a_unit_show() -> None:
-    """An expected value of higher precision may lie between two numbers: a correct rounding is off by at most half a
-    unit."""
+    """An expected value of higher precision may lie between two numbers: rounding is off by at most half a unit."""
     third = np.float32(1.0) / np.float32(3.0)
     assert 0.0 < ulp_error(third, np.float64(1) / 3, cd.float32) < 0.5
 
