@@ -160,7 +160,7 @@ def test_arguments_that_do_not_fit_are_refused(case: str, table: Table, array: A
 
 
 @pytest.fixture
-def second_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def duplicate_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search for modules return two modules with the same content."""
     one = types.SimpleNamespace(KERNELS={"twin": print}, EXPRESSIONS={"twin": "{a}"})
     for package in (kernels, expressions):
@@ -169,7 +169,7 @@ def second_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(package, "import_module", lambda name: one)
 
 
-@pytest.mark.usefixtures("second_of_all")
+@pytest.mark.usefixtures("duplicate_modules")
 def test_what_is_there_twice_is_refused() -> None:
     """A kernel or an expression in two modules would hide one of them."""
     with pytest.raises(TypeError, match="kernel 'twin' is defined in both first and second: remove one"):

@@ -13,7 +13,7 @@ from tests.conformance.report_page import Page
 
 
 @pytest.fixture(autouse=True)
-def _fakes_go() -> Iterator[None]:
+def _remove_fakes() -> Iterator[None]:
     """Uninstall the fake devices that ``provide`` installed during a test, for example through a command line."""
     yield
     while provided:

@@ -29,7 +29,7 @@ HABITS: dict[str, dict[str, Any]] = {"late": {}, "immutable": {"immutable": True
 """Devices by their names in this file, with the options that differ from the defaults."""
 
 
-def concerned(device: Context, case: Case) -> bool:
+def is_affected(device: Context, case: Case) -> bool:
     """Return whether an option affects a case: late results do, immutable arrays in writes, missing dtypes in
     derivatives."""
     if device.device.type == "fake_late":
@@ -67,7 +67,7 @@ ALL = [(habit, name) for habit in HABITS for name in sorted(OPERATORS)]
 @pytest.mark.parametrize(("device", "operator"), DEALT, indirect=["device"])
 def test_the_fake_conforms_up_to_training(device: Context, operator: str) -> None:
     """Late results, poisoned memory, immutable arrays and missing dtypes make no operator wrong."""
-    cases = each_once(c for c in plan(device, level=2, operators=[operator]) if concerned(device, c))
+    cases = each_once(c for c in plan(device, level=2, operators=[operator]) if is_affected(device, c))
     assert cases or device.device.type != "fake_late"
     assert not wrong(device, cases)
 
@@ -76,7 +76,7 @@ def test_the_fake_conforms_up_to_training(device: Context, operator: str) -> Non
 @pytest.mark.parametrize(("device", "operator"), ALL, indirect=["device"])
 def test_the_fake_conforms_up_to_training_in_all_pairs(device: Context, operator: str) -> None:
     """Every operator passes on every device, in every pair of property, dtype and layout that the option affects."""
-    cases = pairwise(c for c in plan(device, level=2, operators=[operator]) if concerned(device, c))
+    cases = pairwise(c for c in plan(device, level=2, operators=[operator]) if is_affected(device, c))
     assert cases or device.device.type != "fake_late"
     assert not wrong(device, cases)
 

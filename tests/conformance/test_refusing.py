@@ -48,15 +48,15 @@ def judged(context: Context) -> tuple[str, str]:
     return raised.verdict, raised.message
 
 
-def native(table: Table) -> Table:
+def failing_kernel(table: Table) -> Table:
     """Add a kernel of ``max_dim`` that fails for an empty dim."""
     values, places = table["amax"], table["argmax"]
     return {"max_dim": lambda x, dim, keepdim: (values(x, (dim,), keepdim), places(x, dim, keepdim))}
 
 
-def silent(table: Table) -> Table:
+def kernel_of_zeros(table: Table) -> Table:
     """Add a kernel of ``max_dim`` that returns zeros for an empty dim."""
-    whole, zeros = native(table)["max_dim"], table["sum"]
+    whole, zeros = failing_kernel(table)["max_dim"], table["sum"]
 
     def kernel(x: Any, dim: int, keepdim: bool) -> Any:
         if 0 not in x.shape:
@@ -66,7 +66,7 @@ def silent(table: Table) -> Table:
     return {"max_dim": kernel}
 
 
-def blind(table: Table) -> Table:
+def argmax_without_check(table: Table) -> Table:
     """Let the body's argmax return an index for an empty dim, so that the gather after it raises."""
     places, zeros = table["argmax"], table["sum"]
 
@@ -76,7 +76,7 @@ def blind(table: Table) -> Table:
     return {"argmax": argmax}
 
 
-def flat(table: Table) -> Table:
+def argmax_without_dim(table: Table) -> Table:
     """Let the body's operators return a result with one dim too few for an empty dim, so that the next view raises."""
     places, zeros, gather = table["argmax"], table["sum"], table["gather"]
 
@@ -91,7 +91,7 @@ def flat(table: Table) -> Table:
 
 def test_the_rule_and_the_body_of_an_operator_may_differ_in_words() -> None:
     """The error of a kernel has the rule's message, the reference's error that of an operator in the body."""
-    with device(native) as context:
+    with device(failing_kernel) as context:
         assert ruling(OPERATOR, NOTHING, context.reference) == (IndexError, RULE)
         assert outcome(OPERATOR, NOTHING, context.instance) == (IndexError, RULE)
         assert outcome(OPERATOR, NOTHING, context.reference) == (IndexError, BODY)
@@ -103,7 +103,7 @@ def test_without_an_error_of_the_rule_the_message_is_the_references() -> None:
     assert ruling(OPERATOR, fits, Context(str(plugins.reference_device())).reference) is None
 
 
-@pytest.mark.parametrize("change", [native, lambda table: {}])
+@pytest.mark.parametrize("change", [failing_kernel, lambda table: {}])
 def test_words_of_the_rule_are_as_good_as_the_reference_s(change: Callable[[Table], Table]) -> None:
     """A device with its own kernel passes, and so does one that runs the body as the reference does."""
     with device(change) as context:
@@ -113,9 +113,15 @@ def test_words_of_the_rule_are_as_good_as_the_reference_s(change: Callable[[Tabl
 @pytest.mark.parametrize(
     ("change", "raised"),
     [
-        (silent, "nothing is raised"),
-        (flat, "IndexError: 'Dimension out of range (expected to be in range of [-1, 0], but got 1)' is raised"),
-        (blind, "RuntimeError: 'gather(): index 0 is out of bounds for dimension 1 with size 0' is raised"),
+        (kernel_of_zeros, "nothing is raised"),
+        (
+            argmax_without_dim,
+            "IndexError: 'Dimension out of range (expected to be in range of [-1, 0], but got 1)' is raised",
+        ),
+        (
+            argmax_without_check,
+            "RuntimeError: 'gather(): index 0 is out of bounds for dimension 1 with size 0' is raised",
+        ),
     ],
 )
 def test_silence_and_other_words_and_another_class_fail(change: Callable[[Table], Table], raised: str) -> None:

@@ -35,7 +35,7 @@ from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
 
 
-class Odd(Mirror):
+class ReplacedKernel(Mirror):
     """A correct backend with one replaced kernel."""
 
     def __init__(self, kernel: str, replacement: Callable[..., Any]) -> None:
@@ -148,16 +148,16 @@ def _hangs(right: Any, *args: Any) -> Any:
 
 def crashing() -> None:
     """Add a backend whose tanh kills the process."""
-    plugins.add_backend(Odd("tanh", _dies))
+    plugins.add_backend(ReplacedKernel("tanh", _dies))
 
 
 def hanging() -> None:
     """Add a backend whose tanh never returns."""
-    plugins.add_backend(Odd("tanh", _hangs))
+    plugins.add_backend(ReplacedKernel("tanh", _hangs))
 
 
 @pytest.fixture
-def odd_is_gone() -> Iterator[None]:
+def odd_is_removed() -> Iterator[None]:
     """Remove the backend that a setup adds in this process."""
     yield
     table = plugins._table()
@@ -170,7 +170,7 @@ def odd_is_gone() -> Iterator[None]:
 CHOSEN = ("tanh/value/float32/contiguous", "tanh/result/float32/0-d", "cos/value/float32/contiguous")
 
 
-def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_gone: None) -> None:
+def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_removed: None) -> None:
     """A crashed driver ends its process; the case names the signal, and the next case runs in a new process."""
     done = run("odd", Options(patterns=CHOSEN, isolate=True), setup=crashing)
     verdicts = {r.case.id: r.verdict for r in done.results}
@@ -179,7 +179,7 @@ def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_gone: None) -> None:
     assert not done.green
 
 
-def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_gone: None) -> None:
+def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_removed: None) -> None:
     """A worker that does not answer is terminated."""
     done = run("odd", Options(patterns=CHOSEN[:1], isolate=True, timeout=1.0), setup=hanging)
     assert [(r.verdict, r.message) for r in done.results] == [(TIMED_OUT, "no answer within 1 s")]
@@ -211,7 +211,7 @@ def test_a_run_ends_when_its_time_is_up_and_says_what_remains(ticking: None, iso
 
 
 def test_what_goes_on_when_the_time_is_up_is_stopped(
-    odd_is_gone: None, ticking: None, monkeypatch: pytest.MonkeyPatch
+    odd_is_removed: None, ticking: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A case that does not end cannot delay the end of the run; it remains to be run."""
     monkeypatch.setattr(workers, "GRACE", 0.2)
@@ -222,7 +222,7 @@ def test_what_goes_on_when_the_time_is_up_is_stopped(
 
 def test_only_what_earlier_runs_lack_is_run(added: Callable[..., None]) -> None:
     """Results of earlier runs are kept, failures too; blocked cases run again."""
-    added(Odd("tanh", lambda right, *args: -right(*args)))
+    added(ReplacedKernel("tanh", lambda right, *args: -right(*args)))
     chosen = Options(patterns=("tanh/value/float32/contiguous", "cos/value/float32/contiguous"))
     first = run("odd", chosen)
     cos, tanh = first.results
@@ -244,7 +244,7 @@ def test_a_run_of_another_device_is_not_gone_on_with(added: Callable[..., None])
         run("fake", chosen, earlier=[other])
 
 
-class Fatal(Odd):
+class FatalFailure(ReplacedKernel):
     """A backend that refuses all work after a failed kernel, as a driver does after an illegal access."""
 
     def __init__(self) -> None:
@@ -266,10 +266,10 @@ class Fatal(Odd):
 
 def fatal() -> None:
     """Add a backend that one operator breaks permanently."""
-    plugins.add_backend(Fatal())
+    plugins.add_backend(FatalFailure())
 
 
-def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_gone: None) -> None:
+def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_removed: None) -> None:
     """The cases after it run in a new process, and the failure says so."""
     patterns = ("tanh/value/float32/contiguous", "trunc/value/float32/contiguous")
     broken, other = run("odd", Options(patterns=patterns, isolate=True), setup=fatal).results
@@ -278,23 +278,23 @@ def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_gone: N
     assert other.verdict == PASSED
 
 
-def nowhere() -> None:
+def no_backend() -> None:
     """Add nothing, so that a worker finds no device of the name."""
     if "odd" not in plugins.plugins() and os.environ.get("CANDELABRA_TEST_PARENT") == str(os.getpid()):
-        plugins.add_backend(Odd("tanh", _dies))
+        plugins.add_backend(ReplacedKernel("tanh", _dies))
 
 
 def test_a_worker_that_cannot_open_the_device_ends_the_run(
-    odd_is_gone: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    odd_is_removed: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The run reports it; the worker's own error is on the terminal."""
     monkeypatch.setenv("CANDELABRA_TEST_PARENT", str(os.getpid()))
     with pytest.raises(RuntimeError, match="a worker could not open 'odd': exit status 1"):
-        run("odd", Options(patterns=CHOSEN[:1], isolate=True), setup=nowhere)
+        run("odd", Options(patterns=CHOSEN[:1], isolate=True), setup=no_backend)
     assert "no backend is installed for device type 'odd'" in capfd.readouterr().err
 
 
-def test_workers_give_what_one_process_gives(odd_is_gone: None) -> None:
+def test_workers_give_what_one_process_gives(odd_is_removed: None) -> None:
     """Verdicts and errors do not depend on the number of processes."""
     patterns = ("softmax/value/float32/*", "device/copy/*")
     alone = run("fake", Options(patterns=patterns))
@@ -311,7 +311,7 @@ def test_an_unknown_device_is_an_error() -> None:
         run("nobody")
 
 
-class Forgetful(Mirror):
+class ZeroMemory(Mirror):
     """A backend that returns zeros instead of the copied data."""
 
     def to_host(self, payload: Any) -> memoryview:
@@ -320,7 +320,7 @@ class Forgetful(Mirror):
 
 def test_broken_memory_blocks_everything_else(added: Callable[..., None]) -> None:
     """One cause is one failure: the other cases do not run."""
-    added(Forgetful("forgetful"))
+    added(ZeroMemory("forgetful"))
     done = run("forgetful", Options(patterns=("device/copy/float32", "add/value/float32/*")))
     first, *rest = done.results
     assert (first.case.id, first.verdict) == ("device/copy/float32", FAILED)

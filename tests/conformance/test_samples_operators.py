@@ -39,7 +39,7 @@ def supports(name: str, d: dtype) -> bool:
     return refused(OPERATORS[name], d) is None and registry.defined(name, d)
 
 
-def maker(name: str, d: dtype | str) -> Maker:
+def generator_argument(name: str, d: dtype | str) -> Maker:
     """Return the argument of a sample generator."""
     return Maker(name, d, *registry.DOMAINS.get(name, ()))
 
@@ -66,7 +66,7 @@ def outputs(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple) else (value,)
 
 
-def bound(name: str, s: Sample) -> list[Any]:
+def by_position(name: str, s: Sample) -> list[Any]:
     """Return the arguments by position, as the record declares them."""
     given, rest = iter(s.args), dict(s.kwargs)
     missing = object()
@@ -82,7 +82,7 @@ def bound(name: str, s: Sample) -> list[Any]:
 def ordinary(name: str, d: dtype | str) -> Iterator[Sample]:
     """Return all ordinary samples."""
     for generator in registry.INPUTS[name]:
-        yield from generator(maker(name, d))
+        yield from generator(generator_argument(name, d))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -90,7 +90,7 @@ def test_every_operator_has_samples_for_each_dtype_that_it_takes(name: str) -> N
     """No generator is empty, every call works in supported dtypes, and none works in the others."""
     for d in ALL:
         for generator in registry.INPUTS[name]:
-            samples = list(generator(maker(name, d)))
+            samples = list(generator(generator_argument(name, d)))
             assert samples
             if not supports(name, d):
                 with pytest.raises((RuntimeError, NotImplementedError, TypeError)):
@@ -105,7 +105,7 @@ def test_every_mistake_is_refused_in_words(name: str) -> None:
     """In each of three dtypes an invalid call raises one of the expected classes with a message."""
     for d in ("float32", "float64", "int64"):
         for generator in registry.MISTAKES[name]:
-            samples = list(generator(maker(name, d)))
+            samples = list(generator(generator_argument(name, d)))
             assert samples
             for s in samples:
                 with pytest.raises((RuntimeError, IndexError, TypeError, ValueError)) as raised:
@@ -126,7 +126,7 @@ def test_every_parameter_takes_two_values(name: str) -> None:
     seen: dict[str, set[str]] = {p.name: set() for p in OPERATORS[name].schema.parameters if p.kind != DEVICE}
     for d in ("float64", "complex128", "int64"):
         for s in ordinary(name, d):
-            for p, value in zip(OPERATORS[name].schema.parameters, bound(name, s), strict=True):
+            for p, value in zip(OPERATORS[name].schema.parameters, by_position(name, s), strict=True):
                 if p.kind != DEVICE:
                     seen[p.name].add(repr(mapped(value, lambda x: (x.shape, x.tobytes()))))
     few = {p for p, values in seen.items() if len(values) < 2}

@@ -14,7 +14,7 @@ from candelabra.library import by, explain, operator
 
 
 @pytest.fixture(autouse=True)
-def _undone() -> Iterator[None]:
+def _remove_declared() -> Iterator[None]:
     """Remove the operators that a test declares."""
     with journal.Recording() as recording:
         yield

@@ -34,7 +34,7 @@ def test_doctor_is_content_with_healthy_plugins(lantern: LanternBackend, capsys:
     assert "reference device: cpu:0" in out
 
 
-class Unlit(LanternBackend):
+class FailingBackend(LanternBackend):
     """A backend that cannot list its devices."""
 
     name = "unlit"
@@ -45,7 +45,7 @@ class Unlit(LanternBackend):
 
 def test_doctor_survives_a_backend_that_cannot_list(capsys: Output) -> None:
     """Even SystemExit in a backend is reported with its traceback; the exit status is 1."""
-    remove = registry.add_backend(Unlit())
+    remove = registry.add_backend(FailingBackend())
     try:
         assert main(["doctor"]) == 1
         out = capsys.readouterr().out

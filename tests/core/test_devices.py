@@ -152,7 +152,7 @@ def test_in_place_target_is_never_moved() -> None:
     assert x.item() == 1
 
 
-class Dark(LanternBackend):
+class EmptyBackend(LanternBackend):
     """A backend without devices."""
 
     name = "dark"
@@ -163,7 +163,7 @@ class Dark(LanternBackend):
 
 def test_a_type_without_devices_says_so() -> None:
     """Every name of the device raises an error that says that the backend has no device."""
-    remove = registry.add_backend(Dark())
+    remove = registry.add_backend(EmptyBackend())
     try:
         for use in (cd.dark.current_device, cd.dark.synchronize, cd.ones(2).dark, lambda: cd.ones(2, device="dark")):
             with pytest.raises(DeviceUnavailable, match=r"'dark(:0)?' does not exist: backend 'dark' offers 0 device"):

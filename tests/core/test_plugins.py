@@ -59,7 +59,7 @@ class Site:
             check=False,
         )
 
-    def says(self, program: str, **environment: str) -> str:
+    def output_of(self, program: str, **environment: str) -> str:
         """Return the output of a program that must succeed."""
         completed = self.run(
             "import candelabra as cd\nfrom candelabra._plugins import registry\n" + textwrap.dedent(program),
@@ -92,7 +92,7 @@ def site(tmp_path: Path) -> Site:
 def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
     """Neither `import candelabra` nor another device's tensors import a plugin; naming its device does, once."""
     site.install("acme", "print('imported')\n" + GOOD)
-    assert site.says(
+    assert site.output_of(
         "cd.ones(2, device='cpu'); print('before'); cd.ones(2, device='acme'); cd.ones(2, device='acme')"
     ) == ("before\nimported\n")
 
@@ -118,7 +118,7 @@ def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
 def test_broken_plugin_is_reported_and_all_else_works(site: Site, source: str, text: str) -> None:
     """The error for its device names the distribution; other devices work."""
     site.install("acme", source)
-    out = site.says(ERROR_OF.format("acme"))
+    out = site.output_of(ERROR_OF.format("acme"))
     assert "backend 'acme' (distribution 'acme-acme') failed to load" in out
     assert text in out
     assert out.endswith("[1.0, 1.0]\n")
@@ -138,7 +138,7 @@ def test_keyboard_interrupt_passes(site: Site) -> None:
         print('interrupted')
     print(cd.ones(2, device='acme').tolist())
     """
-    assert site.says(program) == "interrupted\n[1.0, 1.0]\n"
+    assert site.output_of(program) == "interrupted\n[1.0, 1.0]\n"
 
 
 def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
@@ -183,7 +183,7 @@ def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
     print((x + x).tolist(), hasattr(cd, 'flicker'), hasattr(cd.Tensor, 'flicker'), hasattr(cd.Tensor, 'flicker_'))
     print('flicker' in OPERATORS, _layers, manager().get_plugin('acme'), 'ember' in registry.plugins())
     """
-    assert site.says(program) == "[2.0, 2.0]\nTrue\n[2.0, 2.0] False False False\nFalse {} None False\n"
+    assert site.output_of(program) == "[2.0, 2.0]\nTrue\n[2.0, 2.0] False False False\nFalse {} None False\n"
 
 
 def test_plugin_declares_an_operator(site: Site) -> None:
@@ -216,14 +216,14 @@ Plugin.candelabra_operators = hookimpl(declare)
     y.sum().backward()
     print(cd.doubled(x).tolist(), x.grad.tolist(), cd.ones(1, device='acme').doubled_().tolist())
     """
-    assert site.says(program).split("\n")[0].endswith("[2.0, 2.0] [2.0, 2.0] [2.0]")
+    assert site.output_of(program).split("\n")[0].endswith("[2.0, 2.0] [2.0, 2.0] [2.0]")
 
 
 def test_two_owners_of_a_device_type_are_refused(site: Site) -> None:
     """If two distributions provide one device type, neither is imported, and the error names both."""
     site.install("acme", "print('imported')\n" + GOOD, "first-acme")
     site.install("acme", "print('imported')\n" + GOOD, "second-acme")
-    out = site.says(ERROR_OF.format("acme"))
+    out = site.output_of(ERROR_OF.format("acme"))
     assert "device type 'acme' has 2 owners, first-acme" in out
     assert "and second-acme" in out
     assert "uninstall all but one" in out
@@ -233,8 +233,8 @@ def test_two_owners_of_a_device_type_are_refused(site: Site) -> None:
 def test_environment_limits_the_backends(site: Site) -> None:
     """With CANDELABRA_BACKENDS only the listed device types are available, and errors about others say so."""
     site.install("acme", GOOD)
-    assert site.says("print(*registry.plugins())", CANDELABRA_BACKENDS="cpu, acme") == "acme cpu\n"
-    out = site.says(ERROR_OF.format("acme"), CANDELABRA_BACKENDS="cpu")
+    assert site.output_of("print(*registry.plugins())", CANDELABRA_BACKENDS="cpu, acme") == "acme cpu\n"
+    out = site.output_of(ERROR_OF.format("acme"), CANDELABRA_BACKENDS="cpu")
     assert "device type 'acme' is hidden: CANDELABRA_BACKENDS lets only cpu be seen" in out
     nothing = site.run("import candelabra as cd; cd.ones(2)", CANDELABRA_BACKENDS="acme2")
     assert "no backend can be seen: CANDELABRA_BACKENDS='acme2'" in nothing.stderr
@@ -247,7 +247,7 @@ def test_plugin_that_asks_for_its_own_device_while_loading(site: Site) -> None:
     try: cd.ones(2, device='acme')
     except registry.BackendError as error: print(type(error).__name__, error)
     """
-    out = site.says(program)
+    out = site.output_of(program)
     assert out.startswith("[1.0]\nBeingLoaded backend 'acme' is used while it is being loaded")
 
 
@@ -265,7 +265,7 @@ def test_threads_load_a_plugin_once(site: Site) -> None:
     [t.join() for t in threads]
     print(len(made))
     """
-    assert site.says(program) == "imported\n8\n"
+    assert site.output_of(program) == "imported\n8\n"
 
 
 def test_doctor_shows_the_traceback_of_a_broken_plugin(site: Site) -> None:
@@ -292,14 +292,14 @@ def test_backend_by_hand_refuses_a_second_owner(lantern: LanternBackend) -> None
     with pytest.raises(BackendError, match=r"device type 'lantern' already has an owner, 'tests\.lantern'"):
         registry.add_backend(LanternBackend())
 
-    class Rigid(LanternBackend):
+    class IncompleteBackend(LanternBackend):
         name = "rigid"
         layout = Backend.layout
 
     with pytest.raises(BackendError, match=r"'rigid' claims strided=True but has no layout\(\)"):
-        registry.add_backend(Rigid())
+        registry.add_backend(IncompleteBackend())
     assert "rigid" not in registry.plugins()
-    rigid = Rigid()
+    rigid = IncompleteBackend()
     rigid.capabilities = Capabilities(frozenset(), frozenset(), strided=False)
     registry.add_backend(rigid)()
     assert "rigid" not in registry.plugins()
@@ -371,10 +371,10 @@ def test_reference_device_that_is_not_there(site: Site, monkeypatch: pytest.Monk
     try: registry.reference_device()
     except registry.BackendError as error: print(error)
     """
-    out = site.says(program, CANDELABRA_BACKENDS="acme")
+    out = site.output_of(program, CANDELABRA_BACKENDS="acme")
     assert out == 'acme:0\nno backend on the host\'s memory works. Install one: pip install "candelabra[cpu]"\n'
     site.install("broken", "raise ValueError('no driver')")
-    out = site.says(program, CANDELABRA_BACKENDS="acme,broken")
+    out = site.output_of(program, CANDELABRA_BACKENDS="acme,broken")
     assert "works (broken failed to load: ValueError: no driver; `candelabra doctor` shows the traceback)" in out
     monkeypatch.setattr(registry, "_plugins", {})
     text = r'no backend is installed, and the core has no kernels of its own\. Install one: pip install "candelabra\['

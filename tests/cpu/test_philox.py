@@ -285,7 +285,7 @@ def test_wide_integers_are_uniform() -> None:
 # --- the specification's own examples ------------------------------------------------------------------------------
 
 
-def hexes(values: npt.NDArray[Any]) -> list[str]:
+def hexadecimals(values: npt.NDArray[Any]) -> list[str]:
     """Format real numbers as C99 hexadecimal, without trailing zeros of the fraction."""
     mantissas = (float(value).hex().split("p") for value in values)
     return [f"{digits.rstrip('0')}p{exponent}" for digits, exponent in mantissas]
@@ -296,15 +296,18 @@ def test_the_specifications_known_answers() -> None:
     assert [f"{word:016x}" for word in philox.words64(SEED, OFFSET, 4).tolist()] == [
         "c552eb5766ecf9b9", "f8d2874a5c5227fe", "f89f6c5b5f0db52e", "d49c76ebe4673786"
     ]  # fmt: skip
-    assert hexes(philox.uniform(SEED, OFFSET, 2, "f8")) == ["0x1.8aa5d6aecdd9fp-1", "0x1.f1a50e94b8a44p-1"]
-    assert hexes(philox.uniform(SEED, OFFSET, 2, "f4")) == ["0x1.9bb3e4p-2", "0x1.8aa5d6p-1"]
-    assert hexes(philox.uniform(SEED, OFFSET, 2, "f2")) == ["0x1.9b8p-2", "0x1.8a8p-1"]
-    assert hexes(philox.uniform(SEED, OFFSET, 2, BFLOAT16)) == ["0x1.98p-2", "0x1.8ap-1"]
-    assert hexes(philox.normal(SEED, OFFSET, 2, "f8")) == ["0x1.6bb9b56aa4a65p-1", "-0x1.02fcef7d5343ep-3"]
-    assert hexes(philox.normal(SEED, OFFSET, 2, "f4")) == ["0x1.683a86p-3", "-0x1.56a386p+0"]
-    assert hexes(philox.normal(SEED, OFFSET, 1, "c16").view("f8")) == ["0x1.013155b65c4b3p-1", "-0x1.6e43aea40caap-4"]
-    assert hexes(philox.exponential(SEED, OFFSET, 2, "f8")) == ["0x1.0a942dff19a5bp-2", "0x1.d1ee3d6a5ca9p-6"]
-    assert hexes(philox.exponential(SEED, OFFSET, 2, "f4")) == ["0x1.d284e8p-1", "0x1.0a942ep-2"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, "f8")) == ["0x1.8aa5d6aecdd9fp-1", "0x1.f1a50e94b8a44p-1"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, "f4")) == ["0x1.9bb3e4p-2", "0x1.8aa5d6p-1"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, "f2")) == ["0x1.9b8p-2", "0x1.8a8p-1"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, BFLOAT16)) == ["0x1.98p-2", "0x1.8ap-1"]
+    assert hexadecimals(philox.normal(SEED, OFFSET, 2, "f8")) == ["0x1.6bb9b56aa4a65p-1", "-0x1.02fcef7d5343ep-3"]
+    assert hexadecimals(philox.normal(SEED, OFFSET, 2, "f4")) == ["0x1.683a86p-3", "-0x1.56a386p+0"]
+    assert hexadecimals(philox.normal(SEED, OFFSET, 1, "c16").view("f8")) == [
+        "0x1.013155b65c4b3p-1",
+        "-0x1.6e43aea40caap-4",
+    ]
+    assert hexadecimals(philox.exponential(SEED, OFFSET, 2, "f8")) == ["0x1.0a942dff19a5bp-2", "0x1.d1ee3d6a5ca9p-6"]
+    assert hexadecimals(philox.exponential(SEED, OFFSET, 2, "f4")) == ["0x1.d284e8p-1", "0x1.0a942ep-2"]
     assert philox.integers(SEED, OFFSET, 0, 10, 4).tolist() == [7, 9, 9, 8]
     assert philox.integers(SEED, OFFSET, 0, 10**12, 2).tolist() == [770796498144, 971182606036]
     assert philox.bernoulli(SEED, OFFSET, 0.5, 8).tolist() == [bool(bit) for bit in (1, 0, 1, 0, 1, 0, 0, 0)]

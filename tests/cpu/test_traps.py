@@ -20,7 +20,7 @@ def tensor(values: Any, dtype: Any = None) -> Any:
     return wrap(array, instance.keys_for(FROM_NUMPY[array.dtype]))
 
 
-def listed(x: Any) -> Any:
+def to_list(x: Any) -> Any:
     """Return the elements as Python numbers."""
     return x._payload.tolist()
 
@@ -49,7 +49,7 @@ def test_a_failed_division_in_place_changes_nothing() -> None:
     x = tensor([7, -7, 3])
     with pytest.raises(ZeroDivisionError, match="by zero"):
         x //= tensor([2, 0, 1])
-    assert listed(x) == [7, -7, 3]
+    assert to_list(x) == [7, -7, 3]
     assert x._version == [0]
 
 
@@ -57,38 +57,38 @@ def test_integers_to_negative_powers() -> None:
     """A negative Python number as exponent raises; a tensor gives the integer part of 1 / x**n."""
     with pytest.raises(RuntimeError, match=r"Integers to negative integer powers are not allowed\."):
         tensor([2, 3]) ** -1
-    assert listed(tensor([1, -1, -1, 2, 0, 3]) ** tensor([-2, -1, -2, -1, -1, 2])) == [1, -1, 1, 0, 0, 9]
-    assert listed(2 ** tensor([-1, 0, 3])) == [0, 1, 8]
+    assert to_list(tensor([1, -1, -1, 2, 0, 3]) ** tensor([-2, -1, -2, -1, -1, 2])) == [1, -1, 1, 0, 0, 9]
+    assert to_list(2 ** tensor([-1, 0, 3])) == [0, 1, 8]
 
 
 def test_powers_at_the_corners() -> None:
     """0**0, NaN**0 and 1**NaN are 1; a negative base with a fraction is NaN; 0**-1 is infinite."""
-    assert listed(tensor([0.0, NAN, -2.0, INF]) ** 0) == [1, 1, 1, 1]
-    assert listed(tensor([1.0]) ** NAN) == [1]
-    assert listed(tensor([0]) ** 0) == [1]
+    assert to_list(tensor([0.0, NAN, -2.0, INF]) ** 0) == [1, 1, 1, 1]
+    assert to_list(tensor([1.0]) ** NAN) == [1]
+    assert to_list(tensor([0]) ** 0) == [1]
     same(tensor([-2.0, 4.0]) ** 0.5, [NAN, 2.0])
     same(tensor([0.0, -INF]) ** -1, [INF, -0.0])
     same(tensor([-INF, -2.0]) ** 3, [-INF, -8.0])
-    assert listed(tensor([0j]) ** 0) == [1]
+    assert to_list(tensor([0j]) ** 0) == [1]
 
 
 @pytest.mark.parametrize("shift", [64, 300, -1, 2**40])
 def test_shifts_out_of_range(shift: int) -> None:
     """A shift by at least the width, or by a negative number, gives 0, or -1 for negative numbers shifted right."""
-    assert listed(tensor([7, -7]) << shift) == [0, 0]
-    assert listed(tensor([7, -7]) >> shift) == [0, -1]
-    assert listed(tensor([7, -7], np.int8) << shift) == [0, 0]
-    assert listed(tensor([7, 200], np.uint8) >> shift) == [0, 0]
+    assert to_list(tensor([7, -7]) << shift) == [0, 0]
+    assert to_list(tensor([7, -7]) >> shift) == [0, -1]
+    assert to_list(tensor([7, -7], np.int8) << shift) == [0, 0]
+    assert to_list(tensor([7, 200], np.uint8) >> shift) == [0, 0]
 
 
 def test_numbers_combined_with_small_integers_wrap() -> None:
     """``uint8 + 300`` wraps as in C; so do int8 and in-place forms."""
     x = tensor([200], np.uint8)
-    assert listed(x + 300) == [244]
-    assert listed(x - 300) == [156]
-    assert listed(tensor([100], np.int8) * 300) == [(100 * 44 + 128) % 256 - 128]
+    assert to_list(x + 300) == [244]
+    assert to_list(x - 300) == [156]
+    assert to_list(tensor([100], np.int8) * 300) == [(100 * 44 + 128) % 256 - 128]
     x += 300
-    assert listed(x) == [244]
+    assert to_list(x) == [244]
 
 
 def test_sign_of_nan() -> None:
@@ -103,17 +103,17 @@ def test_rounding_gives_memory_of_its_own(name: str, dtype: Any) -> None:
     x = tensor([1, 2], dtype)
     y = getattr(x, name)()
     assert not np.shares_memory(x._payload, y._payload)
-    assert listed(y) == [1, 2]
+    assert to_list(y) == [1, 2]
 
 
 def test_overflow_and_invalid_are_silent() -> None:
     """No warning is emitted: float16 overflows to infinity, logarithms of negative numbers are NaN."""
-    assert listed(tensor([65504.0], np.float16) * 2) == [INF]
-    assert listed(tensor([1.0], np.float16) + 1e10) == [INF]
-    assert listed(tensor([1e300]).exp()) == [INF]
-    assert math.isnan(listed(tensor([-1.0]).log())[0])
-    assert listed(tensor([0.0]).log()) == [-INF]
-    assert listed(tensor([1.0]) / 0) == [INF]
+    assert to_list(tensor([65504.0], np.float16) * 2) == [INF]
+    assert to_list(tensor([1.0], np.float16) + 1e10) == [INF]
+    assert to_list(tensor([1e300]).exp()) == [INF]
+    assert math.isnan(to_list(tensor([-1.0]).log())[0])
+    assert to_list(tensor([0.0]).log()) == [-INF]
+    assert to_list(tensor([1.0]) / 0) == [INF]
 
 
 @pytest.mark.parametrize("name", ["int64", "int8", "uint8", "bool"])
@@ -124,9 +124,9 @@ def test_casts_of_what_is_no_number_are_silent(name: str) -> None:
 
     actual = cast(tensor([NAN, INF, -INF, 1.5]), dtype=BY_NAME[name])
     assert actual.dtype.name == name
-    assert listed(actual)[-1] == 1
+    assert to_list(actual)[-1] == 1
     if name == "bool":
-        assert listed(actual) == [True] * 4
+        assert to_list(actual) == [True] * 4
 
 
 def test_bools_are_not_subtracted() -> None:
@@ -157,7 +157,7 @@ def test_complex_numbers() -> None:
     """The modulus is real, of the real dtype that corresponds to the complex one."""
     x = tensor([3 + 4j], np.complex64).abs()
     assert x.dtype.name == "float32"
-    assert listed(x) == [5]
+    assert to_list(x) == [5]
 
 
 @pytest.mark.parametrize("name", ["add_", "sub_", "mul_"])
@@ -166,17 +166,17 @@ def test_overlapping_arguments_in_place(name: str) -> None:
     for forward in (True, False):
         x = cd.arange(6.0)
         target, other = (x[1:], x[:-1]) if forward else (x[:-1], x[1:])
-        expected = listed(getattr(target, name[:-1])(other))
-        assert listed(getattr(target, name)(other)) == expected
+        expected = to_list(getattr(target, name[:-1])(other))
+        assert to_list(getattr(target, name)(other)) == expected
 
 
 def test_in_place_on_what_is_not_contiguous() -> None:
     """An in-place operator writes through strides, and supports the tensor itself as operand."""
     x = cd.zeros(4, 6)
     x.t()[::2].add_(1)
-    assert listed(x) == [[1, 0, 1, 0, 1, 0]] * 4
+    assert to_list(x) == [[1, 0, 1, 0, 1, 0]] * 4
     x.add_(x)
-    assert listed(x) == [[2, 0, 2, 0, 2, 0]] * 4
+    assert to_list(x) == [[2, 0, 2, 0, 2, 0]] * 4
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

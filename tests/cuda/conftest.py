@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 
-def _loaded(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     """Import a file that is not in a package."""
     known = f"candelabra_tests_cuda_{path.stem}"
     if known not in sys.modules:
@@ -28,7 +28,7 @@ def _loaded(path: Path) -> ModuleType:
 @pytest.fixture(scope="session")
 def doubles() -> ModuleType:
     """Return the module of the doubles."""
-    return _loaded(Path(__file__).parent / "double.py")
+    return _import_file(Path(__file__).parent / "double.py")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ PROGRAM = 'extern "C" __global__ void one(unsigned* out) { out[0] = 1; }'
 
 
 @pytest.fixture(autouse=True)
-def not_loaded_yet() -> Iterator[None]:
+def reset_binding() -> Iterator[None]:
     """Reset the choice of the binding before and after each test."""
     nvrtc.load.cache_clear()
     yield

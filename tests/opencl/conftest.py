@@ -15,23 +15,23 @@ from candelabra_opencl.backend import OpenCLBackend
 
 from tests.sampling import one_in
 
-DIFFERENT = frozenset({"lanes", "single", "cacheless"})
+VARIANTS = frozenset({"lanes", "single", "cacheless"})
 """The fixtures that are variants of the device."""
 
 
 @pytest.hookimpl(tryfirst=True)  # This hook runs before the marks select tests.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark three quarters of each test's cases on variants for ``make test-all``."""
-    unlike = {item.nodeid: item for item in items if Path(__file__).parent in item.path.parents and _differs(item)}
+    unlike = {item.nodeid: item for item in items if Path(__file__).parent in item.path.parents and _uses_variant(item)}
     for name in unlike.keys() - one_in(4, unlike, lambda name: name.partition("[")[0]):
         unlike[name].add_marker(pytest.mark.thorough)
 
 
-def _differs(item: pytest.Item) -> bool:
+def _uses_variant(item: pytest.Item) -> bool:
     """Return whether a test has a variant of the device as a fixture or as a parameter."""
     assert isinstance(item, pytest.Function)
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return not DIFFERENT.isdisjoint([*item.fixturenames, *(p for p in parameters if isinstance(p, str))])
+    return not VARIANTS.isdisjoint([*item.fixturenames, *(p for p in parameters if isinstance(p, str))])
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ def values(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype("f4")
 
 
-def trained(where: Any, d: Any, inputs: Any, weights: Any, **options: Any) -> list[Any]:
+def result_and_gradients(where: Any, d: Any, inputs: Any, weights: Any, **options: Any) -> list[Any]:
     """Return the result and the gradients on the host."""
     leaves = [cd.tensor(x).to(where, d).requires_grad_() for x in inputs]
     options = {k: v.to(where) if isinstance(v, cd.Tensor) else v for k, v in options.items()}
@@ -37,8 +37,8 @@ def trained(where: Any, d: Any, inputs: Any, weights: Any, **options: Any) -> li
 def close(form: cd.device, inputs: Any, **options: Any) -> None:
     """Compare with the reference in float64."""
     weights = values(9, *np.broadcast_shapes(*[x.shape[:-2] for x in inputs]), inputs[0].shape[-2], inputs[2].shape[-1])
-    got = trained(form, cd.float32, inputs, weights, **options)
-    want = trained(None, cd.float64, inputs, weights, **options)
+    got = result_and_gradients(form, cd.float32, inputs, weights, **options)
+    want = result_and_gradients(None, cd.float64, inputs, weights, **options)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-5)
 
@@ -116,8 +116,8 @@ def test_scores_of_halves_are_float32(
     inputs = [cd.tensor(x[0]).to(d).double().numpy() for x in HEADS]
     weights = cd.tensor(values(9, 3, 37, 16)).to(d).double().numpy()
     mask = cd.tensor(MASK).to(d).double()
-    got = trained(device, d, inputs, weights, attn_mask=mask)
-    want = trained(None, cd.float64, inputs, weights, attn_mask=mask)
+    got = result_and_gradients(device, d, inputs, weights, attn_mask=mask)
+    want = result_and_gradients(None, cd.float64, inputs, weights, attn_mask=mask)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g.astype("f8"), w, rtol=near, atol=near * np.abs(w).max())
 

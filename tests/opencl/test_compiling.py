@@ -22,9 +22,9 @@ from candelabra_opencl.engine import OpenCLEngine
 DOUBLED = Source("doubled", (writes("out", "i32"), reads("a", "i32")), "out[GLOBAL_ID] = 2 * a[GLOBAL_ID];")
 
 
-def keeping(folder: Path) -> OpenCLEngine:
+def caching_engine(folder: Path) -> OpenCLEngine:
     """Return a separate engine whose programs are cached in a folder, whatever the driver caches itself."""
-    engine = OpenCLBackend("keeping").engine(0)
+    engine = OpenCLBackend("caching_engine").engine(0)
     engine.builder.cache = ProgramCache(folder)  # type: ignore[misc]
     return engine
 
@@ -45,7 +45,7 @@ def entries(folder: Path) -> list[Path]:
 
 def test_a_cached_program_is_not_built_again(tmp_path: Path) -> None:
     """The second engine, as another process would, loads the first one's program from disk."""
-    first, second = keeping(tmp_path), keeping(tmp_path)
+    first, second = caching_engine(tmp_path), caching_engine(tmp_path)
     assert run(first) == [2, 4, 6, 8]
     assert (first.builder.built, len(entries(tmp_path))) == (1, 1)
     assert run(second) == [2, 4, 6, 8]
@@ -55,7 +55,7 @@ def test_a_cached_program_is_not_built_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "of another format"])
 def test_a_damaged_entry_is_built_again(tmp_path: Path, damage: str) -> None:
     """A damaged file does not affect the kernel, and the next process finds a complete entry again."""
-    run(keeping(tmp_path))
+    run(caching_engine(tmp_path))
     (entry,) = entries(tmp_path)
     whole = entry.read_bytes()
     entry.write_bytes(
@@ -66,11 +66,11 @@ def test_a_damaged_entry_is_built_again(tmp_path: Path, damage: str) -> None:
             "of another format": whole.replace(b" 1\n", b" 0\n", 1),
         }[damage]
     )
-    engine = keeping(tmp_path)
+    engine = caching_engine(tmp_path)
     assert run(engine) == [2, 4, 6, 8]
     assert engine.builder.built == 1
     assert entry.read_bytes()[:100] == whole[:100] or len(entry.read_bytes()) > 100
-    after = keeping(tmp_path)
+    after = caching_engine(tmp_path)
     run(after)
     assert after.builder.built == 0
 
@@ -79,8 +79,8 @@ def test_an_entry_that_the_driver_refuses_is_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A binary that an updated driver refuses costs a build, and the program continues."""
-    run(keeping(tmp_path))
-    engine = keeping(tmp_path)
+    run(caching_engine(tmp_path))
+    engine = caching_engine(tmp_path)
     built = engine.builder._build
 
     def refusing(program: Any, options: str) -> Any:
@@ -108,7 +108,7 @@ def test_the_key_is_of_all_that_a_program_depends_on(engine: OpenCLEngine) -> No
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     """Computation works without the cache."""
     (tmp_path / "file").write_text("not a folder")
-    engine = keeping(tmp_path / "file")
+    engine = caching_engine(tmp_path / "file")
     assert run(engine) == [2, 4, 6, 8]
     assert engine.builder.cache is not None
     assert engine.builder.cache.read("0" * 64) is None

@@ -18,7 +18,7 @@ def values(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def measured(where: Any, d: Any, inputs: Any, weights: Any, p: float) -> list[Any]:
+def distances_and_gradients(where: Any, d: Any, inputs: Any, weights: Any, p: float) -> list[Any]:
     """Return the distances and both gradients on the host."""
     leaves = [cd.tensor(x).to(where, d).requires_grad_() for x in inputs]
     found = cd.cdist(*leaves, p, EXACT)
@@ -38,7 +38,9 @@ def test_distances_and_their_gradients(request: pytest.FixtureRequest, form: str
     a[1, 0, 4, 7] = b[2, 3, 7]
     a, b = a.astype("f4").astype("f8"), b.astype("f4").astype("f8")
     weights = values(3, 2, 3, 9, 11).astype("f4").astype("f8")
-    got, want = (measured(where, d, (a, b), weights, p) for where, d in ((device, cd.float32), (None, cd.float64)))
+    got, want = (
+        distances_and_gradients(where, d, (a, b), weights, p) for where, d in ((device, cd.float32), (None, cd.float64))
+    )
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5 * max(1.0, np.abs(w).max()))
 

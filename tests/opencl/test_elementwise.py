@@ -31,12 +31,12 @@ def form(request: pytest.FixtureRequest) -> cd.device:
     return found
 
 
-def on(form: cd.device, values: Array) -> cd.Tensor:
+def to_device(form: cd.device, values: Array) -> cd.Tensor:
     """Return the values on the device."""
     return cd.tensor(values.tolist(), dtype=cd.float32).to(form)
 
 
-def back(x: cd.Tensor) -> Array:
+def to_numpy(x: cd.Tensor) -> Array:
     """Return a tensor's values as an array."""
     return np.array(x.tolist(), np.float32).reshape(tuple(x.shape))
 
@@ -50,8 +50,8 @@ def matrix(rows: int, columns: int, start: float = 0.0) -> Array:
 def test_unary_kernels_read_every_layout(form: cd.device, layout: str) -> None:
     """A kernel of one array gives NumPy's result for any view."""
     values = matrix(70, 45)
-    found = -LAYOUTS[layout](on(form, values))
-    np.testing.assert_array_equal(back(found), -back(LAYOUTS[layout](cd.tensor(values.tolist()))))
+    found = -LAYOUTS[layout](to_device(form, values))
+    np.testing.assert_array_equal(to_numpy(found), -to_numpy(LAYOUTS[layout](cd.tensor(values.tolist()))))
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_operands_broadcast(form: cd.device, first: tuple[int, ...], second: tup
     """Sizes of 1 and missing dims are repeated for either operand."""
     a = np.arange(np.prod(first, dtype=int), dtype=np.float32).reshape(first)
     b = np.arange(np.prod(second, dtype=int), dtype=np.float32).reshape(second) * 100
-    np.testing.assert_array_equal(back(on(form, a) + on(form, b)), a + b)
-    np.testing.assert_array_equal(back(on(form, b) - on(form, a)), b - a)
+    np.testing.assert_array_equal(to_numpy(to_device(form, a) + to_device(form, b)), a + b)
+    np.testing.assert_array_equal(to_numpy(to_device(form, b) - to_device(form, a)), b - a)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1), (1, 2, 0), (2, 0, 1)])
@@ -81,25 +81,25 @@ def test_operands_of_different_memory_orders_are_combined(form: cd.device, order
     a = np.arange(40 * 35 * 3, dtype=np.float32).reshape(40, 35, 3)
     b = (np.arange(40 * 35 * 3, dtype=np.float32) * 3).reshape([a.shape[d] for d in np.argsort(order)])
     wanted = a - b.transpose(np.argsort(np.argsort(order)).tolist())
-    found = on(form, a) - on(form, b).permute(tuple(np.argsort(np.argsort(order)).tolist()))
-    np.testing.assert_array_equal(back(found), wanted)
+    found = to_device(form, a) - to_device(form, b).permute(tuple(np.argsort(np.argsort(order)).tolist()))
+    np.testing.assert_array_equal(to_numpy(found), wanted)
 
 
 def test_results_have_the_memory_order_of_their_operands(form: cd.device) -> None:
     """Transposed operands give a transposed result, as in the reference, so no element is copied needlessly."""
-    x = on(form, matrix(4, 6)).T
+    x = to_device(form, matrix(4, 6)).T
     assert (x + x).stride() == x.stride() == (1, 6)
-    assert (x + on(form, matrix(6, 1))).stride() == (1, 6)
+    assert (x + to_device(form, matrix(6, 1))).stride() == (1, 6)
     assert (x[:, :2] + 1).stride() == (1, 6)
-    assert (on(form, matrix(6, 4)) + x).stride() == (4, 1)
+    assert (to_device(form, matrix(6, 4)) + x).stride() == (4, 1)
 
 
 def test_long_rows_are_shared_by_several_work_items(form: cd.device) -> None:
     """Rows of strided elements longer than a chunk, and their ends, are computed completely."""
     values = matrix(2, 2 * 9001)
-    x = on(form, values)
-    np.testing.assert_array_equal(back(x[:, ::2] * 2), values[:, ::2] * 2)
-    np.testing.assert_array_equal(back(x + x[:, :1]), values + values[:, :1])
+    x = to_device(form, values)
+    np.testing.assert_array_equal(to_numpy(x[:, ::2] * 2), values[:, ::2] * 2)
+    np.testing.assert_array_equal(to_numpy(x + x[:, :1]), values + values[:, :1])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -108,29 +108,29 @@ def test_inplace_kernels_write_through_views(form: cd.device, layout: str) -> No
     if layout == "expanded":
         layout = "contiguous"
     values = matrix(70, 45)
-    x, wanted = on(form, values), cd.tensor(values.tolist())
+    x, wanted = to_device(form, values), cd.tensor(values.tolist())
     LAYOUTS[layout](x).mul_(3)
     LAYOUTS[layout](wanted).mul_(3)
-    np.testing.assert_array_equal(back(x), back(wanted))
+    np.testing.assert_array_equal(to_numpy(x), to_numpy(wanted))
 
 
 def test_inplace_kernels_may_read_what_they_write(form: cd.device) -> None:
     """An operand that overlaps the output with another layout is read before the output is written."""
     values = matrix(40, 40)
-    x = on(form, values)
+    x = to_device(form, values)
     x.add_(x.T)
-    np.testing.assert_array_equal(back(x), values + values.T)
-    y = on(form, values)
+    np.testing.assert_array_equal(to_numpy(x), values + values.T)
+    y = to_device(form, values)
     y[1:].add_(y[:-1])
-    np.testing.assert_array_equal(back(y[1:]), values[1:] + values[:-1])
-    z = on(form, values)
+    np.testing.assert_array_equal(to_numpy(y[1:]), values[1:] + values[:-1])
+    z = to_device(form, values)
     z.add_(z)
-    np.testing.assert_array_equal(back(z), values + values)
+    np.testing.assert_array_equal(to_numpy(z), values + values)
 
 
 def test_empty_arrays_stay_empty(form: cd.device) -> None:
     """An empty result has the correct shape."""
-    x = on(form, matrix(3, 4))
+    x = to_device(form, matrix(3, 4))
     assert (x[:0] + 1).shape == (0, 4)
     assert (x[:, :0] + x[:, :1]).shape == (3, 0)
     assert x[:0].mul_(2).shape == (0, 4)
@@ -176,7 +176,7 @@ def test_large_copies_are_whole(form: cd.device, size: int) -> None:
 
 def test_shapes_that_do_not_broadcast_are_refused(form: cd.device) -> None:
     """The error is the core's, which names the sizes and the dim."""
-    x = on(form, matrix(3, 4))
+    x = to_device(form, matrix(3, 4))
     with pytest.raises(RuntimeError, match=r"The size of tensor a \(4\) must match the size of tensor b \(3\)"):
         x + x[:, :3]
     with pytest.raises(RuntimeError, match="broadcast shape"):

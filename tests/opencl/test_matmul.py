@@ -73,12 +73,12 @@ def numbers(shape: tuple[int, ...], seed: int, kind: str = "float32") -> Array:
     return values > 0 if kind == "bool" else values.astype(kind)
 
 
-def on(form: cd.device, values: Array) -> cd.Tensor:
+def to_device(form: cd.device, values: Array) -> cd.Tensor:
     """Return the values on the device."""
     return cd.tensor(np.ascontiguousarray(values)).to(form)
 
 
-def back(x: cd.Tensor) -> Array:
+def to_numpy(x: cd.Tensor) -> Array:
     """Return a tensor's values as an array."""
     return np.asarray(x.cpu().numpy())
 
@@ -88,7 +88,7 @@ def test_matrices_of_all_sizes_multiply_as_with_numpy(form: cd.device, name: str
     """Edges of panels and blocks are correct, and so is an empty sum."""
     rows, depth, columns = SIZES[name]
     a, b = numbers((rows, depth), 1), numbers((depth, columns), 2)
-    np.testing.assert_array_equal(back(on(form, a) @ on(form, b)), a @ b)
+    np.testing.assert_array_equal(to_numpy(to_device(form, a) @ to_device(form, b)), a @ b)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -97,8 +97,8 @@ def test_matrices_of_any_layout_are_supported(form: cd.device, layout: str) -> N
     for size in ((13, 7, 19), (67, 300, 130)):
         a, b = numbers(size[:2], 3), numbers(size[1:], 4)
         (left, see_left), (right, see_right) = LAYOUTS[layout](a), LAYOUTS[layout](b)
-        np.testing.assert_array_equal(back(see_left(on(form, left)) @ on(form, b)), a @ b)
-        np.testing.assert_array_equal(back(on(form, a) @ see_right(on(form, right))), a @ b)
+        np.testing.assert_array_equal(to_numpy(see_left(to_device(form, left)) @ to_device(form, b)), a @ b)
+        np.testing.assert_array_equal(to_numpy(to_device(form, a) @ see_right(to_device(form, right))), a @ b)
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -106,13 +106,15 @@ def test_stacks_of_matrices_broadcast(form: cd.device, name: str) -> None:
     """Batch dims broadcast; a vector is a row on the left and a column on the right."""
     left, right = STACKS[name]
     a, b = numbers(left, 5), numbers(right, 6)
-    np.testing.assert_array_equal(back(on(form, a) @ on(form, b)), a @ b)
+    np.testing.assert_array_equal(to_numpy(to_device(form, a) @ to_device(form, b)), a @ b)
 
 
 def test_a_stack_with_permuted_dims_is_supported(form: cd.device) -> None:
     """The batch dims of a view may have any memory order."""
     a, b = numbers((3, 2, 5, 4), 7), numbers((2, 3, 4, 6), 8)
-    np.testing.assert_array_equal(back(on(form, a).transpose(0, 1) @ on(form, b)), a.swapaxes(0, 1) @ b)
+    np.testing.assert_array_equal(
+        to_numpy(to_device(form, a).transpose(0, 1) @ to_device(form, b)), a.swapaxes(0, 1) @ b
+    )
 
 
 KINDS = [("device", k) for k in ("float64", "complex64", "int8", "int64", "uint8", "bool")]
@@ -127,8 +129,8 @@ def test_every_kind_of_number_multiplies_as_with_numpy(form: str, kind: str, req
     a, b = numbers((13, 300), 9, kind), numbers((300, 18), 10, kind)
     if kind == "bool":
         a[3], b[:, 5] = False, False
-    np.testing.assert_array_equal(back(on(device, a) @ on(device, b)), a @ b)
-    np.testing.assert_array_equal(back(on(device, a) @ on(device, b[:, 0])), a @ b[:, 0])
+    np.testing.assert_array_equal(to_numpy(to_device(device, a) @ to_device(device, b)), a @ b)
+    np.testing.assert_array_equal(to_numpy(to_device(device, a) @ to_device(device, b[:, 0])), a @ b[:, 0])
 
 
 @pytest.mark.parametrize("kind", [cd.float16, cd.bfloat16])
@@ -144,8 +146,8 @@ def test_errors_are_of_the_size_of_rounding(form: cd.device, kind: cd.dtype) -> 
     cd.manual_seed(0)
     a, b = cd.randn(6, 2000).to(kind), cd.randn(2000, 16).to(kind)
     wide = cd.complex128 if kind.is_complex else cd.float64
-    wanted = back(a.to(wide)) @ back(b.to(wide))
-    error = np.abs(back((a.to(form) @ b.to(form)).cpu().to(wide)) - wanted).max()
+    wanted = to_numpy(a.to(wide)) @ to_numpy(b.to(wide))
+    error = np.abs(to_numpy((a.to(form) @ b.to(form)).cpu().to(wide)) - wanted).max()
     assert error <= ROUNDING[kind.name] * np.abs(wanted).max()
 
 
@@ -156,7 +158,7 @@ def test_a_product_is_added_to_a_matrix(form: cd.device, alpha: float, beta: flo
     if not beta:
         start[1] = np.nan
     engine = open_device(form).backend.engine(0)
-    x, y, s = (on(form, v)._payload for v in (a, b, start))
+    x, y, s = (to_device(form, v)._payload for v in (a, b, start))
     out = engine.empty((13, 130), cd.float32)
     matmul_kernel(cd.float32, True)(out, x, y, s.restrided((13, 130), (1, 13), 0), alpha, beta)
     wanted = alpha * (a @ b) + (beta * start.T if beta else 0)
@@ -167,35 +169,35 @@ def test_a_product_is_added_to_a_matrix(form: cd.device, alpha: float, beta: flo
 def test_sums_of_a_matrix_and_a_product_follow_the_reference(form: cd.device) -> None:
     """addmm and baddbmm use the kernel with factors and a broadcast input."""
     a, b, start = numbers((3, 5, 4), 14), numbers((3, 4, 6), 15), numbers((6,), 16)
-    x, y, s = on(form, a), on(form, b), on(form, start)
-    np.testing.assert_array_equal(back(cd.addmm(s, x[0], y[0], beta=2, alpha=-3)), 2 * start - 3 * (a[0] @ b[0]))
-    np.testing.assert_array_equal(back(cd.baddbmm(s, x, y, beta=0.5, alpha=2)), 0.5 * start + 2 * (a @ b))
+    x, y, s = to_device(form, a), to_device(form, b), to_device(form, start)
+    np.testing.assert_array_equal(to_numpy(cd.addmm(s, x[0], y[0], beta=2, alpha=-3)), 2 * start - 3 * (a[0] @ b[0]))
+    np.testing.assert_array_equal(to_numpy(cd.baddbmm(s, x, y, beta=0.5, alpha=2)), 0.5 * start + 2 * (a @ b))
 
 
 def test_gradients_of_a_product_are_products(form: cd.device) -> None:
     """The adjoints read transposed views of operands and of the gradient."""
     a, b, g = numbers((13, 7), 17), numbers((7, 19), 18), numbers((19, 13), 19)
-    x, y = on(form, a).requires_grad_(), on(form, b).requires_grad_()
-    (x @ y).backward(on(form, g).T)
+    x, y = to_device(form, a).requires_grad_(), to_device(form, b).requires_grad_()
+    (x @ y).backward(to_device(form, g).T)
     assert x.grad is not None
     assert y.grad is not None
-    np.testing.assert_array_equal(back(x.grad), g.T @ b.T)
-    np.testing.assert_array_equal(back(y.grad), a.T @ g.T)
+    np.testing.assert_array_equal(to_numpy(x.grad), g.T @ b.T)
+    np.testing.assert_array_equal(to_numpy(y.grad), a.T @ g.T)
 
 
 def test_a_device_without_float64_multiplies_the_rest(single: cd.device) -> None:
     """float32, complex64 and integers do not require float64."""
     for kind in ("float32", "complex64", "int64"):
         a, b = numbers((13, 7), 20, kind), numbers((7, 19), 21, kind)
-        np.testing.assert_array_equal(back(on(single, a) @ on(single, b)), a @ b)
+        np.testing.assert_array_equal(to_numpy(to_device(single, a) @ to_device(single, b)), a @ b)
 
 
 @pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
 def test_a_device_without_float64_has_the_reference_multiply(single: cd.device) -> None:
     """The kernel declines float64; the fallback policy may forbid the reference device."""
     a, b = numbers((3, 2), 22, "float64"), numbers((2, 4), 23, "float64")
-    x, y = on(single, a), on(single, b)
-    np.testing.assert_array_equal(back(x @ y), a @ b)
+    x, y = to_device(single, a), to_device(single, b)
+    np.testing.assert_array_equal(to_numpy(x @ y), a @ b)
     with (
         cd.fallback("error"),
         pytest.raises(RuntimeError, match="'matmul' is not available on device 'single:0'"),

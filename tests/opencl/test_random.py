@@ -28,7 +28,7 @@ def exponential(n: int, dtype: Any, device: cd.device) -> Any:
     return cd.empty(n, dtype=dtype, device=device).exponential_()
 
 
-def decided(p: Any, device: cd.device, shape: tuple[int, ...] | None = None) -> Any:
+def bernoulli_draw(p: Any, device: cd.device, shape: tuple[int, ...] | None = None) -> Any:
     """Return a bool for each probability, or for a single one."""
     if shape is not None:
         return cd.empty(shape, dtype=cd.bool, device=device).bernoulli_(p)
@@ -53,12 +53,12 @@ def discrete(dtypes: Sequence[Any]) -> Iterator[tuple[str, Make]]:
         for low, high in ((-5, 5), (-(2**31), 2**31), (-(2**62), 2**62)):
             yield f"[{low}, {high})", partial(cd.randint, low, high, (n,))
         yield "all of int64", partial(whole_range, (n,), -(2**63), 2**63, 5, 6, dtype=cd.int64)
-        yield "one probability", partial(decided, 0.3, shape=(n,))
+        yield "one probability", partial(bernoulli_draw, 0.3, shape=(n,))
         for d in (cd.float32, cd.float64):
-            yield f"probabilities of {d}", partial(decided, cd.arange(n, dtype=d) / n)
+            yield f"probabilities of {d}", partial(bernoulli_draw, cd.arange(n, dtype=d) / n)
 
 
-def differing(draws: Iterator[tuple[str, Make]], where: cd.device) -> list[str]:
+def differing_draws(draws: Iterator[tuple[str, Make]], where: cd.device) -> list[str]:
     """Return the names of the draws whose bits on a device differ from the reference's."""
     names = []
     for name, make in draws:
@@ -74,18 +74,18 @@ def differing(draws: Iterator[tuple[str, Make]], where: cd.device) -> list[str]:
 @pytest.mark.parametrize("d", FLOATING)
 def test_floating_draws_have_the_bits_of_the_reference(device: cd.device, d: Any) -> None:
     """A seed gives the same numbers on an OpenCL device as on the reference."""
-    assert not differing(continuous([d]), device)
+    assert not differing_draws(continuous([d]), device)
 
 
 def test_integers_and_decisions_have_the_bits_of_the_reference(device: cd.device) -> None:
     """Integers of small and large ranges, and bools of one probability and of many, agree."""
-    assert not differing(discrete(WHOLE), device)
+    assert not differing_draws(discrete(WHOLE), device)
 
 
 def test_the_form_for_gpus_has_the_same_bits(lanes: cd.device) -> None:
     """The distribution of counters over work-items does not affect the numbers."""
-    assert not differing(continuous([cd.float32, cd.complex128]), lanes)
-    assert not differing(discrete([cd.int32]), lanes)
+    assert not differing_draws(continuous([cd.float32, cd.complex128]), lanes)
+    assert not differing_draws(discrete([cd.int32]), lanes)
 
 
 def test_draws_go_on_where_the_last_one_ended(device: cd.device) -> None:
@@ -107,7 +107,7 @@ def test_probabilities_may_have_any_layout(device: cd.device) -> None:
     found = []
     for place in (cd.device("cpu"), device):
         cd.manual_seed(3)
-        found.append(decided(p.to(place).t()[1:], place).tolist())
+        found.append(bernoulli_draw(p.to(place).t()[1:], place).tolist())
     assert found[0] == found[1]
 
 
@@ -115,8 +115,8 @@ def test_probabilities_may_have_any_layout(device: cd.device) -> None:
 def test_what_is_no_probability_is_reported(device: cd.device, p: float) -> None:
     """The error is raised by the next synchronisation, and the device continues to work."""
     with pytest.raises(RuntimeError, match=r"Expected p_in >= 0 && p_in <= 1 to be true, but got false\."):
-        decided(cd.tensor([0.5, p]), device).tolist()
-    assert decided(cd.tensor([0.0, 1.0]), device).tolist() == [False, True]
+        bernoulli_draw(cd.tensor([0.5, p]), device).tolist()
+    assert bernoulli_draw(cd.tensor([0.0, 1.0]), device).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("kind", ["normal", "exponential"])
@@ -135,16 +135,16 @@ def test_devices_without_float64_have_all_other_bits(single: cd.device) -> None:
     draws = [
         ("uniform", partial(cd.rand, 1001)),
         ("integers", partial(cd.randint, 0, 10**12, (1001,))),
-        ("bernoulli", partial(decided, cd.linspace(0, 1, 1001))),
+        ("bernoulli", partial(bernoulli_draw, cd.linspace(0, 1, 1001))),
     ]
-    assert not differing(iter(draws), single)
+    assert not differing_draws(iter(draws), single)
 
 
 def test_permutations_have_the_bits_of_the_reference(device: cd.device, lanes: cd.device) -> None:
     """Both forms of the sort give the order of the words, in every integer dtype."""
     draws = [(f"{n} as {d}", partial(cd.randperm, n, dtype=d)) for n in (1, 100) for d in (cd.int64, cd.int16)]
-    assert not differing(iter([*draws, ("many", partial(cd.randperm, 40_000))]), device)
-    assert not differing(iter(draws), lanes)
+    assert not differing_draws(iter([*draws, ("many", partial(cd.randperm, 40_000))]), device)
+    assert not differing_draws(iter(draws), lanes)
 
 
 def select(weights: Any, samples: int, replacement: bool, device: cd.device) -> Any:
@@ -161,8 +161,8 @@ def test_categories_have_the_bits_of_the_reference(device: cd.device, lanes: cd.
         for shape, rows in (("row", weights[1]), ("rows", weights), ("turned", weights.t()), ("none", weights[:0]))
         for replacement in (True, False)
     ]
-    assert not differing(iter(draws), device)
-    assert not differing(iter(draws), lanes)
+    assert not differing_draws(iter(draws), device)
+    assert not differing_draws(iter(draws), lanes)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +186,6 @@ def test_what_are_no_weights_is_reported(
 def test_devices_without_float64_draw_categories_too(single: cd.device) -> None:
     """Draws with replacement are integer arithmetic and equal bit for bit; those without use float32."""
     weights = cd.linspace(0, 5, 60).reshape(12, 5)
-    assert not differing(iter([("with", partial(select, weights, 9, True))]), single)
+    assert not differing_draws(iter([("with", partial(select, weights, 9, True))]), single)
     found = select(weights, 4, False, single).tolist()
     assert all(len(set(row)) == 4 and (r or 0 not in row) for r, row in enumerate(found))

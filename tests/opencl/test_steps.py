@@ -66,7 +66,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return widths
 
 
-def stepped(make: Any, start: Sequence[Any], where: cd.device, change: Any = None) -> list[list[float]]:
+def after_two_steps(make: Any, start: Sequence[Any], where: cd.device, change: Any = None) -> list[list[float]]:
     """Do two steps with twice the parameters as gradients, and return the final state in order."""
     parameters = [nn.Parameter(x.to(where)) for x in start]
     optimizer = make(parameters)
@@ -80,7 +80,7 @@ def stepped(make: Any, start: Sequence[Any], where: cd.device, change: Any = Non
     return [x.flatten().tolist() for x in (*parameters, *kept)]
 
 
-def crowd(count: int) -> list[Any]:
+def many_parameters(count: int) -> list[Any]:
     """Return parameters of many shapes: 0-d, empty, and one larger than a work-item's chunk."""
     cd.manual_seed(7)
     shapes = [(3, 5), (), (0, 2), (4097,), (64,), (1, 2, 3)]
@@ -95,17 +95,19 @@ COUNTS = {"SGD": (85, [41, 41, 4]), "momentum": (31, [30, 2]), "Adam": (51, [23,
 def test_many_parameters_share_launches(device: cd.device, launches: list[int], name: str) -> None:
     """The results equal the reference's to the bit, whatever the shapes are."""
     count, widths = COUNTS[name]
-    start = crowd(count)
-    given = stepped(OPTIMIZERS[name], start, device)
+    start = many_parameters(count)
+    given = after_two_steps(OPTIMIZERS[name], start, device)
     assert launches == widths * 2
-    assert given == stepped(OPTIMIZERS[name], start, plugins.reference_device())
+    assert given == after_two_steps(OPTIMIZERS[name], start, plugins.reference_device())
     assert launches == widths * 2  # Launches of the reference do not count.
 
 
 def test_a_work_item_for_each_element_finds_its_parameter(lanes: cd.device, launches: list[int]) -> None:
     """The form for GPUs supports more parameters than one launch holds."""
-    start = crowd(25)
-    assert stepped(OPTIMIZERS["Adam"], start, lanes) == stepped(OPTIMIZERS["Adam"], start, plugins.reference_device())
+    start = many_parameters(25)
+    assert after_two_steps(OPTIMIZERS["Adam"], start, lanes) == after_two_steps(
+        OPTIMIZERS["Adam"], start, plugins.reference_device()
+    )
     assert launches == [23, 2] * 2
 
 
@@ -115,10 +117,10 @@ def test_large_parameters_go_alone_where_a_work_item_is_an_element(
     """The search of its parameter would cost each element more than a launch costs the step; a loop searches once."""
     monkeypatch.setattr(optimizers, "SHARED_LAUNCH_LIMIT", 100)
     start = [cd.ones(n) for n in (100, 101, 7)]
-    stepped(OPTIMIZERS["SGD"], start, lanes)
+    after_two_steps(OPTIMIZERS["SGD"], start, lanes)
     assert launches == [2, 1] * 2
     launches.clear()
-    stepped(OPTIMIZERS["SGD"], start, device)
+    after_two_steps(OPTIMIZERS["SGD"], start, device)
     assert launches == [4] * 2
 
 
@@ -132,9 +134,9 @@ def test_parts_of_buffers_and_other_layouts_go_alone(device: cd.device, launches
         parameters[5].data = cd.arange(3.0, device=where)[3:]
 
     start = [cd.ones(4), cd.zeros(6), cd.zeros(3, 2), cd.ones(2, 2), cd.ones(()), cd.ones(0)]
-    given = stepped(OPTIMIZERS["Adam"], start, device, change)
+    given = after_two_steps(OPTIMIZERS["Adam"], start, device, change)
     assert launches == [4, 1, 1] * 2
-    assert given == stepped(OPTIMIZERS["Adam"], start, plugins.reference_device(), change)
+    assert given == after_two_steps(OPTIMIZERS["Adam"], start, plugins.reference_device(), change)
 
 
 def test_parameters_over_one_memory_are_done_in_their_order(device: cd.device, launches: list[int]) -> None:
@@ -144,9 +146,9 @@ def test_parameters_over_one_memory_are_done_in_their_order(device: cd.device, l
         parameters[2].data = parameters[0].data
 
     start = [cd.full((5,), 3.0), cd.ones(2), cd.zeros(5)]
-    given = stepped(OPTIMIZERS["momentum"], start, device, tie)
+    given = after_two_steps(OPTIMIZERS["momentum"], start, device, tie)
     assert launches == [1, 1, 1] * 2
-    assert given == stepped(OPTIMIZERS["momentum"], start, plugins.reference_device(), tie)
+    assert given == after_two_steps(OPTIMIZERS["momentum"], start, plugins.reference_device(), tie)
     launches.clear()
     a, b = (nn.Parameter(cd.ones(2, device=device)) for _ in range(2))
     a.grad, b.grad = cd.ones(2, device=device), a.detach()

@@ -13,9 +13,9 @@ from candelabra_opencl.streams import OpenCLEvent, OpenCLStream
 
 
 @pytest.fixture
-def own() -> OpenCLEngine:
+def separate_engine() -> OpenCLEngine:
     """Return a separate engine on which no other test creates streams."""
-    return OpenCLBackend("own").engine(0)
+    return OpenCLBackend("separate_engine").engine(0)
 
 
 @pytest.fixture
@@ -90,9 +90,9 @@ def test_tensors_from_the_host_are_visible_to_every_stream(device: cd.device, ba
         assert y.cpu().tolist() == [turn + 1.0] * 5000
 
 
-def test_an_event_of_another_device_is_waited_for(own: OpenCLEngine, backend: OpenCLBackend) -> None:
+def test_an_event_of_another_device_is_waited_for(separate_engine: OpenCLEngine, backend: OpenCLBackend) -> None:
     """Events cannot be shared by contexts of OpenCL, so the host waits."""
-    event = own.streams.new().record()
+    event = separate_engine.streams.new().record()
     backend.stream(0).wait_event(event)
     assert event.query()
 
@@ -129,50 +129,50 @@ def test_times_need_events_that_are_done(backend: OpenCLBackend) -> None:
         done.elapsed_time(OpenCLEvent(stream, _Undone()))
 
 
-def test_memory_is_kept_until_every_stream_is_done_with_it(own: OpenCLEngine) -> None:
+def test_memory_is_kept_until_every_stream_is_done_with_it(separate_engine: OpenCLEngine) -> None:
     """A freed buffer is reused by another stream only after the work that reads it is done."""
-    stream = own.streams.new()
+    stream = separate_engine.streams.new()
     with stream:
-        source, destination = own.allocate(4096), own.allocate(4096)
-        own.copy(destination, 0, source, 0, 4096)
-        own.write(source, 0, memoryview(bytes(16)))
-    assert own.memory.statistics(False)["blocks"] >= 2
+        source, destination = separate_engine.allocate(4096), separate_engine.allocate(4096)
+        separate_engine.copy(destination, 0, source, 0, 4096)
+        separate_engine.write(source, 0, memoryview(bytes(16)))
+    assert separate_engine.memory.statistics(False)["blocks"] >= 2
     del source, destination
     stream.synchronize()
-    assert own.memory.statistics(False)["blocks"] == 0
+    assert separate_engine.memory.statistics(False)["blocks"] == 0
 
 
-def test_the_last_stream_leaves_no_overhead(own: OpenCLEngine) -> None:
+def test_the_last_stream_leaves_no_overhead(separate_engine: OpenCLEngine) -> None:
     """Streams cost a program nothing after they are deleted."""
-    assert own.streams.single
-    stream = own.streams.new()
+    assert separate_engine.streams.single
+    stream = separate_engine.streams.new()
     with stream:
-        kept = own.allocate(64)
-        own.copy(own.allocate(64), 0, kept, 0, 64)
-    assert not own.streams.single
-    own.synchronize()
-    assert not own.streams.single
+        kept = separate_engine.allocate(64)
+        separate_engine.copy(separate_engine.allocate(64), 0, kept, 0, 64)
+    assert not separate_engine.streams.single
+    separate_engine.synchronize()
+    assert not separate_engine.streams.single
     del stream
     gc.collect()
-    own.synchronize()
-    assert own.streams.single
-    assert own.memory.statistics(False)["blocks"] == 1
+    separate_engine.synchronize()
+    assert separate_engine.streams.single
+    assert separate_engine.memory.statistics(False)["blocks"] == 1
 
 
-def test_a_forgotten_stream_does_its_work(own: OpenCLEngine) -> None:
+def test_a_forgotten_stream_does_its_work(separate_engine: OpenCLEngine) -> None:
     """The memory used by a stream's work outlives the stream."""
-    kept, result = own.allocate(1 << 20), own.allocate(1 << 20)
-    own.write(kept, 0, memoryview(b"\7" * (1 << 20)))
-    own.synchronize()
-    stream = own.streams.new()
+    kept, result = separate_engine.allocate(1 << 20), separate_engine.allocate(1 << 20)
+    separate_engine.write(kept, 0, memoryview(b"\7" * (1 << 20)))
+    separate_engine.synchronize()
+    stream = separate_engine.streams.new()
     with stream:
         for _ in range(10):
-            own.copy(result, 0, kept, 0, 1 << 20)
+            separate_engine.copy(result, 0, kept, 0, 1 << 20)
     del stream, kept
     gc.collect()
-    own.synchronize()
-    assert own.streams.single
-    assert bytes(own.read(result, (1 << 20) - 2, 2)) == b"\7\7"
+    separate_engine.synchronize()
+    assert separate_engine.streams.single
+    assert bytes(separate_engine.read(result, (1 << 20) - 2, 2)) == b"\7\7"
 
 
 def test_synchronisation_raises_errors_of_kernels(device: cd.device, engine: Engine) -> None:

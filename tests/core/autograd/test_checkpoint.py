@@ -112,11 +112,11 @@ def test_anomaly_mode_lets_an_error_of_a_rule_pass_and_says_where_its_node_was_m
         pytest.warns(UserWarning, match="test_anomaly_mode_lets_an_error"),
         detect_anomaly(),
     ):
-        NoWayBack.apply(x).sum().backward()
+        FailingBackward.apply(x).sum().backward()
     assert x.grad is None
 
 
-class NoWayBack(Function):
+class FailingBackward(Function):
     """A function whose derivative raises."""
 
     @staticmethod

@@ -10,7 +10,7 @@ from candelabra._random import generator as generators
 from candelabra._random.generator import Generator, default_generator, fork_rng
 
 
-def listed(x: Any) -> Any:
+def to_list(x: Any) -> Any:
     """Return the elements as Python numbers."""
     return x._payload.tolist()
 
@@ -18,9 +18,9 @@ def listed(x: Any) -> Any:
 def test_a_seed_gives_the_same_numbers_again() -> None:
     """``manual_seed`` restarts the default generator's sequence."""
     cd.manual_seed(7)
-    first = listed(cd.rand(5))
+    first = to_list(cd.rand(5))
     cd.manual_seed(7)
-    assert listed(cd.rand(5)) == first
+    assert to_list(cd.rand(5)) == first
     assert cd.initial_seed() == 7
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_number_is_no_seed() -> None:
 def test_a_new_generator_is_the_same_every_time() -> None:
     """Generators without a seed agree, as in PyTorch; ``seed()`` makes them differ."""
     a, b = Generator(), Generator()
-    assert listed(cd.rand(3, generator=a)) == listed(cd.rand(3, generator=b))
+    assert to_list(cd.rand(3, generator=a)) == to_list(cd.rand(3, generator=b))
     assert a.seed() == a.initial_seed()
     assert a.initial_seed() != b.initial_seed()
 
@@ -61,18 +61,18 @@ def test_a_state_round_trips() -> None:
     cd.rand(100, generator=generator)
     state = generator.get_state()
     assert (state.dtype, tuple(state.shape)) == (cd.uint8, (16,))
-    after = listed(cd.randn(3, generator=generator))
+    after = to_list(cd.randn(3, generator=generator))
     generator.set_state(state)
-    assert listed(cd.randn(3, generator=generator)) == after
-    assert listed(cd.randn(3, generator=generator)) != after
+    assert to_list(cd.randn(3, generator=generator)) == after
+    assert to_list(cd.randn(3, generator=generator)) != after
 
 
 def test_default_states() -> None:
     """``get_rng_state`` and ``set_rng_state`` access the default generator."""
     state = cd.get_rng_state()
-    first = listed(cd.rand(3))
+    first = to_list(cd.rand(3))
     cd.set_rng_state(state)
-    assert listed(cd.rand(3)) == first
+    assert to_list(cd.rand(3)) == first
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_clones_continue_with_the_same_numbers() -> None:
     generator = Generator().manual_seed(1)
     cd.rand(9, generator=generator)
     others = [generator.clone_state(), copy.deepcopy(generator)]
-    wanted = listed(cd.rand(4, generator=generator))
-    assert [listed(cd.rand(4, generator=g)) for g in others] == [wanted, wanted]
+    wanted = to_list(cd.rand(4, generator=generator))
+    assert [to_list(cd.rand(4, generator=g)) for g in others] == [wanted, wanted]
 
 
 def test_offsets() -> None:
@@ -119,12 +119,12 @@ def test_a_generator_is_used_up_at_the_end() -> None:
 def test_forks_leave_no_trace() -> None:
     """Draws and seeds inside ``fork_rng`` do not affect later draws."""
     cd.manual_seed(5)
-    wanted = listed(cd.rand(6))
+    wanted = to_list(cd.rand(6))
     cd.manual_seed(5)
     with fork_rng():
         cd.rand(100)
         cd.manual_seed(6)
-    assert listed(cd.rand(6)) == wanted
+    assert to_list(cd.rand(6)) == wanted
     assert cd.initial_seed() == 5
     with fork_rng(enabled=False):
         cd.rand(1)

@@ -14,13 +14,13 @@ import pytest
 from candelabra._serialization import api
 from candelabra.serialization import FileFormatError, load, save
 
-from tests.core.serialization.stand_in import ACCESS, FakeTensor, floats
+from tests.core.serialization.fake_tensor import ACCESS, FakeTensor, floats
 
 DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture(autouse=True)
-def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def _fake_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     def make(data: bytes, dtype: str, shape: tuple[int, ...], device: object = None) -> FakeTensor:
         return FakeTensor(data, dtype, shape, device=device)
 

@@ -18,7 +18,7 @@ from candelabra.errors import FileFormatError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import ACCESS, FakeTensor, floats, from_stored
+from tests.core.serialization.fake_tensor import ACCESS, FakeTensor, floats, from_stored
 
 DTYPES = (
     *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),

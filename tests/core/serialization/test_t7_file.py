@@ -15,7 +15,7 @@ from candelabra.errors import FileFormatError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import from_stored
+from tests.core.serialization.fake_tensor import from_stored
 
 KINDS = {
     "Byte": "uint8",

@@ -19,7 +19,7 @@ from candelabra.errors import FileFormatError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import FakeTensor, from_stored
+from tests.core.serialization.fake_tensor import FakeTensor, from_stored
 
 DATA = Path(__file__).parent / "data"
 

@@ -15,7 +15,7 @@ from candelabra._serialization.tree import MAX_DEPTH, decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import FakeTensor, floats
+from tests.core.serialization.fake_tensor import FakeTensor, floats
 
 SAVES = "; save writes dicts, lists, tuples, numbers, strings, None and tensors"
 Pair = namedtuple("Pair", "a b")

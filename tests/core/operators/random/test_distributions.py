@@ -22,7 +22,7 @@ def binomial_probability(k: int, n: int, p: float) -> float:
     return factorial(n) / (factorial(k) * factorial(n - k)) * p**k * (1 - p) ** (n - k)
 
 
-def misfit(values: np.ndarray, probability: Any) -> float:
+def chi_squared(values: np.ndarray, probability: Any) -> float:
     """Return chi-squared per category, for categories with an expected count of at least twenty."""
     top = int(values.max()) + 1
     expected = np.array([probability(k) * len(values) for k in range(top)])
@@ -35,7 +35,7 @@ def misfit(values: np.ndarray, probability: Any) -> float:
 def test_poisson_numbers_have_their_distribution(rate: float) -> None:
     """Rates below and above the bound at which the algorithm changes are tested."""
     drawn = cd.poisson(cd.full((N,), rate, dtype=cd.float64), cd.Generator().manual_seed(1)).numpy()
-    assert misfit(drawn, lambda k: poisson_probability(k, rate)) < 2
+    assert chi_squared(drawn, lambda k: poisson_probability(k, rate)) < 2
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (10, 0.3), (10, 0.9), (60, 0.05), (100, 0.5)])
@@ -43,7 +43,7 @@ def test_binomial_numbers_have_their_distribution(n: int, p: float) -> None:
     """Rare successes and rare failures are tested."""
     count, prob = cd.full((N,), float(n), dtype=cd.float64), cd.full((N,), p, dtype=cd.float64)
     drawn = cd.binomial(count, prob, cd.Generator().manual_seed(2)).numpy()
-    assert misfit(drawn, lambda k: binomial_probability(k, n, p)) < 2
+    assert chi_squared(drawn, lambda k: binomial_probability(k, n, p)) < 2
 
 
 @pytest.mark.parametrize("mean", [9e3, 2e4, 1e7, 1e15])
