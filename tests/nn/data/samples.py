@@ -85,7 +85,7 @@ def leave(index: int) -> int:
 
 
 class TwoArguments(Exception):
-    """An exception that cannot be made of one message."""
+    """An exception whose constructor takes two arguments."""
 
     def __init__(self, first: Any, second: Any) -> None:
         super().__init__(first, second)

@@ -17,7 +17,7 @@ Pair = namedtuple("Pair", "x y")
 
 
 class ReadOnly(Mapping[str, Any]):
-    """A mapping that is made of one argument, or of two if told so, and cannot be changed."""
+    """A mapping without methods that change it."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
@@ -33,14 +33,14 @@ class ReadOnly(Mapping[str, Any]):
 
 
 class Unmakeable(ReadOnly):
-    """A mapping that cannot be made of one argument."""
+    """A mapping whose constructor takes two arguments."""
 
     def __init__(self, content: Mapping[str, Any], other: int) -> None:
         super().__init__(content)
 
 
 class Letters(Sequence[int]):
-    """A sequence that cannot be made of one argument."""
+    """A sequence whose constructor takes two arguments."""
 
     def __init__(self, first: int, second: int) -> None:
         self.items = [first, second]

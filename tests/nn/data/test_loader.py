@@ -169,7 +169,7 @@ def test_programs_exchange_the_sampler_of_a_loader() -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_stream_longer_than_its_length_is_a_warning(workers: int) -> None:
-    """Who has asked for the length of a stream is told when more comes."""
+    """After len(loader), a stream that yields more batches causes a warning."""
 
     class Longer(Stream):
         def __len__(self) -> int:

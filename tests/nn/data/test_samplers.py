@@ -93,7 +93,7 @@ def test_replicas_read_the_same_parts_as_pytorchs(items: int, replicas: int, dro
     assert samplers[0].total_size == samplers[0].num_samples * replicas
 
 
-def test_replicas_shuffle_alike_and_anew_each_epoch() -> None:
+def test_shuffled_replicas_are_disjoint_in_every_epoch() -> None:
     """The shuffled parts of all replicas are disjoint and complete; the order follows from seed and epoch."""
     samplers = [DistributedSampler(Numbers(30), 3, rank, seed=4) for rank in range(3)]
     parts = [list(sampler) for sampler in samplers]

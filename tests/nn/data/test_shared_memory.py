@@ -1,4 +1,4 @@
-"""Batches in shared memory: what passes, who owns it, and what is left."""
+"""Batches in shared memory: transport, ownership, and cleaning up."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_shared_memory_that_is_too_small_is_an_error(monkeypatch: pytest.MonkeyP
 
 
 def test_other_errors_of_the_system_are_not_hidden(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system says of shared memory reaches the program as it is."""
+    """Any error of the operating system other than a lack of space is raised unchanged."""
 
     def refuse(file: int, start: int, length: int) -> None:
         raise OSError(errno.EIO, "Input/output error")

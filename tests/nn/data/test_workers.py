@@ -240,7 +240,7 @@ def test_classes_that_cannot_be_made_anew_become_runtime_errors() -> None:
         assert type(error).__name__ in str(info.value)
 
 
-def test_errors_anywhere_in_a_worker_reach_the_program() -> None:
+def test_errors_of_every_function_in_a_worker_are_raised() -> None:
     """worker_init_fn, collate_fn, the stream's iter and a batch that cannot be pickled fail as an item does."""
 
     def fail(_: Any) -> Any:
@@ -296,7 +296,7 @@ def segfault(_: int) -> None:
 
 
 def overrun(_: int) -> None:
-    """An item that writes where there is no room."""
+    """An item that ends as a write to a full file system does."""
     faulthandler.disable()
     os.kill(os.getpid(), signal.SIGBUS)
 
@@ -313,7 +313,7 @@ def overrun(_: int) -> None:
 )
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_worker_that_dies_is_an_error(function: Any, text: str, workers: int) -> None:
-    """The program is told how the worker ended, no worker is left, and the next iteration starts new ones."""
+    """The error says how the worker ended, no worker is left, and the next iteration starts new ones."""
     before = children()
     loader = DataLoader(Calls(function), None, num_workers=workers, persistent_workers=True)
     for _ in range(2):
@@ -333,7 +333,7 @@ def test_a_worker_that_dies_while_it_is_not_asked_is_an_error() -> None:
 
 
 def test_a_batch_that_takes_too_long_is_an_error() -> None:
-    """After the time that timeout allows, the workers are killed and the program is told."""
+    """After the time that timeout allows, the workers are killed and an error is raised."""
     before = children()
     loader = DataLoader(Calls(lambda _: signal.pause()), num_workers=2, timeout=0.2)
     with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0\.2 seconds"):
@@ -412,7 +412,7 @@ PROGRAM = """
     [("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL), ("os._exit(5)", 5), ("sys.exit(6)", 6)],
 )
 def test_workers_end_with_the_program(tmp_path: Any, method: str, end: str, status: int) -> None:
-    """However the program ends, its workers do: nobody holds its output open any more."""
+    """However the program ends, its workers end too: no process holds its output open any more."""
     file = tmp_path / "program.py"
     file.write_text(textwrap.dedent(PROGRAM.format(path=sys.path, method=method, end=end)))
     # communicate() returns when the last process that has the output's other end has ended.

@@ -1,1 +1,1 @@
-"""What the data loader is made of: collation, fetching, worker processes, batches in shared memory."""
+"""The components of the data loader: collation, fetching, worker processes, shared memory."""

@@ -57,10 +57,10 @@ class MapFetcher:
 
 
 def gather_of(dataset: Any) -> Callable[[list[int]], list[Any]] | None:
-    """Return what makes a batch of tensors, or of a subset of them, with one operator for each tensor.
+    """Return a function that computes a batch of a :class:`TensorDataset`, or of its subset, with one index per tensor.
 
-    The batch is the one that :func:`default_collate` makes of the single items. None for other data sets, and for
-    subclasses that define their items themselves.
+    The function takes a list of indices. Its result equals that of :func:`default_collate` for the single items. For
+    other data sets, and for subclasses that override ``__getitem__``, None is returned.
     """
     kind = type(dataset)
     if isinstance(dataset, TensorDataset):

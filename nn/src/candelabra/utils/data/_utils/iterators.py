@@ -68,8 +68,8 @@ class InProcessIterator(LoaderIterator):
 class WorkerIterator(LoaderIterator):
     """Orders batches of the workers in advance, and returns them in the order of their orders or as they arrive.
 
-    Orders are numbered. The next one goes to the next worker in turn, or to the one with the fewest outstanding orders
-    if any order of batches will do.
+    Orders are numbered. With ``in_order``, each goes to the next worker in turn; otherwise, to the worker that has the
+    fewest outstanding orders.
     """
 
     def __init__(self, loader: DataLoader[Any], orders: Iterator[Any], pool: WorkerPool) -> None:

@@ -243,10 +243,10 @@ class SegmentReader:
         return found
 
     def _lease(self, number: int, segment: SharedMemory) -> memoryview:
-        """Return the segment's memory as a view. When the view and all tensors over it are gone, it is returned.
+        """Return the segment's memory as a view. When the view and all tensors over it are gone, the segment is free.
 
-        The array that owns the view is made from the address and not from the segment's buffer: the segment could not
-        be closed while a view of its buffer exists, and the owner is told of its end just before that.
+        The array that owns the view is created from the address and not from the segment's buffer: a segment cannot be
+        closed while a view of its buffer exists, and the finalizer runs just before the array releases its view.
         """
         memory: Any = segment.buf
         address = ctypes.addressof(ctypes.c_char.from_buffer(memory))

@@ -82,7 +82,7 @@ class WorkerError:
     def exception(self) -> Exception:
         """Return an exception of the same class with the worker's traceback as its message.
 
-        A class that cannot be made of one message becomes ``RuntimeError``.
+        A class whose constructor does not accept one message is replaced by ``RuntimeError``.
         """
         message = f"Caught {self.kind.__name__} in DataLoader worker process {self.worker}.\nOriginal {self.text}"
         try:
@@ -140,7 +140,7 @@ def run_worker(setup: WorkerSetup, orders: Connection, results: Connection, inhe
                     result = WorkerError.of(error, setup.id)
             try:
                 results.send((wanted, number, result))
-            except OSError:  # The program has closed the pipe: nobody reads results.
+            except OSError:  # The program has closed the pipe and reads no more results.
                 return
 
 

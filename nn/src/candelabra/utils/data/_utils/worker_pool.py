@@ -97,7 +97,7 @@ class WorkerPool:
             process = context.Process(target=run_worker, args=(setup, orders, results, inherited), daemon=True)
             try:
                 with _pickling_explained(context), warnings.catch_warnings():
-                    # From 3.12 on Python warns of any thread at a fork. Ours start anew in a forked process.
+                    # From 3.12 on, Python warns of any thread at a fork. A forked process starts its own thread pool.
                     warnings.simplefilter("ignore", DeprecationWarning)
                     process.start()
             finally:
