@@ -36,8 +36,9 @@ def ends(request: pytest.FixtureRequest) -> Iterator[tuple[SegmentWriter, Segmen
     assert segments(prefix) == []
 
 
-def segments(prefix: str = "cd") -> list[str]:
-    """The names in shared memory that begin so."""
+def segments(prefix: str = "") -> list[str]:
+    """The names in shared memory that begin so, by default those of this process's loaders."""
+    prefix = prefix or f"cd{os.getpid():x}p"
     folder = Path(shared_memory.SHARED_MEMORY)
     return sorted(path.name for path in folder.glob(f"{prefix}*")) if folder.exists() else []
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import candelabra as cd
@@ -26,9 +26,16 @@ from tests.nn.data.samples import Calls, Numbers, Stream, TwoArguments, array, d
 FORK = multiprocessing.get_context("fork")
 
 
-def children() -> int:
-    """The number of this process's children that have not ended."""
-    return len(multiprocessing.active_children())
+@pytest.fixture
+def workers() -> Callable[[], int]:
+    """Returns the number of workers that this test has started and that have not ended."""
+    earlier = {process.pid for process in multiprocessing.active_children()}
+
+    def count() -> int:
+        processes = multiprocessing.active_children()
+        return sum(p.name.startswith("DataLoader worker") and p.pid not in earlier for p in processes)
+
+    return count
 
 
 # -- what a worker knows ----------------------------------------------------------------------------------------------
@@ -164,12 +171,11 @@ def test_large_orders_and_results_pass_the_pipes() -> None:
 
 
 # -- persistent workers -----------------------------------------------------------------------------------------------
-def test_persistent_workers_serve_every_epoch() -> None:
+def test_persistent_workers_serve_every_epoch(workers: Callable[[], int]) -> None:
     """The processes stay, and their generators go on; an epoch that was left early leaves nothing behind."""
     loader = DataLoader(Calls(drawn, 8), None, num_workers=2, persistent_workers=True, collate_fn=tuple)
-    before = children()
     epochs = [list(loader) for _ in range(2)]
-    assert children() == before + 2
+    assert workers() == 2
     pids = [[row[4] for row in epoch] for epoch in epochs]
     assert pids[0] == pids[1]
     assert epochs[0][0][3] == epochs[1][0][3]
@@ -180,7 +186,7 @@ def test_persistent_workers_serve_every_epoch() -> None:
     assert [row[4] for row in loader] == pids[0]
     del loader
     gc.collect()
-    assert children() == before
+    assert workers() == 0
 
 
 def test_persistent_workers_read_a_stream_anew() -> None:
@@ -311,15 +317,14 @@ def overrun(_: int) -> None:
         (lambda _: os._exit(0), r"DataLoader worker \(pid \d+\) exited unexpectedly with exit code 0\."),
     ],
 )
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_worker_that_dies_is_an_error(function: Any, text: str, workers: int) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_worker_that_dies_is_an_error(function: Any, text: str, count: int, workers: Callable[[], int]) -> None:
     """The error says how the worker ended, no worker is left, and the next iteration starts new ones."""
-    before = children()
-    loader = DataLoader(Calls(function), None, num_workers=workers, persistent_workers=True)
+    loader = DataLoader(Calls(function), None, num_workers=count, persistent_workers=True)
     for _ in range(2):
         with pytest.raises(RuntimeError, match=text):
             list(loader)
-        assert children() == before
+        assert workers() == 0
 
 
 def test_a_worker_that_dies_while_it_is_not_asked_is_an_error() -> None:
@@ -332,26 +337,24 @@ def test_a_worker_that_dies_while_it_is_not_asked_is_an_error() -> None:
     assert len(list(loader)) == 4
 
 
-def test_a_batch_that_takes_too_long_is_an_error() -> None:
+def test_a_batch_that_takes_too_long_is_an_error(workers: Callable[[], int]) -> None:
     """After the time that timeout allows, the workers are killed and an error is raised."""
-    before = children()
     loader = DataLoader(Calls(lambda _: signal.pause()), num_workers=2, timeout=0.2)
     with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0\.2 seconds"):
         list(loader)
-    assert children() == before
+    assert workers() == 0
 
 
 # -- the end ----------------------------------------------------------------------------------------------------------
-def test_workers_stop_with_their_iteration() -> None:
+def test_workers_stop_with_their_iteration(workers: Callable[[], int]) -> None:
     """At its end, when the program leaves the loop, and when an exception in the loop has been handled."""
-    before = children()
     loader = DataLoader(Numbers(100), num_workers=2)
     assert len(list(loader)) == 100
-    assert children() == before
+    assert workers() == 0
     for _ in loader:
-        assert children() == before + 2
+        assert workers() == 2
         break
-    assert children() == before
+    assert workers() == 0
 
     def fail() -> None:
         for _ in loader:
@@ -361,23 +364,21 @@ def test_workers_stop_with_their_iteration() -> None:
         fail()
     del info
     gc.collect()
-    assert children() == before
+    assert workers() == 0
 
 
-def test_a_worker_that_does_not_stop_is_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_does_not_stop_is_terminated(monkeypatch: pytest.MonkeyPatch, workers: Callable[[], int]) -> None:
     """A worker that is in the midst of an endless item is terminated when the program leaves the loop."""
     monkeypatch.setattr(worker_pool, "STOP_SECONDS", 0.1)
     monkeypatch.setattr(worker_pool.WorkerPool.close, "__defaults__", (0.1,))
-    before = children()
     loader = DataLoader(Calls(lambda index: index and signal.pause()), None, num_workers=1)
     for _ in loader:
         break
-    assert children() == before
+    assert workers() == 0
 
 
-def test_loaders_within_loaders_stop_each_for_itself() -> None:
+def test_loaders_within_loaders_stop_each_for_itself(workers: Callable[[], int]) -> None:
     """Workers that were forked while others ran hold nothing of them: each loader's workers end without a delay."""
-    before = children()
     outer = DataLoader(Numbers(4), num_workers=1, persistent_workers=True)
     list(outer)
     inner = DataLoader(Numbers(4), num_workers=1, persistent_workers=True)
@@ -390,7 +391,7 @@ def test_loaders_within_loaders_stop_each_for_itself() -> None:
     assert pool._processes[0].exitcode == 0
     del outer, inner, pool
     gc.collect()
-    assert children() == before
+    assert workers() == 0
 
 
 PROGRAM = """
@@ -439,7 +440,7 @@ def test_a_program_chooses_how_workers_start(monkeypatch: pytest.MonkeyPatch) ->
     assert worker_pool.start_context().get_start_method() == "spawn"
 
 
-def test_what_cannot_be_pickled_is_explained(lantern: LanternBackend) -> None:
+def test_what_cannot_be_pickled_is_explained(lantern: LanternBackend, workers: Callable[[], int]) -> None:
     """Where workers cannot be forked, the error says why a data set is pickled, and what to do."""
     cd.ones(2, device="lantern")
     with pytest.raises(Exception, match=r"(?i)pickle") as info:
@@ -451,4 +452,4 @@ def test_what_cannot_be_pickled_is_explained(lantern: LanternBackend) -> None:
         "or use num_workers=0",
         note,
     )
-    assert children() == 0
+    assert workers() == 0

@@ -71,9 +71,10 @@ class WorkerPool:
         self._orders: list[Connection] = []
         self._results: list[Connection] = []
         self._readers: list[SegmentReader] = []
-        # Before the first fork, or each worker would start a tracker of its own, which removes segments that live.
-        resource_tracker.ensure_running()
-        prefix = f"cd{secrets.token_hex(5)}"
+        if os.name == "posix":
+            # Before the first fork, or each worker would start a tracker of its own, which removes segments that live.
+            resource_tracker.ensure_running()
+        prefix = f"cd{os.getpid():x}p{secrets.token_hex(3)}"  # Names of shared memory have 30 characters on macOS.
         try:
             for number in range(setup.num_workers):
                 name = f"{prefix}_{number}"
@@ -94,7 +95,8 @@ class WorkerPool:
             self._results.append(from_worker)
             _own_ends.update((to_worker, from_worker))
             inherited = list(_own_ends) if context.get_start_method() == "fork" else []
-            process = context.Process(target=run_worker, args=(setup, orders, results, inherited), daemon=True)
+            name, arguments = f"DataLoader worker {setup.id}", (setup, orders, results, inherited)
+            process = context.Process(target=run_worker, args=arguments, name=name, daemon=True)
             try:
                 with _pickling_explained(context), warnings.catch_warnings():
                     # From 3.12 on, Python warns of any thread at a fork. A forked process starts its own thread pool.
