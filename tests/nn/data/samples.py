@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from random import random as python_random
 from typing import Any
 
 import candelabra as cd
 import numpy as np
 from candelabra.utils.data import Dataset, IterableDataset, get_worker_info
+from numpy.random import random as numpy_random  # The generators of a worker's process are what is tested.
 
 
 class Numbers(Dataset[int]):
@@ -62,7 +63,7 @@ def drawn(_: int) -> tuple[float, float, float, int, int]:
     """A number of each generator, the seed of the worker, and its process."""
     info = get_worker_info()
     assert info is not None
-    return random.random(), float(np.random.random()), cd.rand(1).item(), info.seed, os.getpid()
+    return python_random(), float(numpy_random()), cd.rand(1).item(), info.seed, os.getpid()
 
 
 def array(index: int) -> np.ndarray[Any, Any]:
