@@ -18,7 +18,7 @@ from benchmarks.accelerator.marks import COPY, MARKS
 from benchmarks.accelerator.models import MODELS, Step
 from benchmarks.accelerator.sizes import SIZES
 from benchmarks.accelerator.timing import HostClock, StreamClock, TorchClock, clock, device_time, host_time
-from benchmarks.accelerator.worker import answered, place
+from benchmarks.accelerator.worker import answered, library_device
 
 HOST = str(reference_device())
 
@@ -49,8 +49,9 @@ def test_what_fails_is_an_answer() -> None:
 
 def test_devices_have_other_names_at_the_peer() -> None:
     """PyTorch calls AMD's GPUs by the name of NVIDIA's, and what it does not have is the host."""
-    assert [place("torch", d) for d in ("cuda", "cuda:1", "rocm:2", HOST)] == ["cuda:0", "cuda:1", "cuda:2", "cpu"]
-    assert place("candelabra", "rocm:2") == "rocm:2"
+    names = [library_device("torch", d) for d in ("cuda", "cuda:1", "rocm:2", HOST)]
+    assert names == ["cuda:0", "cuda:1", "cuda:2", "cpu"]
+    assert library_device("candelabra", "rocm:2") == "rocm:2"
 
 
 def test_a_peer_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +128,7 @@ def test_a_part_of_a_step_that_waits_is_named() -> None:
         def query(self) -> bool:
             return bool(passed)
 
-    found = waiting.looked_at(step, Event, time)
+    found = waiting.detected_waits(step, Event, time)
     assert list(found) == ["forward", "backward"]
     assert "to_host" not in found["forward"].split(" ")[0]
     assert "item" in found["forward"]
@@ -230,7 +231,7 @@ def test_a_failure_does_not_spoil_the_next_measurement(monkeypatch: pytest.Monke
     made = comparing.Comparison(HOST, "tiny", 1, until=7.0)
     made.ours = made.peer = Failing()  # type: ignore[assignment]
     told: list[int] = []
-    rows = made.measured("a + b", told=lambda rows: told.append(len(rows)))
+    rows = made.measured("a + b", report=lambda rows: told.append(len(rows)))
     assert log == ["a + b", "restart", "a + b, with grad", "restart", COPY, "restart"]
     assert [row["name"] for row in rows] == ["a + b", "a + b, with grad"]
     assert told == [1, 2]

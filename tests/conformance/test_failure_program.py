@@ -103,7 +103,7 @@ def test_program_fails_on_the_broken_device_and_passes_on_the_correct_one(broken
 def test_failure_that_cannot_be_written_says_why(broken: Break) -> None:
     """A comment in place of a program, never an error."""
     text = of_failure(Context("broken:0"), Case("exp", "value", "float32"), Failure("something"))
-    assert text == "# no reproducer: ValueError: the failure is about no sample\n"
+    assert text == "# no reproducer: ValueError: the failure has no sample\n"
 
 
 def test_property_without_a_check_shows_what_came_out(broken: Break) -> None:

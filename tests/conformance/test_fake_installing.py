@@ -66,7 +66,7 @@ def test_options_are_read_from_a_device_name(text: str, device: str, options: di
 def test_an_unknown_option_is_refused_with_those_that_there_are(option: str) -> None:
     """Nothing is ignored."""
     with pytest.raises(
-        ValueError, match=r"a fake device has no option '.*': it knows immutable, synchronous.*-OPERATOR"
+        ValueError, match=r"a fake device has no option '.*': it has the options immutable, synchronous.*-OPERATOR"
     ):
         parse(f"fake?{option}")
     with pytest.raises(RuntimeError, match="invalid device string"):
@@ -97,16 +97,14 @@ def test_provide_leaves_other_names_alone() -> None:
 def test_provide_refuses_options_that_cannot_be_had() -> None:
     """An owner that is no fake takes none, and a fake that is there keeps its own."""
     with pytest.raises(
-        ValueError, match="options were given for device type 'cpu', but it has an owner that takes none"
+        ValueError, match="options were given for device type 'cpu', but another plugin owns it and accepts none"
     ):
         provide("cpu?immutable")
     provide("fake?-float64")
-    with pytest.raises(
-        FakeDeviceError, match=r"device type 'fake' is there already, with other options: \{'missing_dtyp"
-    ):
+    with pytest.raises(FakeDeviceError, match=r"device type 'fake' already exists with other options: \{'missing_dtyp"):
         provide("fake?immutable")
     with (
         installed("acme", immutable=True),
-        pytest.raises(FakeDeviceError, match="'acme', but it has an owner that takes"),
+        pytest.raises(FakeDeviceError, match="'acme', but another plugin owns it"),
     ):
         provide("acme?immutable")

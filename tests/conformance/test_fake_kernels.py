@@ -132,7 +132,7 @@ def test_shapes_that_depend_on_values_unannounced_are_an_error(fake: FakeAcceler
     """An operator whose record does not say so would be wrong on every real asynchronous device."""
     payload = served(fake, lambda a, b: a[a > 0], cd.ones(2, device="fake")._payload, 1)
     assert payload.shape == (0,)
-    text = r"fake:0: 'mul' promised candelabra.float32 \[0\] and made candelabra.float32 \[2\]: if its shape depends on"
+    text = r"fake:0: 'mul' announced candelabra.float32 \[0\] and returned candelabra.float32 \[2\]: if its shape"
     with pytest.raises(RuntimeError, match=text):
         cd.fake.synchronize()
 
@@ -169,7 +169,7 @@ def test_missing_dtypes_cannot_be_held() -> None:
             with pytest.raises(UnsupportedDType, match=f"'fake:0' cannot hold candelabra.{d.name}"):
                 cd.ones(2, dtype=d, device="fake")
         assert (cd.ones(2, device="fake") / 2).tolist() == [0.5, 0.5]
-    with pytest.raises(ValueError, match="no dtype is called 'float46': there are bool, uint8"):
+    with pytest.raises(ValueError, match="unknown dtype 'float46': expected one of bool, uint8"):
         FakeAccelerator(missing_dtypes=("float46",))
 
 
@@ -224,7 +224,7 @@ def test_an_immutable_array_is_never_written_to(immutable: FakeAccelerator) -> N
     view.mul_(5)
     assert immutable.to_host(before).cast("f").tolist() == [1, 1]
     assert (x.tolist(), view.tolist()) == ([2, 10], [10])
-    with pytest.raises(RuntimeError, match="arrays of 'fake' never change, but one is written to"):
+    with pytest.raises(RuntimeError, match="arrays of 'fake' are immutable, but one was written to"):
         immutable.copy_(before, before)
     assert not [name for name in immutable.kernels() if name.endswith("_")]
     assert not immutable.capabilities.mutable

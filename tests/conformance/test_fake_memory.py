@@ -250,7 +250,7 @@ def test_dlpack_does_not_leave_the_device(fake: FakeAccelerator) -> None:
     """Another device's memory is neither made nor taken, and without a DLPack type there is no exchange."""
     x = cd.ones(2, device="fake")
     with pytest.raises(
-        BufferError, match=r"'fake:0' exports its own memory only, DLPack device \(12, 0\), and was ask"
+        BufferError, match=r"'fake:0' exports only its own memory, DLPack device \(12, 0\), but the req"
     ):
         x.__dlpack__(dl_device=(1, 0))
     assert fake.from_dlpack(cd.ones(2), 0, None) is None

@@ -82,7 +82,7 @@ def test_nothing_installed_is_a_skip_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_contradiction_is_refused() -> None:
     """A name cannot be wanted and not wanted."""
-    with pytest.raises(ValueError, match=r"each_device\(\): 'acme' is both in only and in excluding"):
+    with pytest.raises(ValueError, match=r"each_device\(\): 'acme' is in both only= and excluding="):
         each_device(only=["acme"], excluding=["acme"])
 
 

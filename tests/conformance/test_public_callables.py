@@ -141,7 +141,7 @@ def test_a_write_into_an_input_is_caught(context: Context, declare: Declare) -> 
     """But for callables whose name ends in an underscore, which have to return what they wrote to."""
 
     def flicker(input: Tensor) -> Tensor:
-        """Halves its input on the way."""
+        """Halves its input on the form."""
         with cd.no_grad():
             input.mul_(0.5)
         return input * 2
@@ -183,7 +183,7 @@ def test_a_method_that_differs_is_caught_with_a_program_that_shows_it(
 
 def test_numpys_names_are_tried(context: Context, declare: Declare) -> None:
     """A callable with ``dim`` is called with ``axis`` too, and one that declares an ``axis`` of its own is not."""
-    from candelabra_conformance.properties.public_forms import ways
+    from candelabra_conformance.properties.public_forms import call_forms
 
     def flicker(input: Tensor, dim: int = 0, keepdim: bool = False) -> Tensor:
         """Sums."""
@@ -194,10 +194,10 @@ def test_numpys_names_are_tried(context: Context, declare: Declare) -> None:
         return input.sum(dim)
 
     call = sample(np.ones((2, 3)), 1, True)
-    found = {way.words: way.call for way in ways(declare(flicker, vectors, np.sum), call)}
+    found = {form.words: form.call for form in call_forms(declare(flicker, vectors, np.sum), call)}
     assert found["axis=, keepdims="].kwargs == {"axis": 1, "keepdims": True}
     assert found["axis=, keepdims="].args == call.args[:1]
-    assert not [w for w in ways(declare(glimmer, vectors, np.sum), call) if "=" in w.words]
+    assert not [w for w in call_forms(declare(glimmer, vectors, np.sum), call) if "=" in w.words]
 
 
 def test_a_missing_gradient_is_caught(context: Context, declare: Declare) -> None:

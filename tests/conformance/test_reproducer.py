@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from candelabra.library import plugins
-from candelabra_conformance.layouts import MEMORY, place
+from candelabra_conformance.layouts import MEMORY, to_layout
 from candelabra_conformance.literals import imports, plain
 from candelabra_conformance.mutants.mirror import Image
 from candelabra_conformance.program import placed
@@ -73,7 +73,7 @@ def test_tensors_are_written_bit_for_bit(name: str, layout: str) -> None:
         exec("\n".join(imports(text)), names)  # noqa: S102 - so is this
         made = eval(text, names)
         assert to_host(made).tobytes() == held.tobytes()
-        assert made.stride() == place(held, layout, names["device"]).stride()
+        assert made.stride() == to_layout(held, layout, names["device"]).stride()
 
 
 def test_arrays_without_elements_keep_their_shape(broken: Break) -> None:
@@ -240,7 +240,7 @@ def test_check_seed_and_note_are_put_in_their_places() -> None:
 
 def test_what_cannot_be_written_is_refused() -> None:
     """An unknown property, and an argument that is no literal."""
-    with pytest.raises(ValueError, match=r"property must be one of value, special, .*: 'colour'"):
+    with pytest.raises(ValueError, match=r"property must be one of value, special, .*, got 'colour'"):
         reproducer("exp", (NUMBERS,), device="x", property="colour")
     with pytest.raises(TypeError, match="a object cannot be written as Python source"):
         plain(object())

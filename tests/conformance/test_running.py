@@ -228,7 +228,7 @@ def test_only_what_earlier_runs_lack_is_run(added: Callable[..., None]) -> None:
     assert (cos.verdict, tanh.verdict) == (PASSED, FAILED)
     ran: list[str] = []
     blocked = replace(first, results=(replace(cos, verdict=BLOCKED), tanh))
-    again = run("odd", chosen, earlier=[blocked], told=lambda result: ran.append(result.case.operator))
+    again = run("odd", chosen, earlier=[blocked], finished=lambda result: ran.append(result.case.operator))
     assert ran == ["cos"]
     assert [r.verdict for r in again.results] == [PASSED, FAILED]
     assert again.results[1] == tanh
@@ -367,7 +367,7 @@ def test_a_plugins_samples_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     from candelabra.library import contributions
 
     def brings(given: Any) -> None:
-        gather.brought.cache_clear()
+        gather.from_plugins.cache_clear()
         monkeypatch.setattr(contributions, "samples", lambda: contributions.Contributions({"softmax": [given]}, {}))
 
     before = len(list(gather.gathered(OPERATORS["softmax"], cd.float32, "inputs")))
@@ -377,9 +377,9 @@ def test_a_plugins_samples_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         ValueError, match="gives 'softmax' samples called 'examples'; there are inputs, mistakes, special"
     ):
-        gather.brought()
+        gather.from_plugins()
     monkeypatch.undo()
-    gather.brought.cache_clear()
+    gather.from_plugins.cache_clear()
 
 
 def test_nothing_to_check_is_a_skip_with_its_reason() -> None:

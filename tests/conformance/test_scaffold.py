@@ -123,8 +123,8 @@ def test_every_template_is_used(folder: Path) -> None:
         ("", "'' cannot be a device type: it has to be a lower-case Python identifier"),
         ("../chip", "cannot be a device type: it has to be a lower-case Python identifier"),
         ("lambda", "'lambda' cannot be a device type: it is a keyword of Python"),
-        (cd.device(plugins.reference_device()).type, "is taken: candelabra-.* brings it"),
-        ("xpu", "device type 'xpu' is taken: programs know it as that of another device"),
+        (cd.device(plugins.reference_device()).type, "is taken: candelabra-.* implements it"),
+        ("xpu", "device type 'xpu' is taken: it is the name of another device in existing programs"),
     ],
 )
 def test_a_bad_name_is_refused_and_nothing_is_written(name: str, words: str, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
     """A typing error in --directory makes no folders."""
-    with pytest.raises(FileNotFoundError, match="nowhere is no directory: make it first"):
+    with pytest.raises(FileNotFoundError, match="nowhere is not a directory: create it first"):
         write_backend("acme", tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
 
@@ -234,7 +234,7 @@ def test_shapes_that_do_not_fit_are_refused_in_the_words_of_every_device(backend
 
 def test_no_room_is_the_typed_error(backend: Any) -> None:
     """More bytes than the machine can address are refused with the shape."""
-    with pytest.raises(OutOfMemoryError, match=r"acme has no room for \[1125899906842624, 4096\] of"):
+    with pytest.raises(OutOfMemoryError, match=r"acme is out of memory: tried to allocate \[1125899906842624, 4096\]"):
         cd.empty(2**50, 4096, device="acme:0")
 
 

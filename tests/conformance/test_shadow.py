@@ -220,7 +220,10 @@ def test_writing_to_an_input_is_a_divergence(broken: Break) -> None:
 def test_result_that_shares_its_inputs_memory_is_a_divergence(broken: Break) -> None:
     """A kernel that returns its argument where no view is due."""
     broken(trunc=lambda kernel: lambda x: x)
-    with shadow(), pytest.raises(DivergenceError, match="the result is the memory of tensor 0 of the arg") as caught:
+    with (
+        shadow(),
+        pytest.raises(DivergenceError, match="the result shares the memory of tensor 0 of the arg") as caught,
+    ):
         cd.ones(3, device="broken").trunc()
     assert caught.value.divergence.property == "aliasing"
     with pytest.raises(AssertionError):
@@ -231,7 +234,7 @@ def test_result_that_shares_its_inputs_memory_is_a_divergence(broken: Break) -> 
     ("fault", "words"),
     [
         (lambda a: a.astype(np.float64), "the payload's dtype is float64, the tensor's float32"),
-        (lambda a: a[:-1], r"the result has shape \[2\], \[3\] is due"),
+        (lambda a: a[:-1], r"the result has shape \[2\], expected \[3\]"),
     ],
 )
 def test_form_of_a_result_is_checked(broken: Break, fault: Any, words: str) -> None:
@@ -264,7 +267,7 @@ def test_tensor_with_a_broken_payload_does_not_end_the_program(broken: Break) ->
     with shadow(on_divergence=lambda _: None) as log:
         cd.ones(3, device="broken").exp().neg()
     assert [d.property for d in log.divergences] == ["result"]
-    assert "to_host() gave 24 bytes, 12 are due" in log.unchecked["neg"]
+    assert "to_host() returned 24 bytes, expected 12" in log.unchecked["neg"]
 
 
 def test_random_numbers_are_compared_to_the_bit(broken: Break) -> None:
@@ -291,7 +294,7 @@ def test_results_whose_shape_depends_on_the_data_are_compared(broken: Break) -> 
         return wrong
 
     broken(nonzero=fault)
-    with shadow(), pytest.raises(DivergenceError, match=r"the result has shape \[2, 1\], \[3, 1\] is due"):
+    with shadow(), pytest.raises(DivergenceError, match=r"the result has shape \[2, 1\], expected \[3, 1\]"):
         cd.ones(3, device="broken").nonzero()
 
 
@@ -308,7 +311,7 @@ def test_non_determinism_is_found_when_asked_for(broken: Break) -> None:
     with shadow() as log:
         x.sum()
     assert log.divergences == []
-    with shadow(repeats=3), pytest.raises(DivergenceError, match="run 2 of the same call gives other bits"):
+    with shadow(repeats=3), pytest.raises(DivergenceError, match="run 2 of the same call returns different bits"):
         x.sum()
 
 

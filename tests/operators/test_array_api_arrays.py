@@ -54,7 +54,7 @@ def test_cumulative_along_an_axis(axis: int, initial: bool, rng: np.random.Gener
     for name in ("cumulative_sum", "cumulative_prod"):
         got = getattr(xp, name)(xp.asarray(x), axis=axis, include_initial=initial)
         check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
-    with pytest.raises(ValueError, match=r"cumulative_sum\(\): name the axis"):
+    with pytest.raises(ValueError, match=r"cumulative_sum\(\) expects axis= unless x is a vector, got 2 dims"):
         xp.cumulative_sum(xp.asarray(x))
 
 
@@ -67,7 +67,7 @@ def test_diff_is_numpys(n: int, axis: int, rng: np.random.Generator) -> None:
     got = xp.diff(xp.asarray(x), axis=axis, n=n, prepend=xp.asarray(edge), append=xp.asarray(edge))
     check(got, np.diff(x, axis=axis, n=n, prepend=edge, append=edge))
     check(xp.diff(xp.asarray(x > 2), axis=axis), np.diff(x > 2, axis=axis))
-    with pytest.raises(ValueError, match="may not be negative, got -1"):
+    with pytest.raises(ValueError, match="expects a non-negative order n, got -1"):
         xp.diff(xp.asarray(x), n=-1)
 
 
@@ -106,7 +106,7 @@ def test_squeeze_takes_axes_of_size_one(rng: np.random.Generator) -> None:
     check(xp.squeeze(xp.asarray(x), (0, -1)), x[0, :, 0])
     with pytest.raises(ValueError, match="axis 1 has size 3, not 1"):
         xp.squeeze(xp.asarray(x), 1)
-    with pytest.raises(ValueError, match="an axis is named twice"):
+    with pytest.raises(ValueError, match="expects distinct axes, got"):
         xp.expand_dims(xp.asarray(x), (1, 1))
     with pytest.raises(ValueError, match="at least 2 dims, not 1"):
         xp.matrix_transpose(xp.ones(2))
@@ -118,7 +118,7 @@ def test_reshape_copies_as_told() -> None:
     xp.reshape(x, (6,), copy=False)[0] = 7
     xp.reshape(x, (6,), copy=True)[1] = 8
     assert x.tolist() == [[7, 1, 2], [3, 4, 5]]
-    with pytest.raises(ValueError, match=r"reshape\(\): copy=False, but the shape takes one"):
+    with pytest.raises(ValueError, match=r"reshape\(\): copy=False, but this shape needs a copy"):
         xp.reshape(x.mT, (6,), copy=False)
 
 
@@ -173,7 +173,7 @@ def test_searchsorted_promotes_and_takes_numbers(side: Any, rng: np.random.Gener
     got = xp.searchsorted(xp.asarray(x), xp.asarray(values), side=side, sorter=xp.asarray(order))
     check(got, np.searchsorted(x, values, side=side, sorter=order))
     check(xp.searchsorted(xp.sort(xp.asarray(x)), 2, side=side), np.searchsorted(np.sort(x), 2, side=side))
-    with pytest.raises(ValueError, match="side is 'left' or 'right', not 'middle'"):
+    with pytest.raises(ValueError, match="expects side 'left' or 'right', not 'middle'"):
         xp.searchsorted(xp.arange(2), 1, side="middle")
 
 
@@ -184,7 +184,7 @@ def test_where_and_nonzero(rng: np.random.Generator) -> None:
     check(xp.where(xp.asarray(mask), xp.asarray(x), 1), np.where(mask, x, np.float32(1)))
     for got, want in zip(xp.nonzero(xp.asarray(mask)), np.nonzero(mask), strict=True):
         check(got, want)
-    with pytest.raises(ValueError, match="takes an array with dims"):
+    with pytest.raises(ValueError, match="expects an array of at least 1 dim, got a 0-d array"):
         xp.nonzero(xp.asarray(1))
 
 
@@ -210,9 +210,9 @@ def test_taking(rng: np.random.Generator) -> None:
     check(xp.take(xp.asarray(x), xp.asarray([[1, 0], [2, 2]]), axis=0), np.take(x, [[1, 0], [2, 2]], axis=0))
     order = np.argsort(x, axis=0)
     check(xp.take_along_axis(xp.asarray(x), xp.asarray(order), axis=0), np.take_along_axis(x, order, axis=0))
-    with pytest.raises(ValueError, match=r"take\(\): name the axis"):
+    with pytest.raises(ValueError, match=r"take\(\) expects axis= unless x is a vector"):
         xp.take(xp.asarray(x), xp.asarray([0]))
-    with pytest.raises(IndexError, match="indices are of an integer dtype, not float32"):
+    with pytest.raises(IndexError, match="expected indices of an integer dtype, not float32"):
         xp.take(xp.asarray(x), xp.ones(2), axis=0)
 
 

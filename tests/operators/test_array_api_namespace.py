@@ -114,9 +114,9 @@ def test_kinds_of_dtypes() -> None:
     assert xp.isdtype(xp.complex64, "complex floating")
     assert xp.isdtype(xp.float32, xp.float32)
     assert not xp.isdtype(xp.float32, (xp.float64, "integral"))
-    with pytest.raises(ValueError, match="'odd' is no kind of dtypes"):
+    with pytest.raises(ValueError, match="expects a kind of dtypes, not 'odd'"):
         xp.isdtype(xp.int8, "odd")
-    with pytest.raises(TypeError, match="kind is a dtype, a name or a tuple of those, not 3"):
+    with pytest.raises(TypeError, match="expects a dtype, a name or a tuple of these, not 3"):
         xp.isdtype(xp.int8, 3)
 
 
@@ -132,9 +132,9 @@ def test_promotion_without_arrays() -> None:
     assert not xp.can_cast(xp.float64, xp.complex64)
     assert not xp.can_cast(xp.int8, xp.float64)
     assert not xp.can_cast(xp.int8, xp.uint64)
-    with pytest.raises(ValueError, match="at least one array or dtype"):
+    with pytest.raises(ValueError, match="expects at least one array or dtype"):
         xp.result_type(1, 2.0)
-    with pytest.raises(TypeError, match="takes arrays, dtypes and numbers, not str"):
+    with pytest.raises(TypeError, match="expects arrays, dtypes and numbers, not str"):
         xp.result_type("int8")
 
 
@@ -144,7 +144,7 @@ def test_astype_copies_and_refuses() -> None:
     assert xp.astype(x, xp.float32) is not x
     assert xp.astype(x, xp.float32, copy=False) is x
     assert xp.astype(x, xp.int8, device=x.device).dtype is xp.int8
-    with pytest.raises(TypeError, match="a complex64 array does not become float32: take real"):
+    with pytest.raises(TypeError, match=r"astype\(\) cannot convert complex64 to float32: use real\(x\)"):
         xp.astype(xp.ones(2, dtype=xp.complex64), xp.float32)
 
 
@@ -213,7 +213,7 @@ def test_decompositions_multiply_back(matrices: Matrices) -> None:
     q, r = xp.linalg.qr(xp.asarray(N))
     close(q @ r, N)
     assert xp.linalg.qr(xp.asarray(N), mode="complete").Q.shape == (2, 4, 4)
-    with pytest.raises(ValueError, match="mode is 'reduced' or 'complete', not 'r'"):
+    with pytest.raises(ValueError, match="expects mode 'reduced' or 'complete', not 'r'"):
         xp.linalg.qr(xp.asarray(N), mode="r")
     u, s, vh = xp.linalg.svd(xp.asarray(N), full_matrices=False)
     close(u * s[:, None, :] @ vh, N)
@@ -258,15 +258,15 @@ def test_products_promote(matrices: Matrices, rng: np.random.Generator) -> None:
 
 def test_products_refuse_what_does_not_fit() -> None:
     """Vectors of other lengths, arrays that are no vectors, axes that do not meet."""
-    with pytest.raises(ValueError, match=r"outer\(\) takes two vectors"):
+    with pytest.raises(ValueError, match=r"outer\(\) expects two vectors"):
         xp.linalg.outer(xp.ones((2, 2)), xp.ones(2))
-    with pytest.raises(ValueError, match="the vectors have lengths 1 and 3"):
+    with pytest.raises(ValueError, match="expects vectors of one length, got 1 and 3"):
         xp.vecdot(xp.ones(1), xp.ones(3))
-    with pytest.raises(ValueError, match="the axis is counted from the end"):
+    with pytest.raises(ValueError, match="expects a negative axis for arrays of different ranks"):
         xp.vecdot(xp.ones((2, 3)), xp.ones(3), axis=0)
-    with pytest.raises(ValueError, match=r"axes of sizes \[2\] meet axes of sizes \[3\]"):
+    with pytest.raises(ValueError, match=r"expects axes of equal sizes, got \[2\] and \[3\]"):
         xp.tensordot(xp.ones(2), xp.ones(3), axes=1)
-    with pytest.raises(ValueError, match="the vectors have 3 elements, not 2 and 3"):
+    with pytest.raises(ValueError, match="expects vectors of 3 elements, not 2 and 3"):
         xp.linalg.cross(xp.ones(2), xp.ones(3))
 
 

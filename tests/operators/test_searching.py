@@ -273,7 +273,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         RuntimeError,
         "but got input with dtype float32 and bins for dimension 0 with dtype float64",
     ),
-    "bins range": (lambda: _ones(2).histogram(_ones(2), range=(0, 1)), TypeError, "range goes with a number of bins"),
+    "bins range": (lambda: _ones(2).histogram(_ones(2), range=(0, 1)), TypeError, "accepts range only if bins is a"),
     "range": (
         lambda: _ones(2).histogram(2, range=(0, INF)),
         RuntimeError,

@@ -141,9 +141,9 @@ def test_what_is_no_archive_is_refused(tools: Load, tmp_path: Path) -> None:
     archive = tools("cuda_archive")
     cache = ProgramCache(tmp_path / "cache")
     for name in ("../outside", "ab/cd", "/etc/outside"):
-        with pytest.raises(archive.ArchiveError, match=r"bad.tar.xz: '.*' is no entry of the kernel cache"):
+        with pytest.raises(archive.ArchiveError, match=r"bad.tar.xz: '.*' is not an entry of the kernel cache"):
             archive.unpack(tar(tmp_path / "bad.tar.xz", name), cache)
     (tmp_path / "text.tar.xz").write_text("no archive")
-    with pytest.raises(archive.ArchiveError, match=r"text.tar.xz is no archive that `make cuda-kernels` made"):
+    with pytest.raises(archive.ArchiveError, match=r"text.tar.xz is not an archive of `make cuda-kernels`"):
         archive.unpack(tmp_path / "text.tar.xz", cache)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.tar.xz", "text.tar.xz"]

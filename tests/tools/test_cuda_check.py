@@ -207,7 +207,7 @@ def test_an_archive_of_kernels_is_unpacked_before_the_parts_run(
         with pytest.raises(SystemExit, match="2"):
             check.main([*words, str(wrong)])
     said = capsys.readouterr().err
-    assert "is no archive that `make cuda-kernels` made" in said
+    assert "is not an archive of `make cuda-kernels`" in said
     assert "No such file" in said
 
 
@@ -235,6 +235,6 @@ def test_a_check_that_is_ended_ends_what_it_runs(tmp_path: Path) -> None:
 
 def test_without_a_limit_the_time_is_never_up(check: ModuleType, tmp_path: Path) -> None:
     """What runs is not told to end in time then."""
-    given = sys.modules["cuda_parts"].Given(HOST, "", "", "", 1, True, 1, tmp_path)
+    given = sys.modules["cuda_parts"].CheckRun(HOST, "", "", "", 1, True, 1, tmp_path)
     assert given.left() == math.inf
     assert given.stopping() == []

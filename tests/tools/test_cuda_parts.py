@@ -37,7 +37,7 @@ def given(parts: ModuleType, tmp_path: Path) -> Callable[..., Any]:
         "device": HOST, "peer": sys.executable, "library": "candelabra", "size": "tiny", "jobs": 1, "quick": True,
         "epochs": 1, "state": tmp_path,
     }  # fmt: skip
-    return lambda **changed: parts.Given(**{**usual, **changed})
+    return lambda **changed: parts.CheckRun(**{**usual, **changed})
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def test_when_the_time_is_up_a_command_is_no_failure(parts: ModuleType, given: C
     """It is told apart from one that took longer than it may."""
     with pytest.raises(parts.TimeUp, match="the time was up") as stopped:
         given(until=time.monotonic() + 1.0).output(SLEEPS, 500.0)
-    assert stopped.value.said[0] == "so far"
+    assert stopped.value.output[0] == "so far"
     assert given(until=time.monotonic() + 500.0).output(SLEEPS, 1.0)[0] == 124
 
 
@@ -119,13 +119,13 @@ def test_a_level_goes_on_with_what_is_known(
     assert " cases remain" in found["said"]
     whole = parts.conformance(1)(given())
     ran: list[tuple[str, ...]] = []
-    runs = parts.Given.runs
+    runs = parts.CheckRun.runs
 
     def seen(self: Any, *words: str, **options: Any) -> Any:
         ran.append(words)
         return runs(self, *words, **options)
 
-    monkeypatch.setattr(parts.Given, "runs", seen)
+    monkeypatch.setattr(parts.CheckRun, "runs", seen)
     higher = parts.conformance(2)(given())
     assert whole["verdict"] == higher["verdict"] == "passed"
     assert higher["counts"]["passed"] > whole["counts"]["passed"]
@@ -192,7 +192,7 @@ def test_a_peer_that_does_not_start_in_time_is_no_failure(parts: ModuleType, giv
     """It may have lacked nothing but time, and is asked again."""
     with pytest.raises(parts.TimeUp) as stopped:
         parts.benchmarks(given(peer="no/such/python", until=time.monotonic() + 25.0))
-    assert "no/such/python does not exist" in "\n".join(stopped.value.said)
+    assert "no/such/python does not exist" in "\n".join(stopped.value.output)
 
 
 def test_marks_go_on_with_what_was_measured(parts: ModuleType, given: Callable[..., Any], tmp_path: Path) -> None:

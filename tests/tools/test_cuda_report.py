@@ -28,7 +28,7 @@ def test_a_report_is_named_by_device_chip_and_day(report: ModuleType, tmp_path: 
     again = report.Report(tmp_path, "cuda", FACTS, "2026-01-02", ["conformance, level 2", "benchmarks"])
     detail = {"head": ["case"], "rows": [["x"]], "failures": ["f"], "output": ["o"], "ready": 3, "compilations": 2}
     again.add("benchmarks", report.part(report.FAILED, "a|b", **detail))
-    assert list(again.parts) == ["conformance, level 2", "benchmarks"]
+    assert list(again.part_results) == ["conformance, level 2", "benchmarks"]
     assert not again.passed()
     text = again.path.with_suffix(".md").read_text()
     assert "| chip | NVIDIA H200 \\| 141GB |" in text
@@ -55,7 +55,7 @@ def test_what_is_unfinished_is_gone_on_with_on_another_day(report: ModuleType, t
     assert second.remaining == []
     third = report.Report(tmp_path, "cuda", FACTS, "2026-01-03", names, going_on=True)
     assert third.path.name == "cuda-h200-141gb-2026-01-03.json"
-    assert third.parts == {}
+    assert third.part_results == {}
 
 
 def test_a_run_without_a_limit_of_time_makes_the_days_own_report(report: ModuleType, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_run_without_a_limit_of_time_makes_the_days_own_report(report: ModuleT
     first.state.mkdir()
     assert report.Report(tmp_path, "cuda", FACTS, "2026-01-03", ["one"]).path != first.path
     fresh = report.Report(tmp_path, "cuda", FACTS, "2026-01-02", ["one"], going_on=True, fresh=True)
-    assert fresh.parts == {}
+    assert fresh.part_results == {}
     assert not first.state.exists()
 
 

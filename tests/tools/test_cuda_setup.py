@@ -39,7 +39,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Load:
 # -- what is needed ---------------------------------------------------------------------------------------------------
 def test_what_is_needed_is_what_the_projects_require(tools: Load) -> None:
     """Of others only, with the builds and the tests; of OpenCL nothing, and CuPy is the machine's."""
-    found = {each.requirement.name: each for each in tools("cuda_requirements").wanted(ROOT, CHECKED)}
+    found = {each.requirement.name: each for each in tools("cuda_requirements").requirements_of(ROOT, CHECKED)}
     assert {"pluggy", "numpy", "scipy", "ml_dtypes", "array-api-compat", "hatchling", "pytest", "rich"} <= set(found)
     assert not any(name.startswith(("candelabra", "cupy", "pyopencl", "torch")) for name in found)
     assert found["hatchling"].by.startswith("the build of ")
@@ -68,7 +68,7 @@ def test_everything_that_is_missing_is_found_at_once(tools: Load) -> None:
         "b": [Found("b", "1", "e<2", "a")], "e": [Found("e", "2"), Found("e", "3")],
     }  # fmt: skip
     wanted = [
-        requirements.Wanted(requirements.Requirement(line), "us") for line in ("a[more]>=1", "f", "a[more]>=1", "b")
+        requirements.Required(requirements.Requirement(line), "us") for line in ("a[more]>=1", "f", "a[more]>=1", "b")
     ]
     found = requirements.missing(wanted, lambda name: iter(there.get(name, [])))
     assert [(str(each), versions) for each, versions in found] == [
@@ -212,7 +212,7 @@ def test_what_is_missing_is_named_before_anything_is_installed(
 def test_a_folder_that_is_none_says_what_fills_one(tools: Load, capsys: pytest.CaptureFixture[str]) -> None:
     """It is filled where there is a package index."""
     assert tools("cuda_install").main(["--wheels", "no/such/folder", *CHECKED]) == 1
-    assert "no/such/folder is no folder: `make cuda-wheels` makes one" in capsys.readouterr().err
+    assert "no/such/folder is not a folder: `make cuda-wheels` creates one" in capsys.readouterr().err
 
 
 def test_cupy_and_its_compiler_are_looked_at(tools: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_a_machine_without_an_index_gets_as_far_as_its_gpu(tools: Load, tmp_path
         names[name] = None
         return requirements.finder(tmp_path)(name)
 
-    assert requirements.missing(requirements.wanted(ROOT, CHECKED), find) == []
+    assert requirements.missing(requirements.requirements_of(ROOT, CHECKED), find) == []
     (tmp_path / "wheels").mkdir()
     for name in names:
         if not requirements.of_machine(name):

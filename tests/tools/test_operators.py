@@ -117,7 +117,7 @@ def test_a_section_that_would_hide_another_is_refused(monkeypatch: pytest.Monkey
     """Two titles on one page have one anchor."""
     entry = next(iter(entries()))
     monkeypatch.setattr(operators, "documented", lambda: iter([entry, entry]))
-    with pytest.raises(ValueError, match=re.escape(f"{title_of(entry)} would stand twice on the page")):
+    with pytest.raises(ValueError, match=re.escape(f"{title_of(entry)} would occur twice on the page")):
         operators.sections()
 
 

@@ -51,7 +51,7 @@ ROWS = {
     "index-bounds": Refusal(lambda s: s.ones(2)[s.places(1) + 5], I, r"^index 5 is out of bounds for dimension 0 with size 2$"),
     "tril-of-vector": Refusal(lambda s: s.ones(2).tril(), R, r"^tril/triu: input tensor must have at least 2 dimensions$"),
     "triu-of-vector": Refusal(lambda s: s.ones(2).triu(), R, r"^tril/triu: input tensor must have at least 2 dimensions$"),
-    "round-ints-to-decimals": Refusal(lambda s: s.places(2).round(decimals=2), N, r"^\"round\" not implemented for 'Long' with decimals: it takes floating dtypes$"),
+    "round-ints-to-decimals": Refusal(lambda s: s.places(2).round(decimals=2), N, r"^\"round\" not implemented for 'Long' with decimals: expected a floating dtype$"),
     "mean-as-ints": Refusal(lambda s: s.ones(2).mean(dtype=cd.int32), R, r"^mean\(\): could not infer output dtype\. Optional dtype must be"),
     "solve-vectors": Refusal(lambda s: cd.linalg.solve(s.ones(2), s.ones(2)), R, r"^linalg\.solve: The input tensor A must have at least 2 dimensions\.$"),
     "solve-sizes": Refusal(lambda s: cd.linalg.solve(s.ones(2, 2), s.ones(3, 1)), R, r"^linalg\.solve: Incompatible shapes of A and B for the equation AX = B \(2x2 and 3x1\)$"),

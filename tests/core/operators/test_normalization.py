@@ -123,5 +123,5 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
             cd.native_layer_norm(x, (3,), *parameters, 1e-5)
     with pytest.raises(RuntimeError, match="divisible by num_groups"):
         cd.native_group_norm(x, None, None, 2, 4, 3, 3, 1e-5)
-    with pytest.raises(RuntimeError, match="running_mean and running_var are needed where training is False"):
+    with pytest.raises(RuntimeError, match="expected running_mean and running_var if training is False, got None"):
         cd.native_batch_norm(x, None, None, None, None, False, 0.1, 1e-5)
