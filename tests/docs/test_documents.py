@@ -27,11 +27,14 @@ def blocks(path: Path) -> str:
         "docs/array-api.md",
         "docs/checking-programs.md",
         "docs/opencl.md",
+        "docs/loading-data.md",
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of a page runs from top to bottom without an error."""
     monkeypatch.chdir(tmp_path)
+    # A page is a program of its own: devices that other tests have used do not keep its workers from being forked.
+    monkeypatch.setattr("candelabra.utils.data._utils.worker_pool.open_instances", list)
     load_all()  # The first import that a page requires belongs to the library and stays.
     names: dict[str, Any] = {"__name__": "page"}
     with journal.Recording() as declared:
@@ -52,6 +55,7 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
         "docs/array-api.md",
         "docs/checking-programs.md",
         "docs/opencl.md",
+        "docs/loading-data.md",
         "docs/writing.md",
         "CONTRIBUTING.md",
     ],

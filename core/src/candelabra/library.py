@@ -16,7 +16,7 @@ from candelabra._annotations import Any
 from candelabra._autograd.hooks import RemovableHandle, add_hook
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
-from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device
+from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device, open_instances
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
@@ -94,7 +94,7 @@ __all__ = [
     "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "members", "operator_named",
     "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
     "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
-    "instance_of_key", "kernel_for", "open_device",
+    "instance_of_key", "kernel_for", "open_device", "open_instances",
     "Tensor", "wrap", "dtype_of_array",
     # extending
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",

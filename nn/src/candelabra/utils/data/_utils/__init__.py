@@ -1,0 +1,1 @@
+"""The components of the data loader: collation, fetching, worker processes, shared memory."""
