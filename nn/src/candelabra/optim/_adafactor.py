@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, finfo, zeros_like
-from candelabra.optim.optimizer import ParamsT, check_rate
+from candelabra.optim.optimizer import ParamsT, check_one_element
 from candelabra.optim.per_parameter import PerParameter, check_limits
 
 __all__ = ["Adafactor"]
@@ -35,15 +35,15 @@ class Adafactor(PerParameter):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
+        check_one_element(lr)
         check_limits(
-            (lr, ">= 0", "Learning rate"),
-            (-beta2_decay, "<= 0", "beta2_decay"),
-            (eps[0] or 0, ">= 0", "epsilon1"),
-            (eps[1], ">= 0", "epsilon2"),
-            (d - 1, ">= 1", "Clipping threshold d"),
-            (weight_decay, ">= 0", "weight_decay"),
+            ("Learning rate", lr, ">=", 0),
+            ("beta2_decay", beta2_decay, "<=", 0),
+            ("epsilon1", 0 if eps[0] is None else eps[0], ">=", 0),
+            ("epsilon2", eps[1], ">=", 0),
+            ("Clipping threshold d", d, ">=", 1),
+            ("weight_decay", weight_decay, ">=", 0),
         )
-        check_rate(lr)
         defaults = {
             "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay, "foreach": foreach,
             "maximize": maximize,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, bfloat16, zeros_like
-from candelabra.optim.optimizer import ParamsT, check_rate
+from candelabra.optim.optimizer import ParamsT, check_one_element
 from candelabra.optim.per_parameter import PerParameter, check_limits
 
 __all__ = ["Muon"]
@@ -38,10 +38,10 @@ class Muon(PerParameter):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
+        check_one_element(lr)
         check_limits(
-            (lr, ">= 0", "Learning rate"), (momentum, ">= 0", "momentum"), (weight_decay, ">= 0", "weight decay")
+            ("Learning rate", lr, ">=", 0), ("momentum", momentum, ">=", 0), ("weight decay", weight_decay, ">=", 0)
         )
-        check_rate(lr)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         defaults = {

@@ -14,7 +14,7 @@ from candelabra import Tensor, enable_grad, set_grad_enabled
 from candelabra.library import RemovableHandle, add_hook
 
 __all__ = [
-    "Optimizer", "ParamsT", "StateDict", "check_fused", "check_options", "check_rate",
+    "Optimizer", "ParamsT", "StateDict", "check_fused", "check_one_element", "check_options", "check_rate",
     "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
 ]  # fmt: skip
 
@@ -346,10 +346,15 @@ def check_options(**options: tuple[Any, str, Any]) -> None:
             raise ValueError(f"Invalid {title}: {value}")
 
 
-def check_rate(lr: Any) -> None:
-    """Raise ``ValueError`` if the learning rate is negative, or a tensor of several elements."""
+def check_one_element(lr: Any) -> None:
+    """Raise ``ValueError`` if the learning rate is a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
+
+
+def check_rate(lr: Any) -> None:
+    """Raise ``ValueError`` if the learning rate is negative, or a tensor of several elements."""
+    check_one_element(lr)
     check_options(lr=(lr >= 0, "learning rate", lr))
 
 

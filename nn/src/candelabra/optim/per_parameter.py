@@ -94,13 +94,11 @@ def _number(value: Tensor, differentiable: bool) -> Any:
     return value if differentiable and value.requires_grad else value.item()
 
 
-def check_limits(*options: tuple[Any, str, str]) -> None:
-    """Raise ``ValueError("… should be …")`` for the first option, given as (what must not be negative, limit, name)."""
-    for excess, limit, name in options:
-        if isinstance(excess, Tensor) and excess.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if excess < 0:
-            raise ValueError(f"{name} should be {limit}")
+def check_limits(*options: tuple[str, Any, str, float]) -> None:
+    """Raise ``ValueError`` for the first option, given as (name, value, ">=" or "<=", limit), that is beyond it."""
+    for name, value, relation, limit in options:
+        if (value < limit) if relation == ">=" else (value > limit):
+            raise ValueError(f"{name} should be {relation} {limit} but is: {value}")
 
 
 def descend(p: Tensor, direction: Tensor, rate: Any) -> None:

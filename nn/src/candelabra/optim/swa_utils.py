@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from candelabra import Tensor, no_grad, tensor
 from candelabra.nn import Module
+from candelabra.nn.normalization import _BatchNorm
 from candelabra.optim.lr_scheduler.base import LRScheduler, per_group
 from candelabra.optim.optimizer import Optimizer
 
@@ -140,7 +141,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     A batch is an input, or a list or tuple that begins with it; it is moved to ``device``, if that is given.
     """
-    norms = [m for m in model.modules() if hasattr(m, "reset_running_stats")]
+    norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not norms:
         return
     momenta = [m.momentum for m in norms]

@@ -35,11 +35,6 @@ class _OfSchedulers(LRScheduler):
                     f"{type(optimizer).__name__}."
                 )
 
-    def _update_lr(self, epoch: int | None = None) -> None:
-        for scheduler in self._schedulers:
-            scheduler._update_lr(epoch)
-        self._last_lr = group_values(self.optimizer, "lr")
-
     def state_dict(self) -> dict[str, Any]:
         """Return all attributes except the optimizer, and the states of the schedulers."""
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
@@ -100,6 +95,12 @@ class SequentialLR(_OfSchedulers):
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Begin with the first scheduler, at a milestone of another sequence."""
+        self.last_epoch = 0
+        self._schedulers[0]._update_lr(0)
+        self._last_lr = group_values(self.optimizer, "lr")
+
 
 class ChainedScheduler(_OfSchedulers):
     """Steps all schedulers, in their order, in every epoch.
@@ -120,6 +121,21 @@ class ChainedScheduler(_OfSchedulers):
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = group_values(self.optimizer, "lr")
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Begin with the first epoch of all schedulers, at a milestone of a sequence."""
+        for group in self.optimizer.param_groups:
+            set_option(group, "lr", copied(group["initial_lr"]))
+        for scheduler in self._schedulers:
+            self._restart(scheduler)
+        self._last_lr = group_values(self.optimizer, "lr")
+
+    def _restart(self, scheduler: LRScheduler) -> None:
+        for part in getattr(scheduler, "_schedulers", ()):
+            self._restart(part)
+        if not hasattr(scheduler, "_schedulers"):
+            scheduler.last_epoch = -1
+            scheduler._initial_step()
 
 
 def __dir__() -> list[str]:

@@ -101,6 +101,10 @@ class MultiStepLR(_Factor):
         passed = sum(count for milestone, count in self.milestones.items() if milestone <= self.last_epoch)
         return [base * self.gamma**passed for base in self._initial_rates()]
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return all attributes except the optimizer. The milestones are a dict of counts, which can be saved."""
+        return {**super().state_dict(), "milestones": dict(self.milestones)}
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a state of :meth:`state_dict`, also from a file, whose keys are strings."""
         super().load_state_dict(state_dict)
