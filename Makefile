@@ -57,6 +57,7 @@ lint: .venv/.lint index ## style, types, seeds of tests, and whether what is gen
 	.venv/bin/python tools/operators.py --check
 	.venv/bin/python tools/fallbacks.py --check
 	.venv/bin/python tools/generators.py
+	.venv/bin/python tools/operator_bodies.py
 
 bench: .venv/.packages .venv-peer/.peer index ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)

@@ -1,4 +1,4 @@
-"""Write which operators run on the reference device instead of a device: ``docs/reports/<device type>-fallbacks.md``.
+"""Write the list of operators that fall back to the reference device: ``docs/reports/<device type>-fallbacks.md``.
 
 ``python tools/fallbacks.py --device opencl:0`` asks dispatch how it serves each operator in each dtype that the
 operator takes and the device holds. ``--check`` compares, and changes nothing.

@@ -1,8 +1,8 @@
 """Find tests whose random numbers depend on what ran before them: ``python tools/generators.py`` (in ``make lint``).
 
-A generator that is made when a module is imported is shared by its tests, so what one draws depends on which others ran
-first in the same process. The fixture ``rng`` gives each test a generator of its own. The functions of NumPy's and
-Python's global generators are no better.
+A generator that is created at the import of a module is shared by its tests, so the numbers of one test depend on the
+tests that ran before in the same process. The fixture ``rng`` gives each test a generator of its own. The functions of
+NumPy's and Python's global generators have the same problem.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests"
 MAKERS = frozenset({"default_rng", "Generator", "Random", "RandomState", "SystemRandom"})
-"""What makes a generator."""
+"""The functions and classes that create a generator."""
 GLOBAL = frozenset({"random", "np.random", "numpy.random"})
 """Modules whose functions draw from a generator of the process. Their classes are in ``MAKERS`` or make none."""
 

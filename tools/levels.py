@@ -1,4 +1,4 @@
-"""Run the numerical tests again as on older processors, so that one machine stands for several.
+"""Run the numerical tests again as on older processors, so that one machine covers several.
 
 ``python tools/levels.py`` (``make test-levels``) runs
 
@@ -75,7 +75,7 @@ def numpy_levels(baseline: Sequence[str], found: Sequence[str], machine: str) ->
 def pocl_without_fma() -> Iterator[Run | None]:
     """A run with PoCL's wheel as on a processor without fused multiply-add; None where the wheel is not installed.
 
-    PoCL 3.0 asks the processor for its name, and no variable overrides the answer. Of what the name decides, only
+    PoCL 3.0 asks the processor for its name, and no variable overrides the answer. Of its effects, only
     whether ``a * b + c`` is rounded once changes results. So the driver is linked into a folder where the header of all
     programs forbids that.
     """

@@ -1,5 +1,4 @@
-"""Check how operators create tensors and what they look at, from the syntax trees of their modules (part of ``make
-lint``).
+"""Check from the syntax trees how operators create tensors, and that they read no values (part of ``make lint``).
 
 An operator's body and derivative may run below a transform, on tensors that hold other tensors, or without data. So
 they create tensors like an operand (``new_full(x, …)``, ``x.new_zeros(…)``), never by ``device=x.device``, which names
@@ -45,11 +44,21 @@ def named_devices(function: ast.FunctionDef, path: str) -> Iterator[str]:
             continue
         for keyword in node.keywords:
             value = keyword.value
-            if keyword.arg == "device" and isinstance(value, ast.Attribute) and value.attr in ("device", "_instance"):
+            if keyword.arg == "device" and of_an_operand(value):
                 yield (
                     f"{path}:{node.lineno}: device={ast.unparse(value)} names the real device: create like the "
                     "operand, by new_full, new_arange or a method new_*"
                 )
+
+
+def of_an_operand(value: ast.expr) -> bool:
+    """Whether an expression is the device of a variable: ``input.device``, not ``self.device`` or ``as_device(d)``."""
+    return (
+        isinstance(value, ast.Attribute)
+        and value.attr in ("device", "_instance")
+        and isinstance(value.value, ast.Name)
+        and value.value.id != "self"
+    )
 
 
 def is_body(function: ast.FunctionDef) -> bool:

@@ -36,9 +36,10 @@ ACCEPTED = {
     "complex": "complex",
     "signed": "all but bool",
 }
-"""What a record's ``accepts`` means."""
+"""The meaning of a record's ``accepts``."""
 PROMOTED = {
     "common": "",
+    "highest": "",
     "unpromoted": "",
     "identical": "all tensors must have the same dtype",
     "to_float": "integers and bools become the default float first",
@@ -85,7 +86,7 @@ def first_sentence(doc: str | None) -> str:
 
 
 def shapes(record: Operator) -> str:
-    """What the record's rule says about shapes."""
+    """Return the shape rule of a record in words."""
     kinds = {"a view": record.view, "random": record.random, "looks at values": record.data_dependent}
     if getattr(record.rule, "pointwise", False):
         shape = "the input's" if len(record.schema.tensors) == 1 else "all tensors broadcast together"
@@ -97,7 +98,7 @@ def shapes(record: Operator) -> str:
 
 
 def dtypes(record: Operator) -> str:
-    """What goes in and what comes out."""
+    """Return the dtypes of arguments and results."""
     lines = [f"takes {ACCEPTED[record.accepts]}", _said(PROMOTED, record.promote)]
     results = [_said(RESULTS, rule) for rule in record.results]
     if len(results) > 1:
@@ -111,7 +112,7 @@ def _said(words: dict[str, str], rule: Any) -> str:
 
 
 def derivative(record: Operator) -> str:
-    """Where gradients come from."""
+    """Return the source of the gradients."""
     if record.rules:
         inputs = [f"`{name}`" for targets in record.rules for name in targets]
         return f"its own, with respect to {', '.join(dict.fromkeys(inputs))}"
@@ -155,7 +156,7 @@ def of_entry(entry: Any, routes: dict[str, dict[str, Any]]) -> str:
 
 
 def forms(entry: Any) -> list[str]:
-    """Every name that an entry brings."""
+    """Return every public name of an entry."""
     if not entry.public:
         return []
     functions = [f"`candelabra.{name}`" for name in (entry.public_name, *entry.aliases) if entry.is_function]
@@ -215,7 +216,7 @@ def write(folder: Path) -> int:
 
 
 def stale(folder: Path) -> list[str]:
-    """The pages that are not as they would be written now, but for the devices, which depend on what is installed."""
+    """Return the pages that are not current, ignoring the devices, which depend on the installation."""
     with tempfile.TemporaryDirectory() as fresh:
         write(Path(fresh))
         wanted, present = (

@@ -1,8 +1,8 @@
-"""Hold candelabra against PyTorch, operator by operator, with the samples that PyTorch ships in its own wheel.
+"""Compare candelabra with PyTorch, operator by operator, with the samples in PyTorch's own wheel.
 
 ``python tools/oracle.py [NAME...]`` (a Python that has both: ``make oracle`` makes one) runs every OpInfo of
 ``torch.testing._internal`` outside ``nn.functional`` through both and compares values, dtypes, shapes, gradients,
-in-place and ``out=`` forms, aliases and the classes of errors. An operator is wholly right when nothing differs.
+in-place and ``out=`` forms, aliases and the classes of errors. An operator passes if there is no difference.
 """
 
 from __future__ import annotations

@@ -237,9 +237,9 @@ def test_an_immutable_array_has_no_strides(immutable: FakeAccelerator) -> None:
     y = x.t()
     assert y._payload._block is not x._payload._block
     assert y.tolist() == [[0, 3], [1, 4], [2, 5]]
-    with pytest.raises(NotImplementedError, match=r"backend 'fake' has no layout\(\), which strided=True takes"):
+    with pytest.raises(NotImplementedError, match=r"backend 'fake' has no layout\(\), which strided=True requires"):
         immutable.layout(x._payload)
-    with pytest.raises(NotImplementedError, match=r"backend 'fake' has no restride\(\), which strided=True takes"):
+    with pytest.raises(NotImplementedError, match=r"backend 'fake' has no restride\(\), which strided=True requires"):
         immutable.restride(x._payload, (6,), (1,), 0)
 
 

@@ -110,7 +110,7 @@ def test_a_set_that_picks_another_member_is_caught(context: Context, make: Make)
     make(flicker_anything, *members())
     result = results(context)["flicker/overloads/float32/contiguous"]
     assert result.verdict == FAILED
-    assert "flicker does not give what flicker_once gives, the set picks flicker_anything" in result.message
+    assert "flicker does not give what flicker_once gives, the set selects flicker_anything" in result.message
     assert "want = OPERATORS['flicker_once'](x)\ngot = cd.flicker(x)\n" in result.reproducer
     with pytest.raises(AssertionError):
         run(result.reproducer)

@@ -108,10 +108,12 @@ def test_one_array_twice_is_one_tensor_twice() -> None:
         ),
         ("cast", (NUMBERS,), {"dtype": cd.int32}, "(x, dtype=cd.int32)"),
         ("clamp_min", (NUMBERS, -math.inf), {}, "(x, -inf)"),
+        ("index", (NUMBERS, (np.array([1, 0]),)), {}, "(x, (indices0,))"),
+        ("Tensor.__setitem__", (NUMBERS, (slice(1), np.array([0])), 5.0), {}, "5.0), x)[1]"),
     ],
 )
 def test_arguments_of_all_kinds_are_written(operator: str, args: Any, kwargs: Any, call: str) -> None:
-    """Lists of tensors, dims, shapes, dtypes, the device, infinities."""
+    """Lists and tuples of tensors, dims, shapes, dtypes, the device, infinities, and an assignment by subscript."""
     text = reproducer(operator, args, kwargs, device=plugins.reference_device())
     assert call in text
     run(text)

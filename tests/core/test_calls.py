@@ -64,3 +64,10 @@ def test_helper_functions_of_the_library_are_followed(declared: Any) -> None:
         return input + cd.zeros(3)
 
     assert called_by(declared(glimmer)) == ["zeros"]
+
+
+def test_what_a_member_of_an_overload_set_calls_counts() -> None:
+    """It has no public name of its own that could be given in its place."""
+    entry = entry_named("logspace")
+    assert isinstance(entry, PublicCallable)
+    assert "linspace" in called_by(entry)

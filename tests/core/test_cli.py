@@ -144,8 +144,8 @@ def test_broken_commands_are_reported(capsys: Output) -> None:
         assert main(["shine"]) == 0
         assert main(["nonsense"]) == 2
         err = capsys.readouterr().err
-        assert "plugin 'dim' brings none: RuntimeError: no wick" in err
-        assert "plugin 'taker' brings a command 'doctor', but there is one of that name already" in err
+        assert "plugin 'dim' has no commands: RuntimeError: no wick" in err
+        assert "plugin 'taker' has a command 'doctor', but a command of that name exists already" in err
         assert main(["doctor"]) == 1
         assert "commands of plugin 'dim' failed: RuntimeError: no wick" in capsys.readouterr().out
     finally:

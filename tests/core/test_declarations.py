@@ -82,7 +82,7 @@ REFUSED = {
     "no docstring": (
         undocumented,
         TypeError,
-        r"operator flicker: the docstring is its documentation and may not be missing",
+        r"operator flicker: a docstring is required, as it is the documentation",
     ),
     "twice": (
         taken,
@@ -115,10 +115,13 @@ def single(**rules: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 RULES: dict[str, tuple[tuple[tuple[Any, ...], dict[str, Any]], str]] = {
-    "no pair": (joint("input", len), r"lerp\.vjp: a joint rule is vjp\(\(names…\), function\), got \('input', "),
+    "no pair": (
+        joint("input", len),
+        r"lerp\.vjp: a joint rule has the form vjp\(\(names…\), function\), got \('input', ",
+    ),
     "not an input": (
         single(weird=lambda g: g),
-        r"'weird' is no differentiable input of lerp\(input, end, weight\) -> out; rule for weird: \(g\)",
+        r"'weird' is not a differentiable input of lerp\(input, end, weight\) -> out; rule for weird: \(g\)",
     ),
     "unknown name": (
         single(input=lambda g, ouput: g * ouput),
@@ -127,11 +130,11 @@ RULES: dict[str, tuple[tuple[tuple[Any, ...], dict[str, Any]], str]] = {
     "needs in a single rule": (single(input=lambda g, needs: g), r"'needs' is neither an input, an output"),
     "no gradient": (
         single(input=lambda out: out),
-        r"a derivative is linear in the gradient, but none of \['g'\] is asked for; rule for input: \(out\)",
+        r"a derivative must be linear in the gradient and use one of \['g'\]; rule for input: \(out\)",
     ),
     "default": (
         single(input=lambda g, out=None: g),
-        r"only a gradient may have a default \(None: may be absent\), 'out' has one; rule for input: \(g, out\)",
+        r"only a gradient may have a default \(None: may be absent\), but 'out' has one; rule for input: \(g, out\)",
     ),
 }
 
@@ -218,7 +221,7 @@ def test_a_public_callable_needs_annotations_and_a_docstring() -> None:
 
     with pytest.raises(TypeError, match="operator flicker: parameter 'other' has no annotation"):
         public(flicker)
-    text = "public callable flicker: the docstring is its documentation and may not be missing"
+    text = "public callable flicker: a docstring is required, as it is the documentation"
     with pytest.raises(TypeError, match=text):
         public(undocumented())
     assert "flicker" not in ENTRIES

@@ -57,7 +57,7 @@ def test_module_of_an_installed_type() -> None:
     assert cd.lantern.Stream(1).query()
     with pytest.raises(NotImplementedError, match="backend 'cpu' has no streams"):
         cd.cpu.Stream()
-    with pytest.raises(NotImplementedError, match="backend 'cpu' does not tell its current stream"):
+    with pytest.raises(NotImplementedError, match="backend 'cpu' does not report its current stream"):
         cd.cpu.current_stream()
     with pytest.raises(ValueError, match="Expected a lantern device, but got: cpu"):
         cd.lantern.synchronize("cpu")
@@ -205,7 +205,9 @@ def test_a_device_without_dlpack_says_so() -> None:
 def test_a_backend_without_strides_has_none_to_tell() -> None:
     """The optional half of the contract says, when it is called, what it takes to have it."""
     made = LanternBackend()
-    with pytest.raises(NotImplementedError, match=r"backend 'lantern' has no layout\(\), which strided=True takes"):
+    with pytest.raises(NotImplementedError, match=r"backend 'lantern' has no layout\(\), which strided=True requires"):
         Backend.layout(made, None)
-    with pytest.raises(NotImplementedError, match=r"backend 'lantern' has no restride\(\), which strided=True takes"):
+    with pytest.raises(
+        NotImplementedError, match=r"backend 'lantern' has no restride\(\), which strided=True requires"
+    ):
         Backend.restride(made, None, (), (), 0)

@@ -127,7 +127,9 @@ def test_number_of_layers_is_bounded() -> None:
     layers: list[Layer] = []
     try:
         layers += [Layer(f"layer {i}") for i in range(LAYER_LIMIT - len(_layers))]
-        with pytest.raises(RuntimeError, match=f"no room for layer 'one more': {LAYER_LIMIT} layers exist already"):
+        with pytest.raises(
+            RuntimeError, match=f"cannot create layer 'one more': the maximum of {LAYER_LIMIT} layers exists already"
+        ):
             Layer("one more")
     finally:
         for layer in layers:

@@ -105,7 +105,7 @@ def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
         ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
         ("plugin = object()", "implements no hook candelabra_backend"),
         (GOOD.replace("return Made()", "return 7"), "returned 7, not a candelabra.backend.Backend"),
-        (GOOD.replace("name = NAME", "name = 'other'"), "its backend calls itself 'other'; the two names must be"),
+        (GOOD.replace("name = NAME", "name = 'other'"), "its backend has the name 'other'; the two names must be"),
         (named("; api = ((2, 0), (2, 3))"), "built for core API 2.0 to 2.3, this core has 1.1: update candelabra"),
         (named("; api = ((0, 1), (0, 9))"), "update the package that brings 'acme'"),
         (named("; api = 1"), r"the first and the last, got 1"),
@@ -248,7 +248,7 @@ def test_plugin_that_asks_for_its_own_device_while_loading(site: Site) -> None:
     except registry.BackendError as error: print(type(error).__name__, error)
     """
     out = site.says(program)
-    assert out.startswith("[1.0]\nBeingLoaded backend 'acme' is asked for while it is being loaded")
+    assert out.startswith("[1.0]\nBeingLoaded backend 'acme' is used while it is being loaded")
 
 
 def test_threads_load_a_plugin_once(site: Site) -> None:
@@ -356,7 +356,7 @@ def test_device_type_must_be_an_identifier() -> None:
     """A name that `device("name:0")` could not be read with is refused; nothing stays."""
     made = LanternBackend()
     made.name = "two words"
-    with pytest.raises(BackendError, match="plugin 'two words': a device type is an identifier, so that device"):
+    with pytest.raises(BackendError, match="plugin 'two words': a device type must be an identifier, as in device"):
         registry.add_backend(made)
     assert "two words" not in registry.plugins()
 

@@ -119,7 +119,7 @@ def test_overflow_and_invalid_are_silent() -> None:
 @pytest.mark.parametrize("name", ["int64", "int8", "uint8", "bool"])
 def test_casts_of_what_is_no_number_are_silent(name: str) -> None:
     """NaN and infinities cast to integers give some integer, without a warning; to bool they are True."""
-    from candelabra._operators.primitives.creation import cast
+    from candelabra._operators.conversion.dtype_and_device import cast
     from candelabra.dtypes import BY_NAME
 
     found = cast(tensor([NAN, INF, -INF, 1.5]), dtype=BY_NAME[name])

@@ -28,7 +28,7 @@ def test_the_page_says_what_has_not_been_run() -> None:
     reports = list((PAGE.parent / "reports").glob("cuda-*.json"))
     text = PAGE.read_text()
     assert bool(reports) != ("has not yet been run on a GPU" in text)
-    assert "Nobody has run it" in text
+    assert "It is untested" in text
 
 
 def test_the_page_names_what_there_is() -> None:

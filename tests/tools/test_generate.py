@@ -61,6 +61,11 @@ def shine(*size: Shape, dtype: Any = None, device: Any = None) -> Tensor:
     """A factory."""
 
 
+@public(method=False, factory=("requires_grad",))
+def spark(data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A factory that takes one of the keywords."""
+
+
 @public
 def each(*tensors: Tensor) -> list[Tensor]:
     """Of several."""
@@ -106,7 +111,7 @@ def test_what_a_module_declares(distribution: Distribution) -> None:
     """Operators by their own names; functions with aliases and namespaces; methods with in-place forms; properties."""
     operators, functions, methods, properties = row(distribution)
     assert operators == "dim_light flicker flicker_view hidden"
-    assert functions == "blaze each flicker flicker_view glow linalg.shine special.dim_light special.glow"
+    assert functions == "blaze each flicker flicker_view glow linalg.shine spark special.dim_light special.glow"
     assert methods == "T blaze blaze_ each flicker flicker_ glow glow_ shine"
     assert properties == "T"
 
@@ -120,6 +125,7 @@ def test_signatures_in_stubs(distribution: Distribution) -> None:
     assert "def flicker_view(input: Tensor) -> Tensor:" in text
     assert "def each(*tensors: Tensor) -> builtins.list[Tensor]:" in text
     assert "from math import inf as inf" in text
+    assert "dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:" in text
     assert "hidden" not in text
     assert f"@overload\ndef blaze({plain}) -> Tensor:" in text
     assert "@overload\ndef blaze(input: Tensor) -> Tensor:" in text

@@ -1,9 +1,9 @@
-"""What is generated from the operators' declarations: the index that the core imports by, and stubs for editors.
+"""Generate files from the operators' declarations: the index of the core, and type stubs for editors.
 
-``python tools/generate`` writes, for each distribution that declares public names, ``_index/<distribution>.py`` (which
-module declares what), ``_functions.pyi`` (the functions of ``candelabra``), ``_methods.pyi`` (Tensor's methods) and a
-stub for each namespace. It reads the syntax trees of the sources and imports none of them, so it runs where nothing is
-installed: builds call it too (``hatch_build.py``). ``--check`` only says whether the files are current.
+``python tools/generate`` writes, for each distribution that declares public names, ``_index/<distribution>.py`` (the
+module of each name), ``_functions.pyi`` (the functions of ``candelabra``), ``_methods.pyi`` (Tensor's methods) and a
+stub for each namespace. It reads the syntax trees of the sources without importing them, so it needs no installed
+packages; builds call it too (``hatch_build.py``). ``--check`` only reports files that are not current.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def distributions(root: Path = ROOT) -> list[Distribution]:
-    """Every distribution of the repository that declares public names, the core first."""
+    """Return every distribution of the repository that declares public names, the core first."""
     folders = [root / "core", *sorted(p.parent for p in root.glob("*/pyproject.toml") if p.parent.name != "core")]
     read_all = read({folder.name: folder / "src" / "candelabra" for folder in folders})
     return [distribution for distribution in read_all if distribution.declared]
 
 
 def generated(root: Path = ROOT) -> dict[Path, str]:
-    """Every generated file with its text."""
+    """Return every generated file with its text."""
     everything = distributions(root)
     files: dict[Path, str] = {}
     for distribution in everything:
@@ -39,7 +39,7 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
 
 
 def write(root: Path = ROOT, only: str | None = None) -> list[Path]:
-    """Write the files that are missing or stale, of one distribution or of all; returns what was written."""
+    """Write the missing and outdated files of one distribution or of all, and return them."""
     written = []
     for path, text in generated(root).items():
         if only is not None and path.relative_to(root).parts[0] != only:

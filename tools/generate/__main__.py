@@ -12,9 +12,9 @@ from generate import ROOT, generated, write
 
 
 def main() -> int:
-    """Write the generated files, or with ``--check`` say which are not current (exit status 1)."""
+    """Write the generated files, or with ``--check`` print those that are not current (exit status 1)."""
     parser = argparse.ArgumentParser(description="Write the index of public names and the type stubs.")
-    parser.add_argument("--check", action="store_true", help="only say whether they are current")
+    parser.add_argument("--check", action="store_true", help="only check whether they are current")
     if not parser.parse_args().check:
         for path in write():
             print(f"generate: {path.relative_to(ROOT)}")

@@ -1,9 +1,8 @@
-"""The public names that sources declare, read from their syntax trees.
+"""Read the public names that sources declare from their syntax trees.
 
 Three forms declare a public name, each at the top level of a module: a function with the decorator ``@operator(…)``,
-one with ``@public`` or ``@public(…)``, and ``name = overloads("name", …)``. Their options are literals, so nothing has
-to be run to know them; ``candelabra._records`` gives the same options the same meaning at run time, and a test holds
-the two together.
+one with ``@public`` or ``@public(…)``, and ``name = overloads("name", …)``. Their options are literals, so no
+code has to run. ``candelabra._records`` interprets the same options at run time, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 @dataclass
 class Declared:
-    """One declaration: what it is, how it is published, and the functions whose signatures it has."""
+    """One declaration: its kind, its public names, and the functions whose signatures it has."""
 
     kind: str
     """``"operator"``, ``"public"`` or ``"overloads"``."""
@@ -54,7 +53,7 @@ class Declared:
         return bool(wanted) and wanted != "argument"
 
     def public_names(self) -> list[str]:
-        """The functions that it brings."""
+        """Return the public functions."""
         if not self.public or not self.options.get("is_function", True):
             return []
         return [self.public_name, *self.aliases]
@@ -79,7 +78,7 @@ class Declared:
 
 @dataclass
 class Overload:
-    """One signature: the function that has it, the parameters that are accepted (None: all), and the declaration."""
+    """One signature: its function, the accepted parameters (None: all), and the declaration."""
 
     function: ast.FunctionDef
     module: Module
@@ -89,7 +88,7 @@ class Overload:
 
 @dataclass
 class Module:
-    """A module's declarations, and what its other names mean."""
+    """A module's declarations, and its imports."""
 
     name: str
     tree: ast.Module
@@ -102,7 +101,7 @@ class Module:
 
 @dataclass
 class Distribution:
-    """A folder ``src/candelabra`` with the modules in it."""
+    """A folder ``src/candelabra`` with its modules."""
 
     name: str
     root: Path
@@ -110,7 +109,7 @@ class Distribution:
 
     @property
     def suffix(self) -> str:
-        """What the names of its generated files end in: nothing for the core's."""
+        """The suffix of the names of its generated files, empty for the core."""
         return "" if self.name == "core" else f"_{self.name}"
 
     @property
@@ -119,7 +118,7 @@ class Distribution:
 
 
 def read(roots: dict[str, Path]) -> list[Distribution]:
-    """The distributions in some folders, each ``src/candelabra`` of one. ``SyntaxError`` as Python raises it."""
+    """Return the distributions in folders ``src/candelabra``. Raise Python's ``SyntaxError`` for invalid sources."""
     found = [Distribution(name, root, [parsed(p, root) for p in sorted(root.rglob("*.py"))]) for name, root in
              roots.items() if root.is_dir()]  # fmt: skip
     modules = {module.name: module for distribution in found for module in distribution.modules}
@@ -131,7 +130,7 @@ def read(roots: dict[str, Path]) -> list[Distribution]:
 
 
 def parsed(path: Path, root: Path) -> Module:
-    """One module's declarations and imports."""
+    """Return one module's declarations and imports."""
     relative = path.relative_to(root).with_suffix("").parts
     name = ".".join(("candelabra", *(relative[:-1] if relative[-1] == "__init__" else relative)))
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
@@ -155,7 +154,7 @@ def parsed(path: Path, root: Path) -> Module:
 
 
 def declare_function(module: Module, function: ast.FunctionDef) -> None:
-    """Enter a function that is decorated as an operator or a public callable."""
+    """Add a function that is decorated as an operator or a public callable."""
     for decorator in function.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
         named = call.func if call else decorator
@@ -174,7 +173,7 @@ def declare_function(module: Module, function: ast.FunctionDef) -> None:
 
 
 def declare_overloads(module: Module, statement: ast.Assign) -> None:
-    """Enter an overload set; its members are looked up when all modules are read."""
+    """Add an overload set. Its members are looked up after all modules are read."""
     call = statement.value
     assert isinstance(call, ast.Call)
     target = statement.targets[0]
@@ -191,7 +190,7 @@ LITERAL = (
 
 
 def literals(call: ast.Call, module: Module) -> dict[str, Any]:
-    """The options of a declaration that say how it is published. ``ValueError`` where one is no literal."""
+    """Return the options for the public names of a declaration. Raise ``ValueError`` if one is not a literal."""
     found = {}
     for keyword in call.keywords:
         if keyword.arg not in LITERAL:
@@ -220,7 +219,7 @@ def member(node: ast.expr, module: Module, modules: dict[str, Module]) -> Overlo
 
 
 def located(node: ast.expr, module: Module) -> tuple[str, str]:
-    """The module and the name that an expression stands for."""
+    """Return the module and the name that an expression denotes."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         home, attribute = module.imports[node.value.id]
         return (f"{home}.{attribute}" if attribute else home), node.attr

@@ -1,4 +1,4 @@
-"""The index: which module declares which operators, functions, methods and properties."""
+"""Generate the index: the operators, functions, methods and properties of each module."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from generate.declarations import Distribution, Module
 
 
 def index_source(distribution: Distribution) -> str:
-    """The text of ``_index/<distribution>.py``."""
+    """Return the text of ``_index/<distribution>.py``."""
     rows = {m.name: row(m) for m in distribution.modules if m.declared}
     lines = [f'    "{name}": ({words}),\n' for name, words in sorted(rows.items())]
     return (
@@ -16,7 +16,7 @@ def index_source(distribution: Distribution) -> str:
 
 
 def row(module: Module) -> str:
-    """One module's four lists, each as words in a string."""
+    """Return one module's four lists, each as words in a string."""
     operators = [d.name for d in module.declared.values() if d.kind == "operator"]
     functions = [name for d in module.declared.values() for name in d.public_names()]
     methods = [name for d in module.declared.values() for name in d.methods()]

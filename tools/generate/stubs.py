@@ -107,8 +107,10 @@ def added_keywords(overload: Overload, names: set[str], inplace: bool) -> list[s
     if declared is None:
         return []
     added = [f"{alias}: Any = None" for name, alias in ALIASES.items() if name in names and alias not in names]
-    if declared.options.get("factory"):
-        return added + [f"{name}: {rest}" for name, rest in FACTORY.items() if name not in names]
+    factory = declared.options.get("factory")
+    if factory:
+        served = FACTORY if factory is True else factory
+        return added + [f"{name}: {rest}" for name, rest in FACTORY.items() if name in served and name not in names]
     if has_out(declared) and not inplace and "out" not in names:
         return ["out: Any = None", *added]
     return added
@@ -148,26 +150,26 @@ def one_parameter(argument: ast.arg, default: ast.expr | None) -> str:
 
 
 def annotated(argument: ast.arg) -> str:
-    """A parameter's annotation as a stub writes it."""
+    """Return a parameter's annotation in the form for stubs."""
     return builtin_names(ast.unparse(argument.annotation)) if argument.annotation else "Any"
 
 
 def result_of(overload: Overload) -> str:
-    """The annotation of the result."""
+    """Return the annotation of the result."""
     returned = overload.function.returns
     return builtin_names(ast.unparse(returned)) if returned else "Any"
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
 def docstring(text: str, depth: int) -> str:
-    """A docstring, indented."""
+    """Return an indented docstring."""
     lines = text.replace("\\", "\\\\").split("\n")
     quoted = [f'"""{lines[0]}"""'] if len(lines) == 1 else ['"""' + lines[0], *lines[1:], '"""']
     return textwrap.indent("\n".join(quoted), " " * depth, lambda line: bool(line.strip()))
 
 
 def documentation(declared: Declared) -> str:
-    """What a declaration says of itself; of an overload set, its own text or the members'."""
+    """Return the documentation of a declaration; for an overload set, its own text or the members'."""
     if declared.options.get("doc"):
         return inspect.cleandoc(declared.options["doc"])
     texts = [inspect.cleandoc(ast.get_docstring(o.function) or "") for o in declared.functions]
@@ -221,7 +223,7 @@ def functions_source(distribution: Distribution, everything: list[Distribution],
 
 
 def methods_source(distribution: Distribution, everything: list[Distribution]) -> str:
-    """The stub of the methods that a distribution brings to Tensor."""
+    """Return the stub of the methods that a distribution adds to Tensor."""
     found = {name: (d, form) for d in distribution.declared for name, form in d.methods().items()}
     parts = [HEADER, *imports({id(d): d for d, _ in found.values()}.values())]
     parts.append(f"\nclass {'Operator' if distribution.name == 'core' else distribution.name.capitalize()}Methods:\n")

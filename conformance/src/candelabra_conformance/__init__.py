@@ -1,6 +1,7 @@
-"""Proves any candelabra backend against the reference, and helps users to check programs and operators of their own.
+"""Test any candelabra backend against the reference, and check programs and operators of users.
 
-What users call is here, and imported when it is asked for: pytest loads this package for its plugin alone in every run.
+The public functions are here and are imported at their first use: pytest imports this package for its plugin in every
+run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MODULES: Final[dict[str, str]] = {
     "devices": "parametrize", "each_device": "parametrize", "shadow": "shadowing", "ShadowLog": "shadowing",
     "Divergence": "shadowing", "DivergenceError": "shadowing", "DivergenceWarning": "shadowing",
 }  # fmt: skip
-"""Public name → the module that it lives in. No module has the name of what it holds: importing it would hide that."""
+"""Public name → its module. No module has the name of a public function, since its import would hide the function."""
 
 
 def __getattr__(name: str) -> Any:

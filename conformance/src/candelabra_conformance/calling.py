@@ -1,4 +1,4 @@
-"""Calling an operator or a public callable on a sample: results flat, whatever their structure."""
+"""Call an operator or a public callable on a sample, and flatten its results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from candelabra_conformance.transport import Array, to_device, to_host
 
 
 def record(name: str) -> Operator[..., Any]:
-    """The record of an operator."""
+    """Return the record of an operator."""
     return OPERATORS[name]
 
 
 def at(value: Any, device: Any) -> Any:
-    """Arguments with the device in the place of :data:`HERE`, and what is made anew for each call made."""
+    """Return arguments with :data:`HERE` replaced by the device, and with new objects for each call."""
     if value is HERE:
         return device
     if isinstance(value, Fresh):
@@ -39,11 +39,11 @@ def at(value: Any, device: Any) -> Any:
 
 
 def called(op: Record, args: Any, kwargs: Any, instance: Instance, function: Any = None) -> Any:
-    """The public function on arguments that are on the device, with the device as the default one.
+    """Call the public function on arguments that are on the device, which is the default device for the call.
 
-    A random operator is given its place in the stream of random numbers; a public callable that draws finds the default
-    generators at the start of :data:`~candelabra_conformance.samples.sample.SEED` every time. ``function`` is another
-    form of the operator.
+    A random operator gets a fixed position in the stream of random numbers. Before a public callable that draws, the
+    default generators are seeded with :data:`~candelabra_conformance.samples.sample.SEED`. ``function`` is another form
+    of the operator.
     """
     target = instance.device
     run: Callable[..., Any] = op.function if function is None else function
@@ -57,7 +57,7 @@ def called(op: Record, args: Any, kwargs: Any, instance: Instance, function: Any
 
 # -- results ----------------------------------------------------------------------------------------------------------
 def tensors(result: Any) -> tuple[Tensor, ...]:
-    """The tensors of a result: one, a NamedTuple's fields, or what a list holds. A number is a tensor without dims."""
+    """Return the tensors of a result: one, a NamedTuple's fields, or a list's items. A number is a 0-d tensor."""
     if isinstance(result, Tensor):
         return (result,)
     if isinstance(result, (list, tuple)):
@@ -68,7 +68,7 @@ def tensors(result: Any) -> tuple[Tensor, ...]:
 
 
 def leaves(result: Any) -> Iterator[Any]:
-    """What a result is made of: what is no sequence and no mapping, in order."""
+    """Yield the leaves of a nested result, in order: all objects other than sequences and mappings."""
     if isinstance(result, Mapping):
         result = list(result.values())
     if isinstance(result, (list, tuple)):
@@ -79,30 +79,30 @@ def leaves(result: Any) -> Iterator[Any]:
 
 
 def tensors_in(result: Any) -> tuple[Tensor, ...]:
-    """The tensors of a result, which may hold something else beside them."""
+    """Return the tensors of a result, which may also contain other objects."""
     return tuple(leaf for leaf in leaves(result) if isinstance(leaf, Tensor))
 
 
-def split(found: Sample, result: Any, instance: Instance) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    """The values of a result's tensors and arrays, on the host, and everything else in it.
+def split(sample: Sample, result: Any, instance: Instance) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    """Return the values of a result's tensors and arrays, on the host, and its other objects.
 
-    Of a result that is determined up to a choice, what does not depend on the choice: ``instance`` is the reference
-    device, where that is computed in the widest precision.
+    If a result is unique only up to a choice (such as the signs of eigenvectors), return values that do not depend on
+    the choice. They are computed in the widest precision on ``instance``, the reference device.
     """
-    if found.of is not None:
-        result = found.of(moved(result, instance))
+    if sample.of is not None:
+        result = sample.of(moved(result, instance))
     every = list(leaves(result))
     arrays = tuple(to_host(v) if isinstance(v, Tensor) else v for v in every if isinstance(v, (Tensor, np.ndarray)))
     return arrays, tuple(v for v in every if not isinstance(v, (Tensor, np.ndarray)))
 
 
-def determined(found: Sample, result: Any, instance: Instance) -> tuple[Array, ...]:
-    """The values of a result, as :func:`split` gives them."""
-    return split(found, result, instance)[0]
+def determined(sample: Sample, result: Any, instance: Instance) -> tuple[Array, ...]:
+    """Return the values of a result, as :func:`split` does."""
+    return split(sample, result, instance)[0]
 
 
 def moved(result: Any, instance: Instance) -> Any:
-    """A result with its tensors on another device and in the widest precision."""
+    """Return a result with its tensors on another device and in the widest precision."""
     if isinstance(result, Tensor):
         return to_device(wide(to_host(result)), instance)
     if isinstance(result, tuple) and hasattr(result, "_fields"):

@@ -1,4 +1,4 @@
-"""``candelabra conformance``: run the suite on a device, write reports, compare two of them."""
+"""``candelabra conformance``: run the suite on a device, write reports, or compare two of them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ FORMS: Final[dict[str, tuple[str, Callable[[Run], str]]]] = {
     "html": ("one page to look at", report.to_html),
     "badge": ("the level as SVG", report.to_badge),
 }
-"""The reports: what each is for, and who makes its text."""
+"""The reports: a description of each, and the function that writes its text."""
 UNFINISHED: Final = 3
-"""The exit status of a run that found no failure in the time that it had, which was too short for some cases."""
+"""The exit status of a run without failures that had no time for some cases."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the suite: 0 green, 1 something failed, 2 no such device or wrong usage, 3 green as far as the time went."""
+    """Run the suite. Return 0 for success, 1 for failures, 2 for wrong usage, 3 if cases remain for lack of time."""
     if argv and argv[0] == "diff":
         from candelabra_conformance.report import diff
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def write_reports(done: Run, arguments: argparse.Namespace) -> None:
-    """The reports that were asked for, each into its file."""
+    """Write each requested report into its file."""
     for form, (_, make) in FORMS.items():
         path: Path | None = getattr(arguments, form)
         if path is not None:
@@ -82,10 +82,10 @@ def _options(arguments: argparse.Namespace) -> Options:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="candelabra conformance",
-        description="Hold a device against the reference: every public name, dtype, layout and property.",
-        epilog="`candelabra conformance diff A.json B.json` says what changed between two runs.",
+        description="Test a device against the reference: every public name, dtype, layout and property.",
+        epilog="`candelabra conformance diff A.json B.json` shows the changes between two runs.",
     )
-    parser.add_argument("--device", required=True, help="the device, as in acme or acme:1")
+    parser.add_argument("--device", required=True, help="the device, such as acme or acme:1")
     levels = "; ".join(f"{level} {meaning}" for level, meaning in LEVELS.items())
     parser.add_argument("--level", type=int, choices=sorted(LEVELS), default=3, help=f"up to this level: {levels}")
     parser.add_argument("--quick", action="store_true", help="every operator, pairs of the other axes only")
@@ -96,13 +96,13 @@ def _parser() -> argparse.ArgumentParser:
         "--case", action="append", default=[], metavar="PATTERN", help="only ids like 'softmax/value/*'"
     )
     parser.add_argument("--forbid-fallback", action="store_true", help="an operator that falls back fails")
-    parser.add_argument("--jobs", type=int, default=cores(), help="processes at once (default: the machine's cores)")
-    parser.add_argument("--isolate", action="store_true", help="in processes even with --jobs 1: a crash is a verdict")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for one case; then it is stopped")
-    parser.add_argument("--minutes", type=float, help="begin no case later; the reports say what remains (status 3)")
+    parser.add_argument("--jobs", type=int, default=cores(), help="parallel processes (default: the machine's cores)")
+    parser.add_argument("--isolate", action="store_true", help="use processes even with --jobs 1: a crash is a verdict")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a case after this time")
+    parser.add_argument("--minutes", type=float, help="begin no case later; the reports list the rest (status 3)")
     words = "take over the results of this JSON report, and run only what it lacks; may be repeated"
     parser.add_argument("--resume", type=Path, action="append", default=[], metavar="FILE", help=words)
-    parser.add_argument("--expected-failures", type=Path, metavar="TOML", help="in place of the backend's own list")
+    parser.add_argument("--expected-failures", type=Path, metavar="TOML", help="replaces the backend's own list")
     parser.add_argument("--huge", action="store_true", help="also on more than 2**31 bytes of memory")
     for form, (what, _) in FORMS.items():
         parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write a report: {what}")

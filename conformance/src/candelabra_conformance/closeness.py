@@ -1,4 +1,4 @@
-"""``assert_close``: two results agree within tolerances, or an error that says where and by how much they do not.
+"""``assert_close``: compare two results within tolerances. The error says where and by how much they differ.
 
 The tolerances of each dtype and the rule ``|actual - expected| <= atol + rtol * |expected|`` are those that PyTorch
 documents for ``torch.testing.assert_close``.
@@ -24,14 +24,14 @@ TOLERANCES: Final[dict[str, tuple[float, float]]] = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
     "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
 }  # fmt: skip
-"""(rtol, atol) by dtype; what is not named here must be equal."""
+"""(rtol, atol) by dtype; values of other dtypes must be equal."""
 PYTHON: Final[dict[type, str]] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 Message = str | Callable[[str], str] | None
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What ``assert_close`` was asked to hold."""
+    """The options of a call of ``assert_close``."""
 
     rtol: float | None
     atol: float | None
@@ -43,7 +43,7 @@ class Terms:
     check_stride: bool
 
     def of(self, *dtypes: dtype) -> tuple[float, float]:
-        """The (rtol, atol) that apply to a comparison of these dtypes."""
+        """Return the (rtol, atol) for a comparison of these dtypes."""
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         if self.ulp is not None:
@@ -68,14 +68,14 @@ def assert_close(
 ) -> None:
     """Raise ``AssertionError`` unless ``actual`` and ``expected`` are close, element by element.
 
-    Both are tensors, NumPy arrays or Python numbers, or sequences and mappings of such, nested at will; strings and
-    None must be equal. An element is close if ``|actual - expected| <= atol + rtol * |expected|``, with the tolerances
-    of its dtype unless both are given; with ``ulp``, if its error is at most so many units in the last place (or within
-    the tolerances, where they are given too). Bools and integers must be equal. ``equal_nan``: NaN equals NaN.
+    Both are tensors, NumPy arrays or Python numbers, or nested sequences and mappings of them; strings and None must be
+    equal. An element is close if ``|actual - expected| <= atol + rtol * |expected|``, by default with the tolerances of
+    its dtype. With ``ulp`` it is close if its error is at most that number of units in the last place (or within the
+    tolerances, if they are given too). Bools and integers must be equal. ``equal_nan``: NaN equals NaN.
 
-    Device, dtype and shape must agree, strides with ``check_stride``; an array has no device. ``msg`` is the error's
-    text, or a function of the text that it would have. ``ValueError`` where only one of ``rtol`` and ``atol`` is given,
-    ``TypeError`` for values that cannot be compared.
+    Device, dtype and shape must be equal, and with ``check_stride`` the strides; an array has no device. ``msg`` is the
+    error's text, or a function of the default text. Raises ``ValueError`` if only one of ``rtol`` and ``atol`` is
+    given, ``TypeError`` for values that cannot be compared.
     """
     if (rtol is None) != (atol is None):
         missing, given = ("atol", "rtol") if atol is None else ("rtol", "atol")
@@ -91,7 +91,7 @@ def assert_close(
 
 # -- the tree ---------------------------------------------------------------------------------------------------------
 def _difference(actual: Any, expected: Any, terms: Terms, place: str) -> str | None:
-    """What differs first, in words; None where nothing does."""
+    """Return a description of the first difference, or None if there is none."""
     if _is_sequence(actual) and _is_sequence(expected):
         return _of_sequences(actual, expected, terms, place)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
@@ -146,7 +146,7 @@ def _of_tensors(actual: Any, expected: Any, terms: Terms, place: str) -> str | N
     dtypes = [dtype_of_array(found), dtype_of_array(wanted)]
     try:
         compared = promote_types(*dtypes)
-    except TypeError:  # uint64 beside a signed integer: their values are compared as they are
+    except TypeError:  # uint64 with a signed integer: compare their values without promotion
         compared = dtypes[0]
     return _compared(found, wanted, compared, terms.of(*dtypes), terms, place)
 
@@ -172,7 +172,7 @@ def _of_attributes(actual: Any, expected: Any, terms: Terms) -> str | None:
 def _compared(
     found: Array, wanted: Array, d: dtype, tolerance: tuple[float, float], terms: Terms, place: str
 ) -> str | None:
-    """Compare element by element in the widest dtype of the kind."""
+    """Compare element by element in the widest dtype of the category."""
     rtol, atol = tolerance
     wide = np.complex128 if d.category == COMPLEX else np.float64 if d.category == FLOATING else None
     a, e = (found, wanted) if wide is None else (found.astype(wide), wanted.astype(wide))
@@ -191,7 +191,7 @@ def _told(
     found: Array, wanted: Array, close: Array, absolute: Array, units: Array, tolerance: tuple[float, float],
     ulp: float | None, place: str,
 ) -> str:  # fmt: skip
-    """The error's text: how many, the greatest differences of each kind and where, the values there."""
+    """Return the error's text: the number of differences, and the largest of each measure with index and values."""
     rtol, atol = tolerance
     exact = rtol == atol == 0 and ulp is None
     bad, size = int((~close).sum()), close.size
@@ -214,7 +214,7 @@ def _told(
 
 
 def _ranked(errors: Array, close: Array) -> Array:
-    """Errors to choose the worst by: NaN before all, elements that are close last."""
+    """Return the errors for sorting: NaN is largest, elements that are close are smallest."""
     return np.where(close, -1.0, np.where(np.isnan(errors), np.inf, errors))
 
 
@@ -229,7 +229,7 @@ def _host(value: Any) -> Array:
 def _dtype(value: Any) -> dtype:
     if isinstance(value, Tensor):
         return value.dtype
-    if type(value) in PYTHON:  # as a tensor of it would have
+    if type(value) in PYTHON:  # the dtype of a tensor with this value
         from candelabra.dtypes import category_of_scalar, default_for_category
 
         return default_for_category(category_of_scalar(value))

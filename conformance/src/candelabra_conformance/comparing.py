@@ -1,4 +1,4 @@
-"""Holding values against an answer: which elements are further away than they may be."""
+"""Compare values with an answer: find the elements whose error exceeds the bound."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from candelabra_conformance.transport import Array
 
 
 def error_in_ulp(got: Array, want: Array, d: dtype, least: Array | float = 0.0) -> float:
-    """The largest distance of finite values, in units in the last place of the dtype. 0 for integers and no values.
+    """Return the largest error of finite values in units in the last place of the dtype; 0 for integers and no values.
 
-    Values smaller than ``least`` are measured in units of that: what remains of a sum whose terms are so large.
+    The unit of a value smaller than ``least`` is that of ``least``: the value may be a sum whose terms are that large.
     """
     if not (d.is_floating_point or d.is_complex) or got.shape != want.shape or not got.size:
         return 0.0
@@ -26,11 +26,11 @@ def error_in_ulp(got: Array, want: Array, d: dtype, least: Array | float = 0.0) 
 
 
 def wrong(got: Array, want: Array, spread: Array | float, length: int, d: dtype, exact: bool = False) -> Array:
-    """True where a value is not what it has to be. Shapes are equal.
+    """Return True for each wrong value. The shapes are equal.
 
-    Integers and bools are equal or wrong; so are floats of an operator that is ``exact``. Others lie within
-    :func:`~candelabra_conformance.tolerance.bound`. NaN meets NaN, an infinity the same one, unless the answer itself
-    jumps there when the inputs move by one eps.
+    Integers and bools must be equal, as must floats of an operator that is ``exact``. The error of other values must be
+    within :func:`~candelabra_conformance.tolerance.bound`. NaN must match NaN, and an infinity the same infinity,
+    unless the answer itself jumps there when the inputs change by one eps.
     """
     if not (d.is_floating_point or d.is_complex):
         return np.asarray(got != want)
@@ -42,7 +42,7 @@ def wrong(got: Array, want: Array, spread: Array | float, length: int, d: dtype,
             return np.asarray(~alike)
         apart = np.abs(given - want)
         allowed = bound(want, spread, length, d)
-        # A NaN or an infinity on one side only is an error whatever the bound, but where the bound is infinite too.
+        # A NaN or an infinity on one side only is an error for any finite bound.
         near = np.where(np.isfinite(apart), apart <= allowed, np.isinf(allowed) & ~np.isinf(np.abs(want)))
         near |= _near_overflow(given, want, allowed, d)
     return np.asarray(~(alike | near))
@@ -53,7 +53,7 @@ def _is_nan(values: Array) -> Array:
 
 
 def _near_overflow(given: Array, want: Array, allowed: Array, d: dtype) -> Array:
-    """Where the permitted values lie on both sides of the largest finite number."""
+    """Return True where the largest finite number is within the permitted values."""
     if d.is_complex:
         return np.zeros(np.shape(want), bool)
     low, high = rounded(want - allowed, d), rounded(want + allowed, d)
@@ -61,7 +61,7 @@ def _near_overflow(given: Array, want: Array, allowed: Array, d: dtype) -> Array
 
 
 def described(got: Array, want: Array, bad: Array, d: dtype, spread: Array | float, length: int) -> str:
-    """In words: how many elements are wrong, and the worst of them with its index."""
+    """Return a text with the number of wrong elements, and the worst of them with its index."""
     count = int(bad.sum())
     index = _worst(got, want, bad)
     place = f" at {list(index)}" if index else ""

@@ -1,4 +1,4 @@
-"""What a check is given: the device, the oracle, and the samples of the operator that it is about."""
+"""The context of a check: the device, the oracle, and the samples of the operator."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from candelabra_conformance.samples.sample import KINDS, ORDINARY, HostArray, Sa
 from candelabra_conformance.taking import refused
 
 MAIN: Final = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "complex64", "bool")
-"""The dtypes of which the first that a device computes in and an operator takes stands for all, where one must."""
+"""The dtypes in order of preference, for checks that use one dtype: the first that device and operator support."""
 
 
 class Failure(Exception):
-    """A check that did not hold. ``sample`` and ``layout`` say on what; the reproducer is made of them."""
+    """A check that failed. The reproducer is written from ``sample`` and ``layout``."""
 
     def __init__(self, message: str, sample: Sample | None = None, layout: str = "", **details: Any) -> None:
         super().__init__(message)
@@ -34,20 +34,20 @@ class Failure(Exception):
 
 
 class NotApplicable(Exception):
-    """There is nothing to check; the text says why."""
+    """A check does not apply; the text contains the reason."""
 
 
 class Context:
-    """One device under test. Not shared by threads: each worker has its own."""
+    """One device under test. It is not thread-safe: each worker has its own."""
 
     def __init__(self, device: str) -> None:
         self.instance: Final[Instance] = open_device(device)
         self.reference: Final[Instance] = open_device(plugins.reference_device())
         self.oracle: Final = Oracle(self.reference, self.instance)
         self.planning = False
-        """While it is set, inputs are outlines: shapes and dtypes without values."""
+        """If set, inputs have shapes and dtypes but no values."""
         self.current: tuple[Sample | None, str] = (None, "")
-        """The sample and the layout that a check is at: what an exception is about."""
+        """The sample and the layout that a check currently uses, for errors."""
         self._samples: dict[Any, list[Sample]] = {}
         self._operator: object = None
 
@@ -61,14 +61,14 @@ class Context:
 
     # -- dtypes -------------------------------------------------------------------------------------------------------
     def computes(self, d: dtype) -> bool:
-        """Whether the backend claims to compute in a dtype (integers and bools: to hold it is to compute in it)."""
+        """Return whether the backend declares to compute in a dtype; for integers and bools, to store it."""
         can = self.instance.capabilities
         return d in can.arithmetic or (d in can.storage and not d.is_floating_point and not d.is_complex)
 
     def dtypes(self, op: Record) -> list[dtype]:
-        """The dtypes that an operator takes and the device claims, results included.
+        """Return the dtypes that the operator accepts and the device supports, including the dtypes of results.
 
-        Of a public callable, those that it has samples in.
+        For a public callable, return those of its samples.
         """
         able = [d for d in ALL if self.computes(d) and refused(op, d) is None and defined(op.name, d)]
         if not isinstance(op, Operator):
@@ -77,14 +77,14 @@ class Context:
         return [d for d in able if all(rule(op.promote(d)) in storage for rule in op.results)]
 
     def main_dtypes(self, op: Record, *, count: int = 1) -> list[dtype]:
-        """The first of the usual dtypes that the operator takes and has samples for."""
+        """Return the first dtypes of :data:`MAIN` that the operator accepts and has samples for."""
         able = {d.name: d for d in self.dtypes(op)}
         found = [able[name] for name in MAIN if name in able and self.samples(op, able[name])]
         return found[:count]
 
     # -- samples ------------------------------------------------------------------------------------------------------
     def samples(self, op: Record, d: dtype, what: str = "inputs") -> list[Sample]:
-        """The operator's samples in a dtype, all made at once: ``"inputs"``, ``"special"`` ones or ``"mistakes"``."""
+        """Return all samples of the operator in a dtype: ``"inputs"``, ``"special"`` or ``"mistakes"``."""
         self._only(op)
         key = (what, d.name)
         if key not in self._samples:
@@ -93,18 +93,18 @@ class Context:
             self._samples[key] = [found for found in every if self._holds(found)]
         return self._samples[key]
 
-    def _holds(self, found: Sample) -> bool:
-        """Whether the device stores every dtype in a sample: of a wrong index, and one that is asked for, too."""
+    def _holds(self, sample: Sample) -> bool:
+        """Return whether the device stores every dtype in a sample, also of invalid indices and ``dtype`` arguments."""
         storage = self.instance.capabilities.storage
-        given = (*found.args, *found.kwargs.values())
-        asked = {value for value in given if isinstance(value, dtype)} | set(found.held)
+        given = (*sample.args, *sample.kwargs.values())
+        asked = {value for value in given if isinstance(value, dtype)} | set(sample.held)
         asked |= {device_dtype(value.array.dtype) for value in given if isinstance(value, HostArray)}
         return storage.issuperset(asked) and all(
-            device_dtype(a.dtype) in storage for a in arrays([found.args, found.kwargs])
+            device_dtype(a.dtype) in storage for a in arrays([sample.args, sample.kwargs])
         )
 
     def laid_out(self, op: Record, d: dtype, layout: str) -> list[Sample]:
-        """The samples that a layout is about: ordinary ones fitted to it, or those of the kind of that name."""
+        """Return the samples for a layout: ordinary ones that fit it, or those of the kind with that name."""
         self._only(op)
         key = ("layout", d.name, layout)
         if key not in self._samples:
@@ -117,11 +117,11 @@ class Context:
         return self._samples[key]
 
     def each(self, op: Record, d: dtype, layout: str) -> Iterator[Sample]:
-        """As :meth:`laid_out`, one after the other; :attr:`current` is the one that is being tried."""
+        """Yield the samples of :meth:`laid_out`, and set :attr:`current` to each."""
         yield from self._one_by_one(self.laid_out(op, d, layout), layout)
 
     def each_of(self, op: Record, d: dtype, what: str) -> Iterator[Sample]:
-        """As :meth:`samples`, in the same way, on contiguous memory."""
+        """Yield the samples of :meth:`samples` on contiguous memory, and set :attr:`current` to each."""
         yield from self._one_by_one(self.samples(op, d, what), MEMORY[0])
 
     def _one_by_one(self, samples: list[Sample], layout: str) -> Iterator[Sample]:
@@ -131,25 +131,24 @@ class Context:
         self.current = (None, "")
 
     def layouts(self, op: Record, d: dtype) -> Iterator[str]:
-        """The layouts and kinds that the operator has samples for."""
+        """Yield the layouts and kinds that the operator has samples for."""
         for layout in (*MEMORY, *KINDS[1:]):
             if self.laid_out(op, d, layout):
                 yield layout
 
-    def exact(self, op: Record, found: Sample, output: int) -> bool:
-        """Whether an output of the operator is exact, judged by its samples in single precision.
+    def exact(self, op: Record, sample: Sample, output: int) -> bool:
+        """Return whether an output of the operator is exact, judged by its samples in single precision.
 
-        In double precision the oracle could not tell, and integers have no precision to tell by. Where there is no
-        wider answer, for a public callable whose result hangs on the dtype or that is given no floating tensors, the
-        sample says so.
+        Double precision is that of the oracle, and integers have no rounding. If there is no wider answer, because the
+        result of a public callable depends on the dtype or it has no floating arguments, the sample declares it.
         """
-        d = floating_of(found)
+        d = floating_of(sample)
         if as_given(op) or (d is None and not isinstance(op, Operator)):
-            return found.exact
+            return sample.exact
         judge = BY_NAME["complex64" if d is not None and d.is_complex else "float32"]
         if refused(op, judge) is not None:
             return False
-        alike = [s for s in self.samples(op, judge) if s.kind == ORDINARY and s.of is found.of]
+        alike = [s for s in self.samples(op, judge) if s.kind == ORDINARY and s.of is sample.of]
         return self.oracle.exact(op, output, alike)
 
     def _only(self, op: Record) -> None:

@@ -1,4 +1,4 @@
-"""What this package adds to the ``candelabra`` command. Nothing heavy is imported before a command is called."""
+"""The commands that this package adds to ``candelabra``. Their modules are imported when a command is called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from candelabra.backend import hookimpl
 
 @hookimpl
 def candelabra_commands() -> Mapping[str, Callable[[list[str]], int]]:
-    """``candelabra conformance`` and ``candelabra new-backend``."""
+    """Return ``candelabra conformance`` and ``candelabra new-backend``."""
     return {"conformance": _conformance, "new-backend": _new_backend}
 
 
@@ -21,7 +21,7 @@ def _conformance(arguments: list[str]) -> int:
 
 
 def _new_backend(arguments: list[str]) -> int:
-    """write the package of a new backend to begin with"""
+    """write the package of a new backend"""
     from candelabra_conformance.scaffold.write import main
 
     return main(arguments)

@@ -1,7 +1,7 @@
-"""Memory layouts: the same values, lying in memory in different ways.
+"""Memory layouts: the same values with different strides and offsets.
 
-Each layout is made of views on the device, of a tensor that holds more than the values: what lies around them is a
-guard that nobody may write to.
+Each layout is a view of a larger tensor on the device. The other elements of that tensor are a guard, which no operator
+may modify.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONTIGUOUS, TRANSPOSED, OFFSET, STEP, BROADCAST, ALIASED = (
     "aliased",
 )
 GUARD: Final = 3
-"""Elements around an offset slice. Their value is 1, which any operator takes."""
+"""The number of elements before and after an offset slice. Their value is 1, which is valid for any operator."""
 
 
 def _contiguous(array: Array, device: Any) -> Tensor:
@@ -34,26 +34,26 @@ def _contiguous(array: Array, device: Any) -> Tensor:
 
 
 def _transposed(array: Array, device: Any) -> Tensor:
-    """The first and the last dimension are the other way round in memory."""
+    """Return a tensor whose first and last dim are exchanged in memory."""
     return to_device(np.ascontiguousarray(array.swapaxes(0, -1)), device).transpose(0, -1)
 
 
 def _offset(array: Array, device: Any) -> Tensor:
-    """A slice of a longer first dimension: contiguous, but it starts later and ends before its storage does."""
+    """Return a slice of a longer first dim: contiguous, with an offset, and shorter than its storage."""
     base = np.ones((array.shape[0] + 2 * GUARD, *array.shape[1:]), array.dtype)
     base[GUARD:-GUARD] = array
     return to_device(base, device)[GUARD:-GUARD]
 
 
 def _step(array: Array, device: Any) -> Tensor:
-    """Every second element of a last dimension of twice the length."""
+    """Return every second element of a last dim of twice the size."""
     base = np.ones((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
     base[..., 1::2] = array
     return to_device(base, device)[..., 1::2]
 
 
 def _broadcast(array: Array, device: Any) -> Tensor:
-    """One row that the first dimension repeats with stride 0; an array whose rows differ is contiguous."""
+    """Return one row that the first dim repeats with stride 0, or a contiguous tensor if the rows differ."""
     if array.tobytes() != repeated(array).tobytes():
         return to_device(array, device)
     return to_device(array[:1], device).expand(array.shape)
@@ -68,13 +68,13 @@ PLACE: Final[dict[str, Callable[[Array, Any], Tensor]]] = {
     ALIASED: _contiguous,
 }
 MEMORY: Final = tuple(PLACE)
-"""All layouts of memory, the plain one first."""
+"""All memory layouts; the first one is contiguous."""
 
 
 def place(array: Array, layout: str, device: Any) -> Tensor:
-    """The array on the device, laid out so.
+    """Copy the array to the device, with a layout.
 
-    It is contiguous where it has too few dimensions for the layout, and for kinds of samples that are no layout.
+    The result is contiguous if the array has too few dims for the layout, and for kinds of samples other than layouts.
     """
     least = {TRANSPOSED: 2, OFFSET: 1, STEP: 1, BROADCAST: 1}.get(layout, 0)
     if array.ndim < least or (layout == BROADCAST and array.shape[0] == 0):
@@ -82,41 +82,41 @@ def place(array: Array, layout: str, device: Any) -> Tensor:
     return PLACE.get(layout, _contiguous)(array, device)
 
 
-def fitted(op: Record, found: Sample, layout: str) -> Sample | None:
-    """The sample with the values that a layout can hold; None where the layout is nothing new for it.
+def fitted(op: Record, sample: Sample, layout: str) -> Sample | None:
+    """Return the sample with values that fit a layout, or None if the layout does not change the sample.
 
-    ``broadcast`` repeats the first row of an array that has more dimensions than belong together; ``aliased`` gives
-    one array for all operands of equal shape and dtype, which :func:`placed` makes one tensor.
+    ``broadcast`` repeats the first row of an array with more dims than the operator's core dims. ``aliased`` replaces
+    all operands of equal shape and dtype by one array, which :func:`placed` converts to one tensor.
     """
-    if found.layouts and layout not in found.layouts:
+    if sample.layouts and layout not in sample.layouts:
         return None
-    every = list(arrays((found.args, dict(found.kwargs))))
+    every = list(arrays((sample.args, dict(sample.kwargs))))
     if layout == TRANSPOSED:
-        return found if any(a.ndim > 1 for a in every) else None
+        return sample if any(a.ndim > 1 for a in every) else None
     if layout in (OFFSET, STEP):
-        return found if any(a.ndim for a in every) else None
+        return sample if any(a.ndim for a in every) else None
     if layout == BROADCAST:
-        able = [a for a in every if a.ndim > found.core and a.shape[0] > 1 and a.dtype.kind in "fcV"]
-        # One of them, now this and now that: so that it meets rows that differ.
+        able = [a for a in every if a.ndim > sample.core and a.shape[0] > 1 and a.dtype.kind in "fcV"]
+        # One of them, in turn, so that it is combined with rows that differ.
         able = able[sum(a.size for a in every) % len(able) :][:1] if able else []
-        return _replaced(found, lambda a: repeated(a) if _among(a, able) else a) if able else None
+        return _replaced(sample, lambda a: repeated(a) if _among(a, able) else a) if able else None
     if layout == ALIASED:
-        # The last of them: what stands there may be a divisor, and is never 0.
-        chosen = next(reversed(_operands(op, found)), None)
-        twins = [a for a in _operands(op, found) if chosen is not None and _alike(a, chosen)]
-        if chosen is None or len(twins) < 2 or found.core:
+        # The last of them: it may be a divisor, and is never 0.
+        chosen = next(reversed(_operands(op, sample)), None)
+        twins = [a for a in _operands(op, sample) if chosen is not None and _same_shape_and_dtype(a, chosen)]
+        if chosen is None or len(twins) < 2 or sample.core:
             return None
-        return _replaced(found, lambda a: chosen if _among(a, twins) else a)
-    return found
+        return _replaced(sample, lambda a: chosen if _among(a, twins) else a)
+    return sample
 
 
-def _operands(op: Record, found: Sample) -> list[Array]:
-    """The arrays of the parameters that are computed with: no indices, no masks."""
-    given = arguments_of(op, found)
+def _operands(op: Record, sample: Sample) -> list[Array]:
+    """Return the arrays of the operands, without indices and masks."""
+    given = arguments_of(op, sample)
     return [a for p in op.schema.parameters if takes_tensors(op, p) for a in arrays(given.get(p.name))]
 
 
-def _alike(a: Array, b: Array) -> bool:
+def _same_shape_and_dtype(a: Array, b: Array) -> bool:
     return bool(a.shape == b.shape and a.dtype == b.dtype)
 
 
@@ -125,12 +125,12 @@ def _among(array: Array, chosen: list[Array]) -> bool:
 
 
 def repeated(array: Array) -> Array:
-    """The first row in place of every row."""
+    """Return the array with every row replaced by the first."""
     return np.broadcast_to(array[:1], array.shape)
 
 
 def placed(value: Any, layout: str, device: Any) -> Any:
-    """Arguments with every array placed on the device; the same array twice is the same tensor twice."""
+    """Copy every array in the arguments to the device. An array that occurs twice becomes one tensor."""
     made: dict[int, Tensor] = {}
 
     def one(array: Array) -> Tensor:
@@ -141,5 +141,5 @@ def placed(value: Any, layout: str, device: Any) -> Any:
     return mapped(value, one)
 
 
-def _replaced(found: Sample, function: Callable[[Array], Array]) -> Sample:
-    return replace(found, args=mapped(found.args, function), kwargs=mapped(dict(found.kwargs), function))
+def _replaced(sample: Sample, function: Callable[[Array], Array]) -> Sample:
+    return replace(sample, args=mapped(sample.args, function), kwargs=mapped(dict(sample.kwargs), function))

@@ -94,7 +94,7 @@ def host_array(array: Array) -> str:
 
 
 def plain(value: Any) -> str:
-    """What may stand among an operator's arguments and is no array."""
+    """Return the text of an argument other than an array."""
     if value is HERE or isinstance(value, Instance):
         return "device"
     if isinstance(value, Fresh):

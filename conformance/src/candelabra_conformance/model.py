@@ -1,4 +1,4 @@
-"""What passes between the parts of the suite: a case, its result, and a run of many."""
+"""The data model of the suite: a case, its result, and a run of many cases."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 DEVICE: Final = "device"
-"""Stands where an operator's name does in the cases that are about the device itself: ``device/roundtrip/float32``."""
+"""The operator's name in cases about the device itself, such as ``device/roundtrip/float32``."""
 
 SAMPLES: Final = "samples"
-"""The property of having something to be tried on. It comes first: nothing passes for want of a sample."""
+"""The property that an operator has samples. It is checked first, so that no case passes without samples."""
 NO_SAMPLES: Final = "has no samples"
-"""What the skipped case of a public callable says that the suite has nothing to try on."""
+"""The reason of the skipped case of a public callable without samples."""
 
 PASSED, FAILED, SKIPPED, BLOCKED, UNSUPPORTED = "passed", "failed", "skipped", "blocked", "unsupported"
 EXPECTED, UNEXPECTED, CRASHED, TIMED_OUT = "expected failure", "unexpected pass", "crashed", "timed out"
@@ -29,9 +29,9 @@ VERDICTS: Final[dict[str, str]] = {
     TIMED_OUT: "the process that ran it was stopped after the time limit",
 }
 BAD: Final = frozenset({FAILED, UNEXPECTED, CRASHED, TIMED_OUT})
-"""Verdicts that make a run red. A blocked case is not one: what blocks it is."""
+"""The verdicts that make a run fail. A blocked case does not; the case that blocks it does."""
 ROUTES: Final = ("native", "composite", "fallback", "unsupported")
-"""How a device serves an operator: its own kernel (or strides), the operator's body, the reference device, nothing."""
+"""The ways to serve an operator: the device's kernel (or strides), the operator's body, the reference device, none."""
 LEVELS: Final[dict[int, str]] = {
     0: "memory: allocate, copy, item, compare",
     1: "inference",
@@ -42,7 +42,7 @@ LEVELS: Final[dict[int, str]] = {
 
 @dataclass(frozen=True, order=True)
 class Case:
-    """One thing to hold: an operator, a property of it, and on what it is tried. Empty strings: not about that axis."""
+    """One requirement: an operator, a property, and the axes of the check. An empty string means no such axis."""
 
     operator: str
     property: str
@@ -52,41 +52,41 @@ class Case:
 
     @builtins.property
     def id(self) -> str:
-        """Reads as a requirement: ``softmax/value/float16/transposed``."""
+        """The id, which reads as a requirement: ``softmax/value/float16/transposed``."""
         return "/".join(part for part in (self.operator, self.property, self.dtype, self.layout) if part)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
     verdict: str
     route: str = ""
     message: str = ""
-    """Why, in the words of the check that failed; of a skipped, blocked or expected one the reason."""
+    """The error of the check that failed, or the reason of a skipped, blocked or expected case."""
     reproducer: str = ""
     """A stand-alone program that shows the failure."""
     ulp: float | None = None
-    """The largest error that was measured, in units in the last place of the result's dtype."""
+    """The largest measured error, in units in the last place of the result's dtype."""
     seconds: float = 0.0
     blocked_by: str = ""
-    """The id of the case, or the name of the operator, that has to work first."""
+    """The id of the case, or the name of the operator, that has to pass first."""
     uses: tuple[str, ...] = ()
-    """Of a failure: the operators that were called on the way to it."""
+    """For a failure, the operators that were called before it."""
     missing: tuple[str, ...] = ()
-    """The operators for which the device had no kernel: they fell back, or nobody served them."""
+    """The operators for which the device had no kernel: they fell back, or were not served."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Who was tested, on what, by what."""
+    """The tested device, the machine, and the versions."""
 
     device: str
     description: str
     facts: Mapping[str, str]
     backend: str
-    """The distribution, or the module, that brings the backend."""
+    """The distribution or the module of the backend."""
     backend_version: str
     reference: str
     core: str
@@ -97,7 +97,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Run:
-    """A whole run, as the reports show it."""
+    """A complete run, as the reports show it."""
 
     subject: Subject
     results: tuple[Result, ...]
@@ -106,15 +106,15 @@ class Run:
     seconds: float
     options: Mapping[str, Any] = field(default_factory=dict)
     next_kernels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Which kernel to write next, and the operators that it unlocks; the most useful first."""
+    """The kernels to write next, each with the operators that it unblocks; the most useful first."""
     stale: tuple[str, ...] = ()
-    """Patterns of expected failures that match no case any more, or have expired."""
+    """The patterns of expected failures that match no case, or have expired."""
     remaining: Mapping[int, int] = field(default_factory=dict)
-    """Level → how many of its cases the time was too short for."""
+    """Level → the number of its cases that were not run for lack of time."""
 
     @property
     def level(self) -> int:
-        """The highest level of which every case was run and none is red, blocked or unsupported; -1: none."""
+        """The highest level whose cases were all run and none failed, was blocked or unsupported; -1 if none."""
         reached = -1
         for level in sorted(LEVELS):
             at = [r for r in self.results if r.case.level == level]

@@ -1,4 +1,4 @@
-"""candelabra's dtypes as NumPy's, bfloat16 by way of ml_dtypes."""
+"""Convert between the dtypes of candelabra and NumPy, with bfloat16 from ml_dtypes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FROM_HOST: Final[dict[np.dtype[Any], dtype]] = {host: d for d, host in HOST.item
 
 
 def host_dtype(d: dtype) -> np.dtype[Any]:
-    """The NumPy dtype that holds the same values."""
+    """Return the NumPy dtype with the same values."""
     return HOST[d]
 
 
 def device_dtype(d: np.dtype[Any]) -> dtype:
-    """The candelabra dtype of a NumPy array's."""
+    """Return the candelabra dtype for the dtype of a NumPy array."""
     return FROM_HOST[np.dtype(d)]

@@ -1,9 +1,9 @@
-"""Tests of users' own programs, once per installed device.
+"""Run tests of users' programs once per installed device.
 
     @each_device()
     def test_it_runs(device): ...
 
-A device whose driver is missing, or whose plugin is broken, is a skip with its reason, never an error of collection.
+The test of a device without a driver, or with a broken plugin, is skipped with the reason; the collection never fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Installed:
-    """A device, and why it cannot be used (empty: it can)."""
+    """A device, and the reason why it cannot be used (empty if it can)."""
 
     name: str
     missing: str = ""
@@ -31,7 +31,7 @@ class Installed:
 
 
 def installed() -> list[Installed]:
-    """Every device of every installed backend; one entry, with the reason, for a backend that offers none."""
+    """Return every device of every installed backend, with one entry and the reason for a backend without devices."""
     found: list[Installed] = []
     for name, plugin in plugins.plugins().items():
         try:
@@ -48,18 +48,18 @@ def installed() -> list[Installed]:
 
 
 def devices() -> list[str]:
-    """The devices that are installed and work, as ``type:index``, in alphabetical order of their types."""
+    """Return the installed devices that work, as ``type:index``, in alphabetical order of their types."""
     return [device.name for device in installed() if not device.missing]
 
 
 def each_device(
     *, only: Collection[str] = (), excluding: Collection[str] = (), argument: str = "device", first: bool = False
 ) -> Callable[[F], F]:
-    """Run a test once per device: a decorator that fills ``argument`` with the device's name.
+    """Decorate a test to run once per device, whose name is passed as ``argument``.
 
-    ``only`` and ``excluding`` hold device types or devices (``"acme"``, ``"acme:1"``); ``first`` takes one device of
-    each type. Test ids are the devices' names. What is named in ``only`` and is not installed is a skip too.
-    ``ValueError`` for a name that both lists have.
+    ``only`` and ``excluding`` contain device types or devices (``"acme"``, ``"acme:1"``); ``first`` selects one device
+    of each type. Test ids are the devices' names. A device in ``only`` that is not installed is skipped. Raises
+    ``ValueError`` for a name in both lists.
     """
     both = set(only) & set(excluding)
     if both:

@@ -1,9 +1,8 @@
 """The pytest plugin: ``pytest --pyargs candelabra_conformance --candelabra-device acme:0``.
 
-Every case of the suite is a test of its own, so xdist spreads them, ``-k`` chooses among them and ``--lf`` repeats the
-last failures. ``--candelabra-operator`` and ``--candelabra-case`` plan only some of them, which is quicker. The option
-may be given several times, for several devices in one process. Without it the plugin adds its options and its fixture
-and does nothing.
+Every case of the suite is a separate test, so xdist distributes them, ``-k`` selects some and ``--lf`` repeats the last
+failures. ``--candelabra-operator`` and ``--candelabra-case`` plan only some of them, which is faster. The option may be
+repeated, for several devices in one process. Without it the plugin only adds its options and its fixture.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ if TYPE_CHECKING:
     from candelabra_conformance.session import Session
 
 PROPERTY: Final = "candelabra-conformance"
-"""Under this name a test's result travels from a worker of xdist to the process that reports."""
+"""The name of the property with which a worker of xdist sends a test's result to the process that reports."""
 SESSIONS: Final = pytest.StashKey[dict[str, "Session"]]()
 FORMS: Final = ("json", "junit", "markdown", "html", "badge")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of ``candelabra conformance``, with a prefix."""
+    """Add the options of ``candelabra conformance``, with a prefix."""
     group = parser.getgroup("candelabra", "conformance of a candelabra backend")
     group.addoption(
         "--candelabra-device", metavar="DEVICE", action="append", default=[],
-        help="a device under test, as in acme or acme:1; may be repeated",
+        help="a device under test, such as acme or acme:1; may be repeated",
     )  # fmt: skip
     group.addoption("--candelabra-level", type=int, default=3, choices=range(4), help="cases up to this level")
     group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of the other axes only")
@@ -43,13 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--candelabra-forbid-fallback", action="store_true", help="an operator that falls back fails")
     group.addoption("--candelabra-huge", action="store_true", help="also on more than 2**31 bytes of memory")
-    group.addoption("--candelabra-expected-failures", metavar="TOML", help="in place of the backend's own list")
+    group.addoption("--candelabra-expected-failures", metavar="TOML", help="replaces the backend's own list")
     for form in FORMS:
         group.addoption(f"--candelabra-{form}", metavar="FILE", help=f"write the first device's report as {form}")
 
 
 def sessions_of(config: pytest.Config) -> dict[str, Session]:
-    """What this process knows of the devices under test, by the names given, found out at first use."""
+    """Return the session of each device under test in this process, by its name, created at the first use."""
     if SESSIONS not in config.stash:
         from candelabra_conformance.session import Session
 
@@ -59,7 +58,7 @@ def sessions_of(config: pytest.Config) -> dict[str, Session]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for ``candelabra_device`` runs once for each."""
+    """Run a test with the fixture ``candelabra_device`` once per device."""
     named = metafunc.config.getoption("candelabra_device")
     if "candelabra_device" in metafunc.fixturenames and len(named) > 1:
         metafunc.parametrize("candelabra_device", list(dict.fromkeys(named)), indirect=True, scope="session")
@@ -67,7 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def candelabra_device(request: pytest.FixtureRequest) -> str:
-    """The name of the device under test; the test is skipped where none was named or the device is not there."""
+    """The name of the device under test. The test is skipped if none was named or the device does not exist."""
     named = request.config.getoption("candelabra_device")
     if not named:
         pytest.skip("no device under test: name one with --candelabra-device")
@@ -80,7 +79,7 @@ def candelabra_device(request: pytest.FixtureRequest) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed case shows its message and its reproducer, not the suite's own frames."""
+    """Show the message and the reproducer of a failed case instead of the suite's frames."""
     report = yield
     tested: tuple[str, Result] | None = getattr(item, "candelabra_tested", None)
     if tested is not None and call.when == "call":
@@ -92,7 +91,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Gather the results, also those of xdist's workers."""
+    """Collect the results, also those of xdist's workers."""
     for name, value in report.user_properties:
         if name == PROPERTY and report.when == "call":
             _gathered.append(value)
@@ -102,7 +101,7 @@ _gathered: Final[list[Any]] = []
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the reports that were asked for, in the process that gathers."""
+    """Write the requested reports, in the process that collects the results."""
     config = session.config
     wanted = {f: config.getoption(f"candelabra_{f}") for f in FORMS if config.getoption(f"candelabra_{f}")}
     if not _gathered or hasattr(config, "workerinput"):

@@ -1,7 +1,7 @@
-"""What the suite tests: operators' records, overload sets and public callables, each under one name.
+"""The objects that the suite tests: operators' records, overload sets and public callables, each under one name.
 
 A record is tested under its own name. An overload set and a public callable are tested under their public name, ``max``
-or ``linalg.svd``, and what is a method only under ``Tensor.to``.
+or ``linalg.svd``, or if they are only methods, under a name such as ``Tensor.to``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def returning_its_target(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class CallableRecord:
-    """A public callable in the form of a record: a name, a schema and a function, which the properties look at."""
+    """A public callable in the form of a record: with a name, a schema and a function, which the properties use."""
 
     view: Final = False
     inplace: Final = False
@@ -63,21 +63,21 @@ class CallableRecord:
 
     @property
     def writes(self) -> bool:
-        """Whether it writes into its first argument, and what that holds is the result: ``Tensor.uniform_``."""
+        """Whether it modifies its first argument, whose content is the result, such as ``Tensor.uniform_``."""
         return self.assigns or (self.name.endswith("_") and not self.name.endswith("__"))
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers. Its calls are seeded."""
+        """Whether it draws random numbers, so that its calls are seeded."""
         return self.schema.named("generator") is not None or self.name in DRAWS
 
     def form(self, kind: str) -> Callable[..., Any]:
-        """The function: a public callable has no other form."""
+        """Return the function, which is the only form of a public callable."""
         return self.function
 
 
 Record = Operator[..., Any] | CallableRecord
-"""What has samples of its own."""
+"""The objects that have samples."""
 
 
 class UnknownNameError(ValueError):
@@ -85,10 +85,10 @@ class UnknownNameError(ValueError):
 
 
 def everything_named(name: str) -> list[Record | OverloadSet]:
-    """What is tested under a name, an alias, or an operator's public name.
+    """Return the objects that are tested under a name, an alias, or an operator's public name.
 
-    A record and the overload set that it is a member of may have the same name. ``UnknownNameError`` where there is
-    nothing of that name.
+    A record and the overload set that contains it may have the same name. Raises ``UnknownNameError`` for an unknown
+    name.
     """
     found: list[Record | OverloadSet] = [OPERATORS[name]] if name in OPERATORS else []
     entry: Any = entry_named(name)
@@ -104,7 +104,7 @@ def everything_named(name: str) -> list[Record | OverloadSet]:
 
 
 def everything_tested() -> list[Record | OverloadSet]:
-    """Every record, overload set and public callable."""
+    """Return every record, overload set and public callable."""
     found: list[Record | OverloadSet] = [OPERATORS[name] for name in sorted(OPERATORS)]
     public = sorted(entries(), key=title_of)
     found += [entry for entry in public if isinstance(entry, OverloadSet)]
@@ -113,13 +113,13 @@ def everything_tested() -> list[Record | OverloadSet]:
 
 
 def callable_members() -> Iterator[CallableRecord]:
-    """The members of overload sets that are no records. They have no public name of their own."""
+    """Yield the members of overload sets that are not records. They have no public name of their own."""
     for member, _ in members_and_sets():
         yield CallableRecord(member)
 
 
 def members_and_sets() -> Iterator[tuple[PublicCallable, OverloadSet]]:
-    """Each of these members with its set."""
+    """Yield each of these members with its set."""
     for entry in entries():
         if isinstance(entry, OverloadSet):
             for member, _ in entry.members:
@@ -133,13 +133,13 @@ def set_of(record: CallableRecord) -> OverloadSet | None:
 
 
 def name_of(tested: Record | OverloadSet) -> str:
-    """The name under which something is tested."""
+    """Return the name under which an object is tested."""
     return title_of(tested) if isinstance(tested, OverloadSet) else tested.name
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 def parameter_names(op: Record, count: int) -> list[str]:
-    """The parameter that each of ``count`` positional arguments belongs to; several may belong to a variadic one."""
+    """Return the parameter of each of ``count`` positional arguments; a variadic one can have several."""
     names = [p.name for p in op.schema.parameters]
     variadic = next((i for i, p in enumerate(op.schema.parameters) if p.variadic), None)
     if variadic is not None:
@@ -147,13 +147,13 @@ def parameter_names(op: Record, count: int) -> list[str]:
     return names[:count]
 
 
-def arguments_of(op: Record, found: Sample) -> dict[str, Any]:
-    """A sample's arguments by parameter; a tuple for a variadic one."""
+def arguments_of(op: Record, sample: Sample) -> dict[str, Any]:
+    """Return a sample's arguments by parameter, with a tuple for a variadic one."""
     given: dict[str, Any] = {}
     variadic = {p.name for p in op.schema.parameters if p.variadic}
-    for name, value in zip(parameter_names(op, len(found.args)), found.args):
+    for name, value in zip(parameter_names(op, len(sample.args)), sample.args):
         given[name] = (*given.get(name, ()), value) if name in variadic else value
-    return {**given, **dict(found.kwargs)}
+    return {**given, **dict(sample.kwargs)}
 
 
 def takes_tensors(op: Record, p: Parameter) -> bool:

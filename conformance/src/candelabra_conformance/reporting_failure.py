@@ -1,4 +1,4 @@
-"""A failure in words and as a program."""
+"""Describe a failure in words and as a program."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from candelabra_conformance.model import Case
 from candelabra_conformance.samples.sample import Sample
 
 
-def described_sample(found: Sample | None, layout: str) -> str:
-    """A sample in a line: tensors by dtype and shape, the rest by value."""
-    if found is None:
+def described_sample(sample: Sample | None, layout: str) -> str:
+    """Return a sample in one line: tensors by dtype and shape, other arguments by value."""
+    if sample is None:
         return ""
-    words = [_described(a) for a in found.args]
-    words += [f"{name}={_described(v)}" for name, v in found.kwargs.items()]
-    about = [w for w in (found.note, layout if layout != "contiguous" else "") if w]
+    words = [_described(a) for a in sample.args]
+    words += [f"{name}={_described(v)}" for name, v in sample.kwargs.items()]
+    about = [w for w in (sample.note, layout if layout != "contiguous" else "") if w]
     return f"({', '.join(words)})" + (f" [{', '.join(about)}]" if about else "")
 
 
@@ -31,7 +31,7 @@ def _described(value: Any) -> str:
 
 
 def reproduced(context: Context, case: Case, failure: BaseException | None) -> str:
-    """A stand-alone program that shows the failure; empty where the failure is about no sample."""
+    """Return a stand-alone program that shows the failure, or an empty text if the failure has no sample."""
     if not isinstance(failure, Failure) or failure.sample is None:
         return ""
     from candelabra_conformance.failure_program import of_failure

@@ -1,4 +1,4 @@
-"""A failure as a program: ten-odd lines of Python that need only the core and the backend.
+"""Write a failure as a program of about ten lines that needs only the core and the backend.
 
 ``reproducer`` writes the program: the tensors from literals that are exact to the bit, the views that give them their
 layout, the call, the value that is due, and an assertion with the largest error that is allowed. What fails on large
@@ -39,8 +39,8 @@ def reproducer(
 
     ``operator`` is a record or its name, or the name of a public callable.
 
-    Arguments are a sample's: NumPy arrays stand for tensors, which lie in memory as ``layout`` says (a name, or
-    strides and offset by array); ``HERE`` stands for the device. ``expected`` is what ``property`` expects: for
+    Arguments are those of a sample: NumPy arrays represent tensors with a ``layout`` (a name, or strides and offset by
+    array), and ``HERE`` represents the device. ``expected`` is what ``property`` expects: for
     ``"value"``, ``"special"``, ``"inplace"``, ``"out"`` and ``"random"`` the values (an array, or a tuple of them
     for several outputs; None: computed now, on the reference device), for ``"gradient"`` the gradients of the sum
     of the outputs, one per floating array, for ``"errors"`` and ``"unclaimed"`` the exception that is due (or its
@@ -49,8 +49,8 @@ def reproducer(
     place unless given. ``seed`` is set first. With ``check``, these lines stand after the call, whose result is
     ``got``, and ``inputs``, a list of the tensors, in place of the property's own.
 
-    The program ends with AssertionError while the fault is there, and prints what differs. ``ValueError`` for a
-    property that is not known, unless ``check`` is given; ``TypeError`` for arguments that have no literal.
+    While the fault exists, the program raises AssertionError with the difference. Raises ``ValueError`` for an unknown
+    property, unless ``check`` is given, and ``TypeError`` for arguments without a literal.
     """
     record = record_named(operator) if isinstance(operator, str) else operator
     program = Program(str(device), layout)

@@ -1,4 +1,4 @@
-"""What a pytest session knows of the device under test: its cases, what is expected to fail, what failed so far."""
+"""The state of a pytest session for one device under test: cases, expected failures, and failures so far."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from candelabra_conformance.suite import plan, run_case
 
 @dataclass
 class Session:
-    """One process's view. ``unavailable``: why there is no such device here; ``error``: why it cannot be tested.
+    """The state in one process. ``unavailable``: why the device does not exist; ``error``: why it cannot be tested.
 
     ``partial``: some cases were not planned, so an expected failure that did not occur is not stale.
     """
@@ -42,7 +42,7 @@ class Session:
 
     @classmethod
     def of(cls, config: pytest.Config, device: str) -> Session:
-        """Open the device and plan; what goes wrong is told by a test, never by the collection."""
+        """Open the device and plan the cases. A test reports an error; the collection never fails."""
         made = cls(device)
         made.forbid_fallback = config.getoption("candelabra_forbid_fallback")
         try:
@@ -71,20 +71,20 @@ class Session:
         return made
 
     def check(self) -> None:
-        """Skip the test where the device is not in this machine, fail it where it cannot be tested."""
+        """Skip the test if the device does not exist, and fail it if the device cannot be tested."""
         if self.unavailable:
             pytest.skip(self.unavailable)
         if self.error:
             pytest.fail(self.error, pytrace=False)
 
     def entry(self, case: Case) -> ExpectedFailure | None:
-        """The expected failure that a case is, if it is one today."""
+        """Return the active expected failure of a case, or None."""
         today = self.started.date()
         living = (e for e in self.expected if e.expires is None or e.expires > today)
         return next((e for e in living if e.about(case.id)), None)
 
     def run(self, case: Case) -> Result:
-        """The result of a case, blocked where something that failed before in this process explains it."""
+        """Return the result of a case. It is blocked if an earlier failure in this process explains it."""
         assert self.context is not None
         memory = next((r for r in self.failed if r.case.level == 0), None)
         if memory is not None and case.level:

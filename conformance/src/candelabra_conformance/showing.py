@@ -1,4 +1,4 @@
-"""Progress: how many cases are done, which operator is at it, how many failed so far."""
+"""A progress bar: the number of finished cases, the current operator, and the number of failures."""
 
 from __future__ import annotations
 

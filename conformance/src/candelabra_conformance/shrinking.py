@@ -1,4 +1,4 @@
-"""Smaller arrays that still fail: halves along the dimensions, greedily, while a predicate holds."""
+"""Shrink the arrays of a failure: keep halves along the dims, greedily, while a predicate holds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from candelabra_conformance.samples.sample import arrays, mapped
 
 Array = np.ndarray[Any, Any]
 Cut = dict[tuple[int, int], slice]
-"""What to keep: by (number of the array, dimension)."""
+"""The slices to keep, by (number of the array, dim)."""
 
 
 def shrunk(args: Any, still_fails: Callable[[Any], bool], tries: int = 200) -> Any:
-    """``args`` with arrays cut down as far as ``still_fails(args)`` stays true; at most ``tries`` calls of it.
+    """Return ``args`` with the smallest arrays for which ``still_fails(args)`` is true, after at most ``tries`` calls.
 
-    Tried are halves of every dimension: all dimensions of one size together (operands that broadcast, or are
-    contracted), then each alone. A predicate that raises has not failed in the way that is looked for. Views of an
-    array that came twice are one array again.
+    The function tries halves of every dim: all dims of one size together (of operands that broadcast or are
+    contracted), then each dim alone. If the predicate raises, it counts as false. An array that occurs twice remains
+    one array.
     """
     left = tries
     progress = True
@@ -52,7 +52,7 @@ def _distinct(args: Any) -> Iterator[Array]:
 
 
 def _cuts(found: list[Array]) -> Iterator[Cut]:
-    """Which halves may be kept, the largest saving first."""
+    """Yield the possible cuts, the largest reduction first."""
     places: dict[int, list[tuple[int, int]]] = {}
     for number, array in enumerate(found):
         for dim, size in enumerate(array.shape):
@@ -70,7 +70,7 @@ def _cuts(found: list[Array]) -> Iterator[Cut]:
 
 
 def _from_the_right(found: list[Array], together: list[tuple[int, int]]) -> list[int]:
-    """Dimensions counted from the right, as broadcasting aligns them, that several arrays have in this size."""
+    """Return the dims of one size that several arrays have, counted from the right, as broadcasting aligns them."""
     counted = [dim - found[number].ndim for number, dim in together]
     return sorted({d for d in counted if 1 < counted.count(d) < len(counted)})
 

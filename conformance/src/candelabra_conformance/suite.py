@@ -1,4 +1,4 @@
-"""The suite: which cases there are for a device, and what becomes of one."""
+"""The suite: plan the cases for a device, and run a case."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def plan(
     patterns: Iterable[str] = (),
     huge: bool = False,
 ) -> list[Case]:
-    """Every case for a device, level 0 first, then by operator. ``patterns`` (``softmax/*``) keep only ids that match.
+    """Return the cases for a device, sorted by level and operator. ``patterns`` (``softmax/*``) select matching ids.
 
-    ``operators`` are names of operators, of overload sets, of public callables, or of the device itself; by default
-    all. ``UnknownNameError`` for another name. ``huge`` adds the cases on more than 2**31 bytes.
+    ``operators`` are names of operators, overload sets, public callables, or of the device itself, by default all.
+    Raises ``UnknownNameError`` for another name. ``huge`` adds the cases on more than 2**31 bytes.
     """
     properties.load()
     wanted = list(patterns)
@@ -70,7 +70,7 @@ def plan(
 
 
 def _order(tested: Record | OverloadSet) -> tuple[int, str]:
-    """Primitives first, then what is composed of them, the overload sets of both, and public callables."""
+    """Return the sort key: primitives, composites, overload sets, public callables."""
     if isinstance(tested, Operator):
         return int(tested.body is not None), tested.name
     return 2 + isinstance(tested, CallableRecord), name_of(tested)
@@ -84,7 +84,7 @@ def _of_device(context: Context, huge: bool) -> Iterator[Case]:
 
 
 def _of(context: Context, tested: Record | OverloadSet) -> Iterator[Case]:
-    """The cases of an operator, overload set or public callable; where a generator fails, only the one that says so."""
+    """Yield the cases of a tested object. If a sample generator raises, yield only the case that reports it."""
     name = name_of(tested)
     try:
         cases = [
@@ -101,9 +101,9 @@ def _of(context: Context, tested: Record | OverloadSet) -> Iterator[Case]:
 
 # -- one case ---------------------------------------------------------------------------------------------------------
 def run_case(context: Context, case: Case, *, forbid_fallback: bool = False, explained: bool = True) -> Result:
-    """Run a case here and now. Whatever it raises is a verdict.
+    """Run a case in this process. Any exception becomes a verdict.
 
-    Unless ``explained``, a failure comes without its reproducer and the operators on its way, which take more runs.
+    Unless ``explained``, a failure has no reproducer and no list of called operators, which require further runs.
     """
     properties.load()
     fell_back = fallback_counts()
@@ -147,7 +147,7 @@ def _outcome(context: Context, case: Case) -> tuple[str, str, float | None, Base
 
 
 def _checked(context: Context, case: Case) -> float | None:
-    """Make the check of a case."""
+    """Run the check of a case."""
     context.current = (None, "")
     d = BY_NAME[case.dtype] if case.dtype else None
     if case.operator == DEVICE:
@@ -161,16 +161,16 @@ def _checked(context: Context, case: Case) -> float | None:
 
 
 def subject_of(case: Case) -> Record | OverloadSet:
-    """What a case is about. A record and an overload set of one name have different properties."""
+    """Return the tested object of a case. A record and an overload set of one name have different properties."""
     properties.load()
     under = everything_named(case.operator)
     return next((each for each in under if case.property in properties.properties_of(each)), under[0])
 
 
 def has_samples(context: Context, op: Record) -> None:
-    """Hold that there is something to try the operator on, in every dtype that it takes.
+    """Check that the operator has samples in every dtype that it accepts.
 
-    A public callable takes what it has samples in; one without any is skipped and listed.
+    A public callable is tested in the dtypes of its samples; one without samples is skipped and listed.
     """
     taken = context.dtypes(op)
     empty = [d.name for d in taken if not context.samples(op, d)]
@@ -178,10 +178,10 @@ def has_samples(context: Context, op: Record) -> None:
     if empty:
         raise Failure(f"operator {op.name!r} {NO_SAMPLES} in {', '.join(empty)}: {advice}")
     for found in properties.properties_of(op).values():
-        list(found.axes(context, op))  # what a generator or an axis raises is this case's failure
+        list(found.axes(context, op))  # an exception of a generator or an axis is this case's failure
     if not taken and isinstance(op, CallableRecord):
         if generators_of(op.name, "inputs"):
-            raise NotApplicable(f"public callable {op.name!r} makes nothing that the device stores")
+            raise NotApplicable(f"public callable {op.name!r} has no results that the device stores")
         raise NotApplicable(f"public callable {op.name!r} {NO_SAMPLES}: {advice}")
 
 
@@ -206,7 +206,7 @@ def _missing(context: Context, before: dict[tuple[str, str], int]) -> tuple[str,
 
 
 def _unserved(failure: BaseException | None) -> tuple[str, ...]:
-    """The operator that an error names as the one without a kernel."""
+    """Return the operator without a kernel that an error names."""
     words = str(failure).split("'") if isinstance(failure, UnsupportedOperator) else []
     return (words[1],) if len(words) > 1 else ()
 

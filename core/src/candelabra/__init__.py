@@ -12,7 +12,7 @@ from candelabra._namespace.index import read as _read_index
 from candelabra._tensor import Tensor as Tensor
 from candelabra._version import __version__ as __version__
 
-if TYPE_CHECKING:  # what __getattr__ finds, as the generated stubs say it
+if TYPE_CHECKING:  # the names that __getattr__ finds, from the generated stubs
     from candelabra._functions import *  # noqa: F403
     from candelabra._functions_nn import *  # noqa: F403
 

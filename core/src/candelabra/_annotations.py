@@ -1,9 +1,8 @@
-"""What annotations are written with, without the price of ``typing``.
+"""Replacements for the names of ``typing`` that annotations use, which avoid its import.
 
-Importing ``typing`` costs a quarter of the time that ``import candelabra`` takes (it brings ``re`` and ``enum``), for
-names that are read by type checkers only. They read the stub beside this file, which is ``typing`` itself; at run time
-annotations are strings, and these stand-ins only need to be there and to take brackets. ``NamedTuple`` is the one that
-does something.
+Importing ``typing`` takes a quarter of the time of ``import candelabra`` (it imports ``re`` and ``enum``), for names
+that only type checkers read. They read the stub of this module, which is ``typing`` itself. At run time annotations are
+strings, so these classes only need to exist and to accept brackets. Only ``NamedTuple`` has a function.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ TYPE_CHECKING = False
 
 
 class _Mark:
-    """A name that may stand in an annotation, with or without brackets."""
+    """A name for annotations, with or without brackets."""
 
     def __init__(self, *_: object, **__: object) -> None:
-        """Arguments, as those of a TypeVar, say nothing at run time."""
+        """Ignore arguments, such as those of a TypeVar."""
 
     def __class_getitem__(cls, _: object) -> type:
         return cls
@@ -51,17 +50,17 @@ class TypeVar(_Mark): ...
 
 
 def cast(_: object, value: object) -> object:
-    """``value``; what it is cast to is for type checkers."""
+    """Return ``value``. The type is for type checkers."""
     return value
 
 
 def overload(function: object) -> object:
-    """The signature of an overload is for type checkers: the definition that follows replaces it."""
+    """Return ``function``, an overload for type checkers that a later definition replaces."""
     return function
 
 
 class _TupleMaker(type):
-    """Makes a named tuple of a class body: its annotations are the fields, in order, its values their defaults."""
+    """The metaclass that converts a class body to a named tuple: annotations are fields, values are defaults."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> type:
         if not bases:

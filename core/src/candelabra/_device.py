@@ -1,7 +1,7 @@
 """Devices: a type (a backend's name) and an index.
 
-A :class:`device` is a name and costs nothing; the backend behind it is loaded when the first tensor is made there (or
-moved there). :class:`Instance` is the live thing: its bit in dispatch keys, its kernels, its keys per dtype.
+A :class:`device` is only a name. Its backend is loaded when the first tensor is created on the device or moved there.
+An :class:`Instance` is an open device, with its bit in dispatch keys, its kernels, and its keys per dtype.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class device:
     """A device's name: ``device("cpu")``, ``device("acme:1")``, ``device("acme", 1)``, or a copy of another.
 
     As a context manager it is the default device of this thread inside the block; as a decorator, inside the function.
-    Equality is that of (type, index), an absent index being 0.
+    Two devices are equal if type and index are, where an absent index is 0.
     """
 
     __slots__ = ("type", "index")
@@ -86,7 +86,7 @@ class device:
 
 
 class Instance:
-    """A live device. ``keys[dtype]`` is the dispatch key set of its tensors, ``bit`` the device's own part of it."""
+    """An open device. ``keys[dtype]`` are the dispatch keys of its tensors, ``bit`` is the device's own bit in them."""
 
     __slots__ = (
         "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "__weakref__",
@@ -98,7 +98,7 @@ class Instance:
         self.index: Final = index
         self.bit: Final = bit
         self.kernels = kernels
-        """Shared by all instances of the backend: registering late reaches every one."""
+        """The kernels, shared by all instances of the backend, so that a later registration affects all of them."""
         self.capabilities: Final = backend.capabilities_of(index)
         self.keys: Final[dict[dtype, int]] = {d: bit | d.bit for d in ALL if d in self.capabilities.storage}
         self.immutable: Final = not self.capabilities.mutable
@@ -107,7 +107,7 @@ class Instance:
         return f"<device instance {self.device}>"
 
     def keys_for(self, d: dtype) -> int:
-        """The key set of this device's tensors of dtype ``d``; refuses what the device cannot hold."""
+        """Return the dispatch keys of tensors of dtype ``d``. Raise UnsupportedDType if the device lacks it."""
         try:
             return self.keys[d]
         except KeyError:
@@ -118,12 +118,12 @@ class Instance:
 
 
 class _Default(threading.local):
-    """This thread's default device, and those of the blocks around: one object may be entered by several threads."""
+    """The default device of a thread, and those of its enclosing blocks."""
 
     device: device | None = None
     outer: tuple[Any, Any] | None = None
     current: dict[str, int] | None = None
-    """Per device type the index that its bare name means, where that is not 0."""
+    """Per device type, the index that its name without index means, if it is not 0."""
 
 
 _default: Final = _Default()
@@ -134,7 +134,7 @@ _lock: Final = threading.RLock()
 
 
 def open_device(name: device | str | int | None = None) -> Instance:
-    """The live device of that name (None: the default device), loading its backend at first use."""
+    """Open the device of that name (None: the default device). This loads its backend at the first use."""
     if name is None:
         name = _default.device or _process_default[0] or _fallback_default()
     elif isinstance(name, int):
@@ -169,15 +169,13 @@ def _open(name: device) -> Instance:
 
 
 def instance_of_key(key: int) -> Instance:
-    """The device whose bit stands in a key; the lowest, if there are several."""
+    """Return the device whose bit is in a key; the lowest, if there are several."""
     bits = key >> DEVICE_SHIFT
     return _by_bit[(bits & -bits) << DEVICE_SHIFT]
 
 
 def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
-    """A kernel of the device, the one for this dtype where it has several; None where it has none, or declines the
-    dtype.
-    """
+    """Return the device's kernel for an operator and a dtype, or None if it has none or declines the dtype."""
     kernel: Any = instance.kernels.get(name)
     choose: Callable[[dtype], Callable[..., Any] | None] | None = getattr(kernel, "for_dtype", None)
     if choose is not None:
@@ -190,22 +188,22 @@ def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., A
 
 
 def instances_of_key(key: int) -> list[Instance]:
-    """Every device whose bit stands in a key."""
+    """Return every device whose bit is in a key."""
     return [instance for bit, instance in _by_bit.items() if key & bit]
 
 
 def open_instances() -> list[Instance]:
-    """The devices that have been used so far."""
+    """Return the devices that were used so far."""
     return list(_instances.values())
 
 
 def current_index(device_type: str) -> int:
-    """Which device of a type this thread means by the type's bare name."""
+    """Return the index that a device type without index means in this thread."""
     return (_default.current or {}).get(device_type, 0)
 
 
 def set_current_index(device_type: str, index: int) -> None:
-    """Choose which device of a type this thread means by the type's bare name."""
+    """Set the index that a device type without index means in this thread."""
     _default.current = {**(_default.current or {}), device_type: index}
 
 
@@ -224,17 +222,17 @@ def _accelerator() -> str:
 
 
 def get_default_device() -> device:
-    """Where new tensors go when no device is named."""
+    """Return the device of new tensors for which no device is given."""
     return open_device().device
 
 
 def set_default_device(name: device | str | None) -> None:
-    """Set the default device of the process; ``None`` goes back to the reference device."""
+    """Set the default device of the process. ``None`` means the reference device."""
     _process_default[0] = None if name is None else open_device(name).device
 
 
 def forget_instances(device_type: str) -> None:
-    """Forget the live devices of a type whose backend was removed. Their tensors keep their bits, and so work on."""
+    """Remove the open devices of a type whose backend was removed. Their tensors keep working."""
     with _lock:
         for name in [name for name in _instances if name.type == device_type]:
             del _instances[name]

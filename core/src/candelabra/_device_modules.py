@@ -1,7 +1,7 @@
-"""``candelabra.<device type>`` and ``tensor.<device type>()``, for every device type alike.
+"""``candelabra.<device type>`` and ``tensor.<device type>()``, for every device type.
 
-The functions are those of PyTorch's device modules. A type that has a plugin answers from it; a type that only has a
-name (see ``candelabra._plugins.names``) answers that it is not available, and says in errors what to install.
+The functions are those of PyTorch's device modules. A device type with a plugin uses it. A device type that only has a
+registered name (see ``candelabra._plugins.names``) is not available, and its errors name the package to install.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DeviceLike = device | str | int | None
 
 
 def devices() -> list[device]:
-    """Every device of every backend that works, in alphabetical order of the types. Loads all plugins."""
+    """Return every device of every working backend, in alphabetical order of the types. This loads all plugins."""
     return [device(made.name, i) for _, made in registry.working() for i in range(registry.device_count(made))]
 
 
 class DeviceProperties:
-    """What a backend says of one device: ``name``, and its facts as attributes and in ``facts``."""
+    """The properties of one device: ``name``, and the facts of its backend as attributes and in ``facts``."""
 
     def __init__(self, info: DeviceInfo) -> None:
         self.name = info.name
@@ -48,15 +48,15 @@ class DeviceProperties:
 
 
 class DeviceModule(ModuleType):
-    """PyTorch's functions about one type of device. ``device=`` is an index, a device, a name, or None: the current."""
+    """PyTorch's functions for one device type. ``device=`` is an index, a device, a name, or None (current)."""
 
     def __init__(self, device_type: str) -> None:
         super().__init__(f"candelabra.{device_type}", f"The devices of type {device_type!r}.")
         self.type: Final = device_type
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- availability and properties ----------------------------------------------------------------------------------
     def unavailable_reason(self) -> str | None:
-        """Why no device of this type can be used, in a sentence; None where one can."""
+        """Return the reason why no device of this type can be used, in a sentence, or None if one can."""
         try:
             made, _ = registry.backend(self.type)
             found = made.devices()
@@ -65,51 +65,51 @@ class DeviceModule(ModuleType):
         return None if found else f"backend {self.type!r} offers no devices"
 
     def is_available(self) -> bool:
-        """Whether there is a device of this type that can be used. Never raises."""
+        """Return whether a device of this type can be used. It never raises."""
         return self.unavailable_reason() is None
 
     def device_count(self) -> int:
-        """How many devices of this type there are; 0 without a plugin."""
+        """Return the number of devices of this type; 0 without a plugin."""
         try:
             return registry.device_count(registry.backend(self.type)[0])
         except BackendError:
             return 0
 
     def is_initialized(self) -> bool:
-        """Whether a device of this type has been used in this process."""
+        """Return whether a device of this type was used in this process."""
         return any(instance.device.type == self.type for instance in open_instances())
 
     def init(self) -> None:
-        """Open the current device. BackendError says why it cannot be opened."""
+        """Open the current device. Raise BackendError with the reason if that fails."""
         self._instance(None)
 
     def get_device_name(self, device: DeviceLike = None) -> str:
-        """The device's name for people."""
+        """Return the device's descriptive name."""
         return self.get_device_properties(device).name
 
     def get_device_properties(self, device: DeviceLike = None) -> DeviceProperties:
-        """Name and facts, as the backend gives them."""
+        """Return the name and the facts that the backend reports."""
         instance = self._instance(device)
         return DeviceProperties(instance.backend.devices()[instance.index])
 
     def is_bf16_supported(self) -> bool:
-        """Whether the devices compute in bfloat16."""
+        """Return whether the devices compute in bfloat16."""
         return bfloat16 in self._instance(None).capabilities.arithmetic
 
     # -- the current device -------------------------------------------------------------------------------------------
     def current_device(self) -> int:
-        """The index that this thread means where it names the type without one."""
+        """Return the index of the current device of this thread."""
         return self._instance(None).index
 
     def set_device(self, device: DeviceLike) -> None:
-        """Make a device the current one of its type in this thread; negative indices are ignored, as in PyTorch."""
+        """Make a device the current one of its type in this thread. Negative indices are ignored, as in PyTorch."""
         if isinstance(device, int) and device < 0:
             return
         set_current_index(self.type, self._instance(device).index)
 
     @contextmanager
     def device(self, device: DeviceLike) -> Iterator[None]:
-        """The current device of this type inside a ``with`` block."""
+        """Return a context manager that makes a device the current one of its type."""
         before = current_index(self.type)
         self.set_device(device)
         try:
@@ -119,54 +119,54 @@ class DeviceModule(ModuleType):
 
     # -- work and memory ----------------------------------------------------------------------------------------------
     def synchronize(self, device: DeviceLike = None) -> None:
-        """Wait for all work given to the device; raises what went wrong in it."""
+        """Wait for all submitted work of the device, and raise its errors."""
         instance = self._instance(device)
         instance.backend.synchronize(instance.index)
 
     def Stream(self, device: DeviceLike = None) -> Any:
-        """A new stream. NotImplementedError where the backend has none."""
+        """Return a new stream. Raise NotImplementedError if the backend has no streams."""
         instance = self._instance(device)
         return instance.backend.stream(instance.index)
 
     def current_stream(self, device: DeviceLike = None) -> Any:
-        """This thread's current stream. NotImplementedError where the backend has none."""
+        """Return this thread's current stream. Raise NotImplementedError if the backend has no streams."""
         instance = self._instance(device)
         return instance.backend.current_stream(instance.index)
 
     def memory_stats(self, device: DeviceLike = None) -> dict[str, int]:
-        """What the backend counts, in bytes: ``allocated``, ``reserved``, ``peak`` …; empty before the first use."""
+        """Return the backend's counters, ``allocated``, ``peak`` … in bytes; empty before the first use."""
         if not self.is_initialized():
             return {}
         instance = self._instance(device)
         return dict(instance.backend.memory(instance.index))
 
     def memory_allocated(self, device: DeviceLike = None) -> int:
-        """Bytes in tensors now; 0 where the backend does not count."""
+        """Return the current number of bytes in tensors, or 0 if the backend does not count."""
         return self.memory_stats(device).get("allocated", 0)
 
     def max_memory_allocated(self, device: DeviceLike = None) -> int:
-        """The most bytes that were in tensors at once; 0 where the backend does not count."""
+        """Return the maximum number of bytes in tensors so far, or 0 if the backend does not count."""
         return self.memory_stats(device).get("peak", 0)
 
     def memory_reserved(self, device: DeviceLike = None) -> int:
-        """Bytes that the backend holds, free blocks of its pool too; 0 where it does not count."""
+        """Return the number of bytes that the backend holds, including free blocks, or 0 if it does not count."""
         return self.memory_stats(device).get("reserved", 0)
 
     def empty_cache(self) -> None:
-        """Give unused pooled memory of all used devices of this type back; nothing where none was used."""
+        """Release the unused pooled memory of all used devices of this type."""
         for instance in open_instances():
             if instance.device.type == self.type:
                 instance.backend.memory(instance.index, release=True)
 
     # -- random numbers -----------------------------------------------------------------------------------------------
     def manual_seed(self, seed: int) -> None:
-        """Seed the random numbers, which are the same on every device; nothing without a device of this type."""
+        """Seed the generators of all devices. Do nothing if no device of this type exists."""
         if self.is_available():
             manual_seed(seed)
 
     manual_seed_all = manual_seed
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- internal -----------------------------------------------------------------------------------------------------
     def _instance(self, name: DeviceLike) -> Instance:
         if name is None:
             return open_device(device(self.type))
@@ -185,17 +185,17 @@ _lock: Final = threading.Lock()
 
 @cache
 def _registered() -> frozenset[str]:
-    # Metadata does not change while a program runs, and `hasattr(tensor, …)` must not read it each time.
+    # Cached: metadata does not change while a program runs, and `hasattr(tensor, …)` must not read it each time.
     return frozenset(names.registered_names())
 
 
 def is_device_type(name: str) -> bool:
-    """Whether a plugin or a registered name makes ``name`` a device type."""
+    """Return whether ``name`` is a device type, by a plugin or a registered name."""
     return name in _registered() or name in registry.plugins()
 
 
 def device_module(name: str) -> DeviceModule | None:
-    """``candelabra.<name>``, one object per type; None where ``name`` is no device type."""
+    """Return ``candelabra.<name>``, one object per type, or None if ``name`` is not a device type."""
     if not is_device_type(name):
         return None
     with _lock:
@@ -203,7 +203,7 @@ def device_module(name: str) -> DeviceModule | None:
 
 
 def tensor_attribute(tensor: Tensor, name: str) -> Any:
-    """What a tensor has per device type: the method ``x.<type>()`` and the flag ``x.is_<type>``; else None."""
+    """Return a tensor's attribute for a device type, the method ``x.<type>`` or the flag ``x.is_<type>``, or None."""
     if name.startswith("is_") and is_device_type(name[3:]):
         return tensor.device.type == name[3:]
     return _mover(tensor, name) if is_device_type(name) else None

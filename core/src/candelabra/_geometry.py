@@ -1,4 +1,4 @@
-"""Where the elements of a view lie in memory: the geometry of basic indexing, and how far a layout reaches."""
+"""The geometry of views: basic indexing on strided memory, and the extent of a layout."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ Geometry = tuple[Ints, Ints, int]
 
 
 def slice_length(part: slice) -> int:
-    """The number of elements of a canonical slice."""
+    """Return the number of elements of a canonical slice."""
     length: int = max(0, -(-(part.stop - part.start) // part.step))
     return length
 
 
 def indexed_shape(shape: Ints, index: tuple[Any, ...]) -> Ints:
-    """The shape of ``x[index]``, of which there are no more than dims; IndexError where an int is out of bounds."""
+    """Return the shape of ``x[index]`` for a canonical index. Raise IndexError if an int is out of bounds."""
     if not shape and len(index) == 1 and index[0] is not None:
         if isinstance(index[0], slice):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -56,10 +56,10 @@ def indexed_geometry(shape: Ints, strides: Ints, offset: int, index: tuple[Any, 
 
 
 def one_slice(shape: Ints, dim: int, start: int, stop: int, step: int = 1) -> tuple[Any, ...]:
-    """The canonical index that slices one dim and takes all of those before it."""
+    """Return the canonical index that slices one dim and takes all dims before it completely."""
     return (*(slice(0, size, 1) for size in shape[:dim]), slice(start, stop, step)) if shape else ()
 
 
 def extent(shape: Ints, strides: Ints) -> int:
-    """How far a layout reaches, in elements; 0 when it is empty."""
+    """Return the extent of a layout in elements, from its first to after its last one; 0 if it is empty."""
     return 0 if 0 in shape else 1 + sum((n - 1) * k for n, k in zip(shape, strides, strict=True))

@@ -1,7 +1,7 @@
-"""What was decided once has to be decided anew: kernels, layers, policies or the default dtype have changed.
+"""Invalidate cached decisions after a change of kernels, layers, policies or the default dtype.
 
-The bottom layer knows that something changed; who keeps decisions (the dispatch tables of all operators) says how to
-forget them. So a layer below never imports one above.
+The lowest layer detects changes. The modules that cache decisions, such as the dispatch tables, register a function
+that discards them. So a lower layer never imports a higher one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from candelabra._annotations import Final
 
 KEEPERS: Final[list[Callable[[], None]]] = []
-"""Functions that forget decisions; each is entered when its module is imported."""
+"""Functions that discard cached decisions. Each is added by its module at import."""
 
 
 def invalidate() -> None:
-    """Forget every decision that was kept."""
+    """Discard all cached decisions."""
     for forget in KEEPERS:
         forget()

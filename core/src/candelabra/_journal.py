@@ -1,7 +1,8 @@
-"""What a plugin changes while it loads, kept so that a failure can take it back.
+"""Record the changes of a plugin while it loads, so that a failure can be undone.
 
-Each registry that a plugin can write to (operators, fronts, layers, kernels, backends) notes how to undo what it did.
-Outside a load nothing is kept. The journal is the thread's own: what other threads register meanwhile stays.
+Each registry that a plugin can write to (operators, public names, layers, kernels, backends) records an undo function
+for each change. Nothing is recorded while no plugin is being loaded. Each thread has its own journal, so registrations
+of other threads are not undone.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _journal: Final = _Journal()
 
 
 def note(undo: Undo) -> None:
-    """Remember how to take back what was just done, if a plugin is being loaded in this thread."""
+    """Record the undo function of a change, if this thread is loading a plugin."""
     if _journal.entries is not None:
         _journal.entries.append(undo)
 
 
 class unrecorded:
-    """``with unrecorded():`` what happens inside is not the plugin's, though its loading caused it."""
+    """A context manager: changes inside the block are not recorded, although a plugin's loading has caused them."""
 
     def __enter__(self) -> None:
         self._outer = _journal.entries
@@ -39,9 +40,9 @@ class unrecorded:
 
 
 class Recording:
-    """``with Recording() as recording:`` notes what happens inside; ``recording.undo()`` takes it back, newest first.
+    """A context manager that records the changes inside the block; ``undo()`` reverts them, the newest first.
 
-    Recordings nest: a plugin whose import loads another one is not charged with what that one brought.
+    Recordings can be nested: the changes of a plugin do not include those of another one that its import has loaded.
     """
 
     def __init__(self) -> None:
@@ -57,6 +58,6 @@ class Recording:
         _journal.entries = self._outer
 
     def undo(self) -> None:
-        """Take everything back. Can be called twice; the second time there is nothing left."""
+        """Revert all recorded changes. A second call has no effect."""
         while self.entries:
             self.entries.pop()()

@@ -1,4 +1,4 @@
-"""Shapes and strides: pure arithmetic that every device shares, so that views and their errors read the same."""
+"""Arithmetic of shapes and strides, which all devices share, so that views and their errors are equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 
 
 class layout:
-    """How elements are kept: :data:`strided`. Sparse layouts have a name, so that programs can ask, and are refused."""
+    """The layout of a tensor: :data:`strided`. Sparse layouts exist only as names, for comparisons."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -22,7 +22,7 @@ class layout:
 
 
 class memory_format(layout):
-    """In which order the dims of a dense tensor lie in memory."""
+    """The memory order of the dims of a dense tensor."""
 
 
 strided = layout("strided")
@@ -34,9 +34,9 @@ channels_last_3d = memory_format("channels_last_3d")
 
 
 def physical_order(rank: int, format: object) -> Shape | None:
-    """The dims from the outermost to the innermost in memory; None for formats that ask for C order.
+    """Return the dims from the outermost to the innermost in memory, or None for formats in C order.
 
-    Raises ``RuntimeError`` for a channels-last format and another rank, ``TypeError`` for what is no format.
+    Raises ``RuntimeError`` if a channels-last format does not fit the rank, ``TypeError`` for other values.
     """
     if format is channels_last or format is channels_last_3d:
         wanted = 4 if format is channels_last else 5
@@ -49,7 +49,7 @@ def physical_order(rank: int, format: object) -> Shape | None:
 
 
 def contiguous_strides(shape: Sequence[int]) -> Shape:
-    """C-order strides in elements. Sizes of 0 count as 1, as PyTorch reports them."""
+    """Return C-order strides in elements. As in PyTorch, sizes of 0 count as 1."""
     return _strides_of(tuple(shape))
 
 
@@ -64,7 +64,7 @@ def _strides_of(shape: Shape) -> Shape:
 
 
 def is_contiguous_layout(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether the strides are C order; dimensions of size 1 don't matter, nor does anything in an empty tensor."""
+    """Return whether the strides are in C order. Dims of size 1 are ignored, and an empty tensor always is."""
     expected = 1
     if 0 in shape:
         return True
@@ -76,17 +76,17 @@ def is_contiguous_layout(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> Shape | None:
-    """The strides that show the same memory as shape ``wanted``; None where that takes a copy or another count.
+def view_strides(shape: Sequence[int], strides: Sequence[int], target: Sequence[int]) -> Shape | None:
+    """Return the strides that show the same memory as shape ``target``, or None if that requires a copy.
 
-    Source: the rule in ``torch.Tensor.view``'s documentation: dimensions may be merged when stride[i] = stride[i+1] ·
-    size[i+1], and split at will.
+    Source: the rule in ``torch.Tensor.view``'s documentation: dims may be merged if stride[i] = stride[i+1] ·
+    size[i+1], and split in any way.
     """
-    if 0 in shape or 0 in wanted:
-        return contiguous_strides(wanted) if 0 in shape and 0 in wanted else None
+    if 0 in shape or 0 in target:
+        return contiguous_strides(target) if 0 in shape and 0 in target else None
     if strides == contiguous_strides(shape):
-        return contiguous_strides(wanted) if prod(shape) == prod(wanted) else None
-    blocks: list[tuple[int, int]] = []  # (elements, innermost stride) of maximal mergeable runs
+        return contiguous_strides(target) if prod(shape) == prod(target) else None
+    blocks: list[tuple[int, int]] = []  # (elements, innermost stride) of maximal groups of mergeable dims
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:
             continue
@@ -97,7 +97,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[
     result: list[int] = []
     remaining, stride = 1, 1
     pending = blocks  # the innermost is last
-    for size in reversed(wanted):
+    for size in reversed(target):
         if remaining == 1 and size != 1:
             if not pending:
                 return None
@@ -114,7 +114,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[
 
 
 def infer_shape(shape: Sequence[int], numel: int) -> Shape:
-    """``shape`` with one -1 replaced by what fits ``numel`` elements; RuntimeError where nothing does."""
+    """Return ``shape`` with -1 replaced so that it has ``numel`` elements. Raise RuntimeError if that is impossible."""
     if shape.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
     if any(s < -1 for s in shape):
@@ -134,7 +134,7 @@ def infer_shape(shape: Sequence[int], numel: int) -> Shape:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape to which all broadcast. RuntimeError names the sizes and the dimension that do not fit."""
+    """Return the shape to which all broadcast. Raise RuntimeError with the sizes and the dim that do not match."""
     rank = max(map(len, shapes), default=0)
     result = [1] * rank
     for shape in shapes:
@@ -151,7 +151,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def reduced_shape(shape: Sequence[int], dims: Sequence[int] | None, keepdim: bool) -> Shape:
-    """The shape after reducing ``dims`` (canonical; None: all)."""
+    """Return the shape after reducing ``dims`` (canonical; None: all)."""
     gone = range(len(shape)) if dims is None else dims
     if keepdim:
         return tuple(1 if i in gone else s for i, s in enumerate(shape))

@@ -1,8 +1,8 @@
-"""The device ``meta``: tensors without data. Its kernels are the records' rules of shape.
+"""The device ``meta``: tensors without data. Its kernels are the records' shape rules.
 
-``cd.empty(1 << 40, device="meta")`` takes no memory, and operators on it work out shapes, dtypes and, for views,
-strides. That answers what a program would allocate, and checks a model's geometry before its weights exist. The device
-belongs to the core, because all that it needs stands in the records. Attribution: PyTorch's meta device.
+``cd.empty(1 << 40, device="meta")`` takes no memory, and operators on it compute shapes, dtypes and, for views,
+strides. This shows how much a program would allocate, and checks the shapes of a model before its weights exist. The
+device is part of the core, because it needs only the records. Attribution: PyTorch's meta device.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 class MetaArray:
-    """A payload without elements: a shape, strides and a dtype. Rules of shape read it as they read a tensor."""
+    """A payload without elements: a shape, strides and a dtype. Shape rules read it like a tensor."""
 
     __slots__ = ("shape", "strides", "offset", "dtype")
 
@@ -52,7 +52,7 @@ class MetaArray:
 
 
 class ShapeKernel:
-    """The kernel of one operator: asks the record for the shapes of the results."""
+    """The kernel of one operator, which gets the shapes of the results from the record."""
 
     def __init__(self, op: Operator[..., Any], inplace: bool) -> None:
         self.op = op
@@ -61,7 +61,7 @@ class ShapeKernel:
         self.dtype_at = next((names.index(p.name) for p in op.schema.parameters if p.kind == DTYPE), None)
 
     def for_dtype(self, compute: dtype) -> Callable[..., Any]:
-        """The kernel for calls that compute in one dtype."""
+        """Return the kernel for calls that compute in one dtype."""
         results = tuple([rule(compute) for rule in self.op.results])
 
         def kernel(*args: Any) -> Any:
@@ -73,7 +73,7 @@ class ShapeKernel:
                 )
             if self.inplace:
                 if tuple(shapes) != args[0].shape:
-                    raise RuntimeError("the result has another shape than the tensor that is written to")
+                    raise RuntimeError("the result does not have the shape of the tensor that is written to")
                 return args[0]
             asked = None if self.dtype_at is None else args[self.dtype_at]
             if self.op.schema.result is None:
@@ -84,10 +84,10 @@ class ShapeKernel:
 
 
 class ShapeKernels(dict[str, Any]):
-    """``{operator: kernel}``, each made when it is asked for.
+    """``{operator: kernel}``, created on demand.
 
-    Two kinds of operators have none: views, whose geometry is known, and composites whose arguments decide the dtype of
-    the result, whose body runs.
+    Two groups of operators have no kernel here: views, which their geometry serves, and composites whose arguments
+    determine the dtype of the result, whose body runs.
     """
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -125,7 +125,7 @@ class MetaBackend(Backend):
         return MetaArray(shape, dtype)
 
     def to_host(self, payload: MetaArray) -> NoReturn:
-        """NotImplementedError: there is nothing to read."""
+        """Raise NotImplementedError: the device has no data."""
         raise NotImplementedError(NO_DATA)
 
     def dtype_of(self, payload: MetaArray) -> dtype:

@@ -1,7 +1,7 @@
 """Tensors as text, in PyTorch's format.
 
-Only what is shown is read: of a large tensor the corners, block by block. Nothing here goes through autograd, through a
-plugin's layers, or through an array library; numbers come out of the device's bytes.
+Only the shown elements are read: for a large tensor, its corners. Printing does not use autograd, the layers of
+plugins, or an array library; the numbers are decoded from the device's bytes.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """How tensors print, in this process; what is None stays as it is, except ``sci_mode``, for which None is a value.
+    """Set how tensors are printed in this process. None keeps an option, except ``sci_mode``, for which it is a value.
 
-    ``precision``: digits after the point (4). ``threshold``: a tensor of more elements is summarised (1000).
-    ``edgeitems``: how many are shown at each end of a dim then (3). ``linewidth``: where lines are broken (80).
-    ``sci_mode``: scientific notation always, never, or (None) when the numbers ask for it. ``profile``: ``"default"``,
-    ``"short"`` or ``"full"``, which the other arguments refine; any other is a ``ValueError``.
+    ``precision``: digits after the point (4). ``threshold``: a tensor with more elements is summarised (1000).
+    ``edgeitems``: the number of elements at each end of a dim of a summarised tensor (3). ``linewidth``: the maximum
+    length of a line (80). ``sci_mode``: scientific notation always, never, or depending on the numbers (None).
+    ``profile``: ``"default"``, ``"short"`` or ``"full"``; the other arguments override its options. Raises
+    ``ValueError`` for another profile.
     """
     if profile is not None and profile not in _PROFILES:
         raise ValueError(f'set_printoptions: profile must be "default", "short" or "full", got {profile!r}')
@@ -68,13 +69,13 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options as a dict: ``set_printoptions(**options)`` restores them."""
+    """Return the options as a dict, which ``set_printoptions(**options)`` restores."""
     return asdict(_options)
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """The options of :func:`set_printoptions` for the length of a ``with`` block."""
+    """Set the options of :func:`set_printoptions` inside a ``with`` block."""
     before = get_printoptions()
     try:
         set_printoptions(**options)
@@ -83,11 +84,12 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
-# -- the whole --------------------------------------------------------------------------------------------------------
+# -- tensors ----------------------------------------------------------------------------------------------------------
 def tensor_repr(tensor: Tensor) -> str:
-    """``tensor([[1., 2.]], dtype=…, device=…, requires_grad=True)``. Never raises: what cannot be read is said so.
+    """Return ``tensor([[1., 2.]], dtype=…, device=…, requires_grad=True)``.
 
-    A subclass prints under its own name, the library's own (parameters) as tensors.
+    It never raises: if the elements cannot be read, the text contains the error. A subclass is printed with its own
+    name, except the library's own subclasses.
     """
     kind = type(tensor)
     opening = ("tensor" if kind.__module__.partition(".")[0] == "candelabra" else kind.__name__) + "("
@@ -100,7 +102,7 @@ def tensor_repr(tensor: Tensor) -> str:
     try:
         text = _content(tensor, shape, len(opening))
     except Exception as error:
-        # A repr that raises hides the very tensor that a debugger is looking at.
+        # A repr that raises would hide the tensor in a debugger.
         text = f"<not readable: {type(error).__name__}: {error}>"
         suffixes.insert(0, f"size={shape}")
     return _joined(opening + text, suffixes, len(opening))
@@ -113,7 +115,7 @@ def _suffixes(tensor: Tensor, shape: tuple[int, ...]) -> list[str]:
     empty = 0 in shape
     if (empty and len(shape) != 1) or not (empty or _options.edgeitems):
         found.append(f"size={shape}")
-    # Nothing in an empty tensor tells its dtype, so there only the default goes without saying.
+    # The elements of an empty tensor do not show its dtype, so it is omitted only if it is the default.
     plain = (default,) if empty else (default, default.to_complex(), int64, bool_)
     if d not in plain:
         found.append(f"dtype={d}")
@@ -123,7 +125,7 @@ def _suffixes(tensor: Tensor, shape: tuple[int, ...]) -> list[str]:
             found.append(f"grad_fn=<{node.name()}>")
         elif tensor.requires_grad:
             found.append("requires_grad=True")
-    except RuntimeError:  # a view that can no longer be brought up to date with its base
+    except RuntimeError:  # a view that cannot be refreshed any more
         found.append("grad_fn=<Invalid>")
     return found
 
@@ -136,7 +138,7 @@ def _on_default_device(tensor: Tensor) -> bool:
 
 
 def _joined(text: str, suffixes: Sequence[str], indent: int) -> str:
-    """The suffixes after the content, each on a new line where it would not fit."""
+    """Append the suffixes to the content, each on a new line if it does not fit."""
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if used + len(suffix) + 2 > _options.linewidth:
@@ -168,7 +170,7 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _shown(tensor: Tensor, ends: Sequence[int | None], dim: int) -> Any:
-    """The elements that are shown as nested lists: both ends of a dim that is cut, read one after the other."""
+    """Return the shown elements as nested lists. For a summarised dim, both ends are read separately."""
     shape = tuple(tensor._payload.shape)
     if dim == len(shape):
         return nested_list(tensor)
@@ -199,7 +201,7 @@ def _flat(values: Any, depth: int) -> Iterator[Any]:
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
 class Numbers:
-    """How the numbers of one tensor are written: alike, and of one width as far as they are finite and not 0."""
+    """The format of the numbers of one tensor. Finite numbers other than 0 determine the common width."""
 
     def __init__(self, values: list[Any], d: dtype) -> None:
         self.parts: tuple[_Column, ...]
@@ -209,11 +211,11 @@ class Numbers:
             self.parts = (_Column(values),)
         else:
             self.parts = (_Words(values),)
-        # A complex number is longer by its j: the sign between the parts belongs to the second.
+        # A complex number is one character longer, the j: the sign in the middle belongs to the imaginary part.
         self.width = sum(part.width for part in self.parts) + (len(self.parts) == 2)
 
     def write(self, value: Any) -> str:
-        """One element, right-aligned."""
+        """Return one element, right-aligned."""
         if len(self.parts) == 1:
             return self.parts[0].write(value)
         real, imaginary = self.parts[0].write(value.real), self.parts[1].write(value.imag).lstrip()
@@ -221,7 +223,7 @@ class Numbers:
 
 
 class _Column:
-    """Floating numbers: as integers with a point, with ``precision`` digits, or in scientific notation."""
+    """The format of floating numbers: integers with a point, ``precision`` digits, or scientific notation."""
 
     def __init__(self, values: list[Any]) -> None:
         self.width = 1
@@ -246,7 +248,7 @@ class _Column:
 
 
 class _Words(_Column):
-    """Integers and truth values, as Python writes them."""
+    """The format of integers and bools, which is Python's."""
 
     def __init__(self, values: list[Any]) -> None:
         self.width = max((len(str(v)) for v in values), default=1)
@@ -257,7 +259,7 @@ class _Words(_Column):
 
 # -- brackets ---------------------------------------------------------------------------------------------------------
 def _nested(values: Any, shape: Sequence[int], ends: Sequence[int | None], indent: int, numbers: Numbers) -> str:
-    """Brackets around brackets, one blank line more between them for each dim further out."""
+    """Return nested brackets. Each outer dim adds a blank line between its items."""
     if not shape:
         return numbers.write(values)
     end = ends[0]
@@ -273,7 +275,7 @@ def _nested(values: Any, shape: Sequence[int], ends: Sequence[int | None], inden
 
 
 def _wrapped(words: list[str], indent: int, width: int) -> str:
-    """One row, broken into lines of as many elements as fit."""
+    """Return one row, broken into lines of the maximum number of elements."""
     room = (_options.linewidth - indent) / width
     per_line = max(1, math.floor(room)) if math.isfinite(room) else len(words)
     lines = [", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line)]

@@ -1,11 +1,11 @@
-"""Shapes as users see them."""
+"""The shape of a tensor in the public interface."""
 
 from __future__ import annotations
 
 from candelabra._annotations import Any, Final
 
 newaxis: Final = None
-"""``x[:, newaxis]`` puts a dim of size 1 in."""
+"""``x[:, newaxis]`` inserts a dim of size 1."""
 
 
 class Size(tuple[int, ...]):
@@ -14,7 +14,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def numel(self) -> int:
-        """The number of elements of a tensor of this shape."""
+        """Return the number of elements of a tensor of this shape."""
         count = 1
         for size in self:
             count *= size

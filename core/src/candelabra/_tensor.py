@@ -1,8 +1,8 @@
-"""The Tensor: a payload, its dispatch keys, its version and its place in the graph.
+"""The Tensor: a payload, its dispatch keys, its version and its graph node.
 
-Functions and methods that compute are not defined here: they are generated from the operators' records and attached as
-lazy attributes (``candelabra._namespace.publishing``). This file defines the attributes that only look at a tensor, and
-those that change what it is (``requires_grad_``, ``backward``, ``data``).
+Functions and methods that compute are generated from the operators' records and attached as lazy attributes
+(``candelabra._namespace.publishing``). This module defines the attributes that inspect a tensor, and those that change
+its state (``requires_grad_``, ``backward``, ``data``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from candelabra._methods_nn import NnMethods
 
     class Methods(OperatorMethods, NnMethods):
-        """The methods that are computed from records and fronts."""
+        """The methods that are generated from records and public callables."""
 else:
     Methods = object
 
@@ -38,10 +38,10 @@ new = object.__new__
 
 
 class Tensor(Methods):
-    """A multi-dimensional array on one device, with one dtype, that remembers how it was computed.
+    """A multi-dimensional array on one device, with one dtype, that records its computation for derivatives.
 
-    Make one with :func:`candelabra.tensor`, :func:`candelabra.zeros` and the like. ``_base``, ``_parent``, ``_replay``
-    and ``_seen`` are set on views only (bit ``VIEW`` of ``_keys``).
+    Create tensors with :func:`candelabra.tensor`, :func:`candelabra.zeros` and similar functions. Only views (bit
+    ``VIEW`` of ``_keys``) have ``_base``, ``_parent``, ``_replay`` and ``_seen``.
     """
 
     __slots__ = (
@@ -58,10 +58,10 @@ class Tensor(Methods):
     _seen: int
     _grad: Tensor | None
     _inplace_refused: str | None = None
-    __array_priority__ = 1000  # NumPy's binary operators leave mixed expressions to us
+    __array_priority__ = 1000  # NumPy's binary operators then defer to this class
 
     def __new__(cls, *data: Any) -> Tensor:
-        from candelabra._operators.from_data import legacy_tensor
+        from candelabra._operators.creation.from_data import legacy_tensor
 
         made = legacy_tensor(data)
         if cls is Tensor:
@@ -70,16 +70,16 @@ class Tensor(Methods):
         return out
 
     def __init__(self, *_: Any) -> None:
-        """Everything was done in ``__new__``."""
+        """Do nothing: ``__new__`` has initialised the tensor."""
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- attributes ---------------------------------------------------------------------------------------------------
     @property
     def shape(self) -> Size:
-        """The sizes, a tuple."""
+        """The sizes of all dims, a tuple."""
         return Size(self._payload.shape)
 
     def size(self, dim: int | None = None) -> Any:
-        """All sizes, or that of one dimension."""
+        """Return the shape, or the size of one dim."""
         if dim is None:
             return Size(self._payload.shape)
         shape = self._payload.shape
@@ -109,12 +109,12 @@ class Tensor(Methods):
 
     @property
     def dtype(self) -> dtype:
-        """The type of the elements."""
+        """The data type of the elements."""
         return BY_BIT[self._keys & DTYPE_MASK]
 
     @property
     def device(self) -> device:
-        """Where the elements are."""
+        """The device of the elements."""
         return instance_of_key(self._keys).device
 
     @property
@@ -122,12 +122,12 @@ class Tensor(Methods):
         return instance_of_key(self._keys)
 
     def get_device(self) -> int:
-        """The index of the device among those of its type."""
+        """Return the index of the device among those of its type."""
         return instance_of_key(self._keys).index
 
     @property
     def layout(self) -> layout_type:
-        """How the elements are kept: always ``candelabra.strided``."""
+        """The layout of the elements: always ``candelabra.strided``."""
         return strided
 
     @property
@@ -141,7 +141,7 @@ class Tensor(Methods):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.numel() * self.dtype.itemsize
 
     def is_floating_point(self) -> bool:
@@ -162,18 +162,18 @@ class Tensor(Methods):
         return instance.backend.layout(self._payload)
 
     def stride(self, dim: int | None = None) -> Any:
-        """Steps between elements, per dimension, in elements."""
+        """Return the strides of all dims, or of one dim, in elements."""
         strides = self._layout()[0]
         if dim is None:
             return strides
         return strides[wrap_dim(dim, len(strides))]
 
     def storage_offset(self) -> int:
-        """Where the first element lies in the storage, in elements."""
+        """Return the offset of the first element in the storage, in elements."""
         return self._layout()[1]
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
-        """Whether the elements lie in C order without gaps, or in the order of a channels-last format."""
+        """Return whether the elements are contiguous in C order, or in the order of a channels-last format."""
         shape, strides = self._payload.shape, self._layout()[0]
         order = None if memory_format is contiguous_format else physical_order(len(shape), memory_format)
         if order is not None:
@@ -182,7 +182,7 @@ class Tensor(Methods):
 
     # -- autograd -----------------------------------------------------------------------------------------------------
     def _fresh(self) -> Tensor:
-        """Bring a view up to date with its base; anything else is already."""
+        """Refresh the tensor if it is a stale view, and return it."""
         if self._keys & VIEW and self._seen != self._version[0]:
             from candelabra._autograd.views import refresh
 
@@ -191,7 +191,7 @@ class Tensor(Methods):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether operations on this tensor are recorded. Settable on leaves."""
+        """Whether operations on this tensor are recorded. It can be set on leaves."""
         return self._fresh()._node is not None
 
     @requires_grad.setter
@@ -199,9 +199,9 @@ class Tensor(Methods):
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Say whether gradients of this leaf are wanted, in place.
+        """Set in place whether this leaf requires grad, and return it.
 
-        Raises ``RuntimeError`` for integer dtypes and when a non-leaf is told False.
+        Raises ``RuntimeError`` for integer dtypes, and if a non-leaf is set to False.
         """
         node = self._fresh()._node
         if requires_grad:
@@ -217,7 +217,7 @@ class Tensor(Methods):
                     )
                 self._node = Leaf(self)
                 self._keys |= AUTOGRAD
-                self._grad = self.grad  # set from now on, so that accumulating need not find out
+                self._grad = self.grad  # set now, so that accumulation need not check it
         elif node is not None:
             if not node.is_leaf:
                 raise RuntimeError(
@@ -230,25 +230,25 @@ class Tensor(Methods):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether this tensor was made by the user rather than by a recorded operator."""
+        """Whether this tensor was created by the user and not by a recorded operator."""
         node = self._fresh()._node
         return node is None or node.is_leaf
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node that made this tensor; None for leaves."""
+        """The node of the operator that computed this tensor; None for leaves."""
         node = self._fresh()._node
         return None if node is None or node.is_leaf else node.e0 if node.is_port else node
 
     @property
     def output_nr(self) -> int:
-        """Which of its node's outputs this tensor is."""
+        """The index of this tensor among the outputs of its node."""
         node = self._node
         return node.index if node is not None and node.is_port else 0  # type: ignore[attr-defined]
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that ``backward`` has accumulated here, or None."""
+        """The gradient that ``backward`` has accumulated, or None."""
         try:
             return self._grad
         except AttributeError:
@@ -295,7 +295,7 @@ class Tensor(Methods):
         backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
-        """Call ``hook(grad)`` when the gradient of this tensor is known; it may return a replacement."""
+        """Call ``hook(grad)`` when the gradient of this tensor has been computed. It may return a replacement."""
         from candelabra._autograd.hooks import hooks_of
 
         node = self._fresh()._node
@@ -304,7 +304,7 @@ class Tensor(Methods):
         return hooks_of(node).add("tensor", hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
-        """Call ``hook(tensor)`` after a gradient was accumulated into this leaf."""
+        """Call ``hook(tensor)`` after a gradient has been accumulated into this leaf."""
         from candelabra._autograd.hooks import hooks_of
 
         node = self._node
@@ -326,20 +326,20 @@ class Tensor(Methods):
         return node is not None and not node.is_leaf and node.hooks is not None and node.hooks.retain is not None
 
     def detach(self) -> Tensor:
-        """A tensor on the same memory and version counter that carries no gradient."""
+        """Return a tensor with the same memory and version counter that does not require grad."""
         from candelabra._autograd.views import detached
 
         return detached(self)
 
     def detach_(self) -> Tensor:
-        """Cut this tensor off its graph, in place. Views refuse."""
+        """Detach this tensor from its graph in place. Raise RuntimeError for a view."""
         from candelabra._autograd.views import detach_in_place
 
         return detach_in_place(self)
 
     @property
     def data(self) -> Tensor:
-        """The same memory without history and with a version counter of its own: writes through it go unnoticed."""
+        """The same memory without history and with a separate version counter: autograd does not detect writes."""
         if instance_of_key(self._keys).immutable:
             return self.detach()
         return wrap(self._fresh()._payload, self._keys & ~(AUTOGRAD | VIEW))
@@ -351,7 +351,7 @@ class Tensor(Methods):
         set_data(self, value)
 
     def is_inference(self) -> bool:
-        """Whether the tensor was made in inference mode."""
+        """Return whether the tensor was created in inference mode."""
         return bool(self._keys & INFERENCE)
 
     def _is_view(self) -> bool:
@@ -396,20 +396,20 @@ class Tensor(Methods):
     if not TYPE_CHECKING:  # for a type checker, an attribute that does not exist stays an error
 
         def __getattr__(self, name: str) -> Any:
-            # The last resort: `x.<device type>()`. Names with an underscore are slots that hold nothing yet.
+            # The last lookup: `x.<device type>()`. Names with an underscore are slots that are not set.
             if name[0] != "_":
                 from candelabra._device_modules import tensor_attribute
 
                 found = tensor_attribute(self, name)
                 if found is not None:
                     return found
-            return object.__getattribute__(self, name)  # raises as it did, be it a missing name or a failing property
+            return object.__getattribute__(self, name)  # raise the original error, also that of a property
 
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
 
     def as_subclass(self, cls: type) -> Any:
-        """The same tensor (payload, version, place in the graph) as an instance of a subclass."""
+        """Return the same tensor (payload, version, node) as an instance of a subclass."""
         out: Any = new(cls)
         for slot in ("_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen"):
             if hasattr(self, slot):
@@ -420,7 +420,7 @@ class Tensor(Methods):
 
 
 def wrap(payload: Any, keys: int) -> Tensor:
-    """A fresh tensor over a payload: no history, version 0."""
+    """Return a new tensor over a payload, without history and with version 0."""
     out = new(Tensor)
     out._payload = payload
     out._keys = keys

@@ -1,6 +1,6 @@
-"""The accelerator of this machine, whatever its type: ``torch.accelerator``'s functions.
+"""The functions of ``torch.accelerator``, for an accelerator of any type.
 
-It is the first device type, in alphabetical order, that works and does not compute in the host's memory.
+The accelerator is the first working device type, in alphabetical order, that does not compute in the host's memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from candelabra.errors import DeviceUnavailable
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
-    """The accelerator as a device without an index, or None. Only working ones count, whatever is asked."""
+    """Return the accelerator, a device without index, or None. Only available devices count, for any argument."""
     for _, made in registry.working():
         if not made.capabilities.host and registry.device_count(made):
             return device(made.name)
@@ -21,12 +21,12 @@ def current_accelerator(check_available: bool = False) -> device | None:
 
 
 def is_available() -> bool:
-    """Whether there is an accelerator that can be used."""
+    """Return whether an accelerator can be used."""
     return current_accelerator() is not None
 
 
 def device_count() -> int:
-    """How many devices the accelerator's type has; 0 without one."""
+    """Return the number of devices of the accelerator's type; 0 without an accelerator."""
     found = current_accelerator()
     return 0 if found is None else DeviceModule(found.type).device_count()
 
@@ -34,40 +34,38 @@ def device_count() -> int:
 def _module() -> DeviceModule:
     found = current_accelerator()
     if found is None:
-        raise DeviceUnavailable(
-            "no accelerator is available: `candelabra doctor` says what was found and why it does not serve"
-        )
+        raise DeviceUnavailable("no accelerator is available: `candelabra doctor` shows the plugins and the reasons")
     return DeviceModule(found.type)
 
 
 def current_device_index() -> int:
-    """The index of this thread's current device of that type. DeviceUnavailable without an accelerator."""
+    """Return the index of this thread's current device. Raise DeviceUnavailable without an accelerator."""
     return _module().current_device()
 
 
 def set_device_index(device: DeviceLike) -> None:
-    """Make a device of that type the current one in this thread."""
+    """Make a device of the accelerator's type the current one in this thread."""
     _module().set_device(device)
 
 
 def device_index(device: int | None) -> Any:
-    """The current device inside a ``with`` block; None changes nothing."""
+    """Return a context manager that sets the current device; None has no effect."""
     module = _module()
     return module.device(module.current_device() if device is None else device)
 
 
 def synchronize(device: DeviceLike = None) -> None:
-    """Wait for all work given to the device."""
+    """Wait for all submitted work of the device."""
     _module().synchronize(device)
 
 
 def empty_cache() -> None:
-    """Give unused pooled memory back."""
+    """Release unused pooled memory."""
     _module().empty_cache()
 
 
 def memory_stats(device: DeviceLike = None) -> dict[str, int]:
-    """What the backend counts, in bytes."""
+    """Return the backend's memory counters, in bytes."""
     return _module().memory_stats(device)
 
 

@@ -1,18 +1,18 @@
-"""The backend contract: the page that a vendor reads.
+"""The backend contract, which a vendor implements.
 
-A backend is a subclass of :class:`Backend` with a few methods and a table of kernels. It is published under the entry
-point group ``candelabra.backends``; the entry's name is the device type and its value an object (module or instance)
-with the hook ``candelabra_backend() -> Backend``. Nothing in the core changes for it.
+A backend is a subclass of :class:`Backend` with a few methods and a table of kernels. It is registered in the entry
+point group ``candelabra.backends``. The entry's name is the device type, and its value is an object (module or
+instance) with the hook ``candelabra_backend() -> Backend``. The core does not change for a new backend.
 
-What passes between core and backend is the backend's own array, called *payload* here, never a Tensor. A payload has
-``.shape``, a tuple of ints; everything else about it is the backend's business.
+Core and backend exchange the backend's own arrays, which are called *payloads* here, and never a Tensor. The core only
+requires that a payload has ``.shape``, a tuple of ints.
 
-What a kernel may rely on: one dtype among its tensor arguments (indices are int64, masks bool), canonical dims
-(non-negative ints, tuples), Python scalars that the dtype can represent in kind (never a float beside an int tensor).
-What it owes: a payload of the dtype that the operator's record says, even with no dimensions; an exception when shapes
-do not fit (any exception: the core then works out the words); no change to its inputs, except where the name ends in
-``_``: such a kernel writes its result into the first argument's memory. It may return an argument or share memory only
-where the record says *view*.
+A kernel can rely on the following: its tensor arguments have one dtype (indices are int64, masks bool), dims are
+canonical (non-negative ints, tuples), and the category of a Python scalar is not above that of the dtype (never a float
+with an int tensor). A kernel must return a payload of the dtype in the operator's record, also without dims. It must
+raise an exception of any type if the shapes do not match; the core then raises a descriptive error. It must not modify
+its inputs, unless its name ends in ``_``: such a kernel writes its result into the memory of the first argument. Only
+the kernel of a *view* may return an argument or share memory with it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,11 @@ from candelabra._records.record import OPERATORS
 from candelabra.dtypes import dtype
 
 API_VERSION = (1, 1)
-"""Of the contract on this page: a major step breaks backends, a minor step only adds. 1.1 added capabilities of each
-device
-(:meth:`Backend.capabilities_of`), kernels that decline a call, and typed facts about devices."""
+"""The version of this contract. A new major version breaks backends, a new minor version only adds to the contract. 1.1
+added capabilities per device (:meth:`Backend.capabilities_of`), kernels that decline a call, and typed facts."""
 
 Payload = Any
-"""A backend's own array. The core asks it for ``.shape`` and nothing else."""
+"""A backend's own array. The core reads only its ``.shape``."""
 
 Kernel = Callable[..., Any]
 
@@ -55,19 +54,19 @@ Fact = str | bool | int | float | tuple[int, ...]
 
 
 def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
-    """Those of the kernels whose operator is installed, for a backend that serves more than every installation has.
+    """Return the kernels whose operator is installed, for a backend that also serves operators of other distributions.
 
-    (A name that no operator has is refused when the backend is loaded: it is nearly always a typing error.)
+    (The core refuses a kernel for an unknown operator when it loads the backend, since that is usually a typing error.)
     """
     return {name: k for name, k in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device that a backend offers: its name for people, and facts about it.
+    """One device of a backend: its descriptive name, and facts about it.
 
-    Facts are shown by ``candelabra devices`` and are attributes of what ``get_device_properties`` returns. Keys are
-    identifiers; sizes of memory are ints in bytes, and their keys end in ``memory``.
+    ``candelabra devices`` shows the facts, and the result of ``get_device_properties`` has them as attributes. Keys are
+    identifiers. Sizes of memory are ints in bytes, and their keys end in ``memory``.
     """
 
     name: str
@@ -75,12 +74,12 @@ class DeviceInfo:
 
     @property
     def texts(self) -> dict[str, str]:
-        """The facts as text: sizes of memory in GiB, versions with dots, booleans as yes and no."""
+        """Return the facts as text: sizes of memory in GiB, versions with dots, booleans as yes and no."""
         return {key: _text(key, fact) for key, fact in self.facts.items()}
 
     @property
     def line(self) -> str:
-        """Name and facts as ``candelabra devices`` shows them."""
+        """Return name and facts in one line, for ``candelabra devices``."""
         return ", ".join([self.name, *(f"{key.replace('_', ' ')} {text}" for key, text in self.texts.items())])
 
 
@@ -94,15 +93,15 @@ def _text(key: str, fact: Fact) -> str:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend's devices can do.
+    """The capabilities of a backend's devices.
 
-    ``storage`` and ``arithmetic`` are the dtypes that it can hold and compute in. ``strided``: the backend implements
-    ``layout`` and ``restride``, so the core makes every view itself. ``mutable``: payloads can be written in place;
-    without it an in-place operator rebinds the tensor's payload. ``asynchronous``: kernels return before they are
-    done. ``host``: the memory is the host's, so the device may serve as the reference that others fall back to.
-    ``nondeterministic`` names operators whose result may differ from run to run. ``dlpack`` is the DLPack device type
-    (its id is the device's index), None without. ``virtual``: payloads hold tensors of other devices and kernels call
-    operators on them; such kernels run under the modes (``no_grad`` …) of the level below, and nothing falls back.
+    ``storage`` and ``arithmetic`` are the dtypes that it can store and compute in. ``strided``: the backend implements
+    ``layout`` and ``restride``, so the core creates every view. ``mutable``: payloads can be written in place;
+    otherwise an in-place operator replaces the tensor's payload. ``asynchronous``: kernels return before they have
+    finished. ``host``: the memory is the host's, so the device can be the reference device, to which others fall back.
+    ``nondeterministic``: the operators whose results may differ between runs. ``dlpack``: the DLPack device type (its
+    id is the device's index), or None. ``virtual``: payloads contain tensors of other devices and kernels call
+    operators on them; such kernels run under the modes (``no_grad`` …) of the level below, and never fall back.
     ``data``: the payloads have elements that can be read.
     """
 
@@ -122,7 +121,7 @@ class Backend(ABC):
     """A device type. ``index`` below counts that type's devices from 0."""
 
     name: str
-    """The device type, as in ``device("name:0")``; equals the entry point's name."""
+    """The device type, as in ``device("name:0")``. It must be equal to the name of the entry point."""
     api: tuple[tuple[int, int], tuple[int, int]] = ((1, 0), (1, 0))
     """The first and the last :data:`API_VERSION` that the backend was built for."""
     capabilities: Capabilities
@@ -130,87 +129,88 @@ class Backend(ABC):
     # -- required -----------------------------------------------------------------------------------------------------
     @abstractmethod
     def devices(self) -> Sequence[DeviceInfo]:
-        """The devices, found without opening more than needed. None: raise ``DeviceUnavailable(reason)``.
+        """Return the devices, without opening more than necessary. Raise ``DeviceUnavailable(reason)`` if none exists.
 
-        The hook ``candelabra_backend`` and :meth:`kernels` may raise it as well, when a library is not installed.
+        The hook ``candelabra_backend`` and :meth:`kernels` may raise it too, for example if a library is missing.
         """
 
     @abstractmethod
     def kernels(self) -> Mapping[str, Kernel]:
-        """``{operator name: function on payloads}``. Asked for once; a name with ``_`` at its end is in-place.
+        """Return ``{operator name: function of payloads}``. Called once. A name that ends in ``_`` is an in-place
+        kernel.
 
-        A kernel may have an attribute ``for_dtype``: it is called with a dtype when a call is resolved, and the
-        function that it returns serves the calls in that dtype. What depends on the dtype is then decided once. None
-        declines the dtype.
+        A kernel may have an attribute ``for_dtype``, a function of a dtype. It is called when a call is resolved, and
+        the function that it returns serves all calls in that dtype, so that decisions that depend on the dtype are made
+        once. It returns None to decline the dtype.
 
-        A kernel that returns ``NotImplemented`` declines this one call, having changed nothing. The operator's body
-        serves a call or dtype that was declined, or the fallback where it has none.
+        A kernel returns ``NotImplemented`` to decline one call; it must not have changed anything. The operator's body
+        serves a declined call or dtype, or the fallback if the operator has no body.
         """
 
     @abstractmethod
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> Payload:
-        """A payload of unspecified content. Raises ``OutOfMemoryError`` when the device has no room."""
+        """Return a payload with unspecified content. Raise ``OutOfMemoryError`` if the device has not enough memory."""
 
     @abstractmethod
     def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> Payload:
-        """A new payload holding ``data``: bytes in C order, native endianness. ``data`` may change after the call."""
+        """Return a new payload with a copy of ``data``, bytes in C order and native endianness."""
 
     @abstractmethod
     def to_host(self, payload: Payload) -> memoryview:
-        """The content as bytes in C order, synchronised."""
+        """Return the content as bytes in C order, after synchronisation."""
 
     @abstractmethod
     def dtype_of(self, payload: Payload) -> dtype:
-        """The dtype of a payload."""
+        """Return the dtype of a payload."""
 
     @abstractmethod
     def copy_(self, destination: Payload, source: Payload) -> Payload:
-        """Write ``source`` (same dtype, same shape) into ``destination``, which may overlap it, and return it."""
+        """Copy ``source`` (same dtype and shape) to ``destination``, which may overlap it, and return the latter."""
 
     # -- optional -----------------------------------------------------------------------------------------------------
     def capabilities_of(self, index: int) -> Capabilities:
-        """What one device can do, where the type's devices differ: by default what :attr:`capabilities` says of all.
+        """Return the capabilities of one device, by default :attr:`capabilities`. Override it if the devices differ.
 
-        A dtype that the device lacks is then refused when a call is dispatched, and not by its compiler.
+        Dispatch then refuses a dtype that the device lacks, before the device's compiler would.
         """
         return self.capabilities
 
     def transfer(self, payload: Payload, source: int, destination: int) -> Payload:
-        """Copy between two devices of this type. By default through the host."""
+        """Copy between two devices of this type, by default through the host."""
         return self.from_host(destination, self.to_host(payload), tuple(payload.shape), self.dtype_of(payload))
 
     def layout(self, payload: Payload) -> tuple[tuple[int, ...], int]:
-        """(strides, offset) in elements, the offset counted from the start of the storage. With ``strided`` only."""
-        raise NotImplementedError(f"backend {self.name!r} has no layout(), which strided=True takes")
+        """Return (strides, offset from the start of the storage) in elements. Required if ``strided``."""
+        raise NotImplementedError(f"backend {self.name!r} has no layout(), which strided=True requires")
 
     def restride(self, payload: Payload, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Payload:
-        """A view of the same storage, absolute: the payload's own strides and offset don't count."""
-        raise NotImplementedError(f"backend {self.name!r} has no restride(), which strided=True takes")
+        """Return a view of the same storage, independent of the payload's own strides and offset."""
+        raise NotImplementedError(f"backend {self.name!r} has no restride(), which strided=True requires")
 
     def synchronize(self, index: int) -> None:
-        """Wait until all work given to the device is done; raise what went wrong in it."""
+        """Wait for all submitted work of the device, and raise its errors."""
 
     def stream(self, index: int) -> Any:
-        """A new stream: an object with ``synchronize()``, ``record()`` and use as a context manager."""
+        """Return a new stream: a context manager with ``synchronize()`` and ``record()``."""
         raise NotImplementedError(f"backend {self.name!r} has no streams: its devices run one call after another")
 
     def current_stream(self, index: int) -> Any:
-        """The stream that the calling thread's work goes to."""
-        raise NotImplementedError(f"backend {self.name!r} does not tell its current stream")
+        """Return the stream to which the calling thread submits its work."""
+        raise NotImplementedError(f"backend {self.name!r} does not report its current stream")
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
-        """``allocated``, ``reserved``, ``peak`` … in bytes, as far as the backend counts them.
+        """Return ``allocated``, ``reserved``, ``peak`` … in bytes, as far as the backend counts them.
 
-        With ``release``, unused pooled memory is given back first.
+        With ``release``, release unused pooled memory first.
         """
         return {}
 
     def to_dlpack(self, payload: Payload, index: int, **options: Any) -> Any:
-        """A DLPack capsule over the payload's memory. Options are those of ``__dlpack__``."""
+        """Return a DLPack capsule over the payload's memory. The options are those of ``__dlpack__``."""
         raise BufferError(f"device {self.name!r} does not export DLPack")
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Payload | None:
-        """A payload over the memory of an object with ``__dlpack__``; None where that device type is not ours."""
+        """Return a payload over the memory of an object with ``__dlpack__``, or None if its device type is another."""
         return None
 
 

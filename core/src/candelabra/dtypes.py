@@ -1,8 +1,8 @@
-"""The data types, and what a mix of them becomes.
+"""The data types and their promotion.
 
-A dtype is a plain object: name, kind, size, and its bit in a dispatch key. Promotion is PyTorch's: the *category*
-(bool < integer < floating < complex) decides first, and tensors without dimensions or Python scalars change the result
-only when their category is the higher one. NumPy differs from these rules on 39 of 105 pairs: backends never promote.
+A dtype is a plain object with a name, category, size, and its bit in a dispatch key. Promotion follows PyTorch: the
+*category* (bool < integer < floating < complex) decides first, and tensors without dims and Python scalars change the
+result only if their category is higher. NumPy's promotion differs for 39 of 105 pairs, so backends never promote.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 
 
 class dtype:
-    """The type of a tensor's elements. There is one object per type: compare with ``is`` or ``==``.
+    """The type of a tensor's elements. There is one object per type; compare with ``is`` or ``==``.
 
     Attributes: ``name``; ``itemsize`` in bytes; ``category``; ``is_signed``; ``is_half`` (a 16-bit float, which
-    computes in float32); ``digits``, the bits of a value that count (of a float with the leading one, of an integer
-    without the sign); ``lowest_exponent``, of the smallest normal float; ``title``, PyTorch's word in error messages;
-    ``c_name``, its C++ name there; ``format``, the code of ``struct`` and ``memoryview`` (of a complex dtype its
-    parts', "" where they have none); ``safetensors``, the code in such files ("" where they have none); ``dlpack``,
-    DLPack's type code; ``bit``, its bit in a dispatch key.
+    computes in float32); ``digits``, the significant bits (for a float including the leading one, for an integer
+    without the sign); ``lowest_exponent``, that of the smallest normal float; ``title``, PyTorch's name in error
+    messages; ``c_name``, PyTorch's C++ name; ``format``, the code of ``struct`` and ``memoryview`` (for a complex dtype
+    that of its real part, "" if there is none); ``safetensors``, the code in such files ("" if there is none);
+    ``dlpack``, DLPack's type code; ``bit``, its bit in a dispatch key.
     """
 
     __slots__ = (
@@ -61,11 +61,11 @@ class dtype:
         return self.category == COMPLEX
 
     def to_real(self) -> dtype:
-        """The dtype of the real part: ``complex64`` gives ``float32``."""
+        """Return the dtype of the real part: ``float32`` for ``complex64``."""
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> dtype:
-        """The complex dtype whose parts have this dtype; half types and integers give ``complex64``."""
+        """Return the complex dtype with real parts of this dtype; ``complex64`` for half types and integers."""
         return self if self.is_complex else complex128 if self is float64 else complex64
 
     def __repr__(self) -> str:
@@ -99,8 +99,8 @@ _TABLE = (
     ("complex64", 8, COMPLEX, True, "ComplexFloat", "c10::complex<float>", "f", "C64", 5, 24, -126),
     ("complex128", 16, COMPLEX, True, "ComplexDouble", "c10::complex<double>", "d", "", 5, 53, -1022),
 )
-"""Every fact about a dtype that the core or a format of files knows, in one place. NumPy's names are candelabra's, with
-bfloat16 from ml_dtypes; DLPack's bits are those of the element."""
+"""All facts about dtypes that the core and file formats need, in one table. NumPy's names are candelabra's, with
+bfloat16 from ml_dtypes. DLPack's bits are those of the element."""
 ALL: Final[tuple[dtype, ...]] = tuple(dtype(*row, order) for order, row in enumerate(_TABLE))
 BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
 BY_BIT: Final[dict[int, dtype]] = {d.bit: d for d in ALL}
@@ -112,20 +112,20 @@ ALIASES: Final[dict[str, dtype]] = {
     "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
     "cfloat": complex64, "cdouble": complex128,
 }  # fmt: skip
-"""PyTorch's second names."""
+"""PyTorch's alternative names."""
 
 PYTHON_NAMES: Final[dict[str, str]] = {d.name: d.title for d in ALL}
-"""What PyTorch calls each dtype in its error messages."""
+"""PyTorch's name of each dtype in its error messages."""
 
 
 class _Default:
-    """The dtype of floating values that say nothing else. Process-wide, as in PyTorch."""
+    """The default dtype of floating values in this process, as in PyTorch."""
 
     value: dtype = float32
 
 
 def get_default_dtype() -> dtype:
-    """The dtype that Python floats become: ``float32`` unless :func:`set_default_dtype` said otherwise."""
+    """Return the dtype of Python floats: ``float32``, unless :func:`set_default_dtype` has changed it."""
     return _Default.value
 
 
@@ -134,16 +134,16 @@ def set_default_dtype(d: dtype) -> None:
     if not getattr(d, "is_floating_point", False):
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _Default.value = d
-    invalidate()  # adapters have the default bound in
+    invalidate()  # adapters contain the default dtype
 
 
 def default_for_category(category: int) -> dtype:
-    """The dtype that a Python scalar of this category has when nothing else decides."""
+    """Return the default dtype of a Python scalar of this category."""
     return (bool_, int64, _Default.value, _Default.value.to_complex())[category]
 
 
 def category_of_scalar(value: object) -> int:
-    """``True`` is 0, ``1`` is 1, ``1.0`` is 2, ``1j`` is 3."""
+    """Return the category of a Python scalar: 0 for ``True``, 1 for ``1``, 2 for ``1.0``, 3 for ``1j``."""
     return (
         BOOL if isinstance(value, bool) else INTEGER if isinstance(value, int)
         else COMPLEX if isinstance(value, complex) and not isinstance(value, float) else FLOATING
@@ -157,7 +157,7 @@ def _integer(a: dtype, b: dtype) -> dtype:
     if signed.itemsize > unsigned.itemsize:
         return signed
     if unsigned is uint64:
-        # PyTorch and the Array API both leave this mix open: no integer type holds both ranges.
+        # PyTorch and the Array API leave this mix undefined: no integer dtype has both ranges.
         raise TypeError(
             f"promotion of {a} and {b} is not defined: no integer dtype holds both; cast one of them with .to(dtype)"
         )
@@ -165,10 +165,10 @@ def _integer(a: dtype, b: dtype) -> dtype:
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest dtype that holds both kinds, as ``torch.promote_types``.
+    """Return the smallest dtype to which both can be promoted, as ``torch.promote_types``.
 
-    Mixes of ``uint16``–``uint64`` with signed integers, which PyTorch refuses, follow the Array API standard; the one
-    mix that the standard leaves open too (``uint64`` with a signed integer) is a ``TypeError``.
+    Mixes of ``uint16``–``uint64`` with signed integers, which PyTorch refuses, follow the Array API standard. Raises
+    ``TypeError`` for ``uint64`` with a signed integer, which the standard does not define either.
     """
     a, b = type1, type2
     if a is b:
@@ -180,21 +180,21 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         return high
     if a.category == INTEGER:
         return _integer(a, b)
-    if a.itemsize == b.itemsize:  # float16 with bfloat16: neither holds the other
+    if a.itemsize == b.itemsize:  # float16 with bfloat16: neither can represent the other
         return float32
     return a if a.itemsize > b.itemsize else b
 
 
 class Operand(NamedTuple):
-    """What promotion looks at in one argument: a dtype, and whether it is a tensor with dimensions."""
+    """The properties of an argument that promotion depends on: its dtype, and whether it is a tensor with dims."""
 
     dtype: dtype
     rank: int
-    """2 for a tensor with dimensions, 1 for one without, 0 for a Python scalar."""
+    """2 for a tensor with dims, 1 for one without, 0 for a Python scalar."""
 
 
 def result_dtype(operands: Iterable[Operand]) -> dtype:
-    """The common dtype of a call: dimensioned tensors decide, 0-d tensors and then scalars only raise the category.
+    """Return the common dtype of a call: that of tensors with dims; 0-d tensors and scalars only raise the category.
 
     Source: PyTorch's documentation, "Tensor Attributes", on type promotion.
     """
@@ -215,23 +215,22 @@ def result_dtype(operands: Iterable[Operand]) -> dtype:
 
 
 def _raised(current: dtype, higher: dtype) -> dtype:
-    # A complex scalar beside float64 must not lose the tensor's precision; beside float16 it stays complex64.
+    # A complex scalar with float64 must keep the tensor's precision; with float16 the result is complex64.
     if higher.category == COMPLEX and current.category == FLOATING:
         return current.to_complex()
     return higher
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether a result of dtype ``from_`` may be written into a tensor of dtype ``to`` (in-place and ``out=``).
+    """Return whether a result of dtype ``from_`` may be written into a tensor of dtype ``to`` (in-place and ``out=``).
 
-    As ``torch.can_cast``: never to a lower category, and an integer with a sign is refused by ``uint8`` only through
-    the bool rule; narrowing inside one category is allowed.
+    As ``torch.can_cast``: a cast to a lower category is not allowed, a narrower dtype of the same category is.
     """
     return not (from_.category > to.category or (from_.category != BOOL and to.category == BOOL))
 
 
 class finfo:
-    """Limits of a floating (or, for its parts, complex) dtype: ``bits``, ``eps``, ``max``, ``min``, ``tiny`` …"""
+    """The limits of a floating dtype (for a complex one, of its parts): ``bits``, ``eps``, ``max``, ``tiny`` …"""
 
     def __init__(self, type: dtype | None = None) -> None:
         d = (type or get_default_dtype()).to_real()
@@ -253,7 +252,7 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype: ``bits``, ``min``, ``max``."""
+    """The limits of an integer dtype: ``bits``, ``min``, ``max``."""
 
     def __init__(self, type: dtype) -> None:
         if type.category != INTEGER:

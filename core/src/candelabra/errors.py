@@ -1,18 +1,18 @@
-"""The exceptions that are candelabra's own.
+"""The exceptions of candelabra.
 
-Where PyTorch raises a built-in (``RuntimeError``, ``TypeError``, ``IndexError``, ``ValueError``), so does candelabra:
-every class below is a subclass of the one that a PyTorch program would catch.
+If PyTorch raises a built-in exception (``RuntimeError``, ``TypeError``, ``IndexError``, ``ValueError``), so does
+candelabra. Every class below is a subclass of the exception that a PyTorch program catches.
 """
 
 from __future__ import annotations
 
 
 class BackendError(RuntimeError):
-    """A backend is missing, broken, or was built for another version of the core."""
+    """A backend is missing or broken, or was built for another version of the core."""
 
 
 class DeviceUnavailable(BackendError):
-    """The backend works but offers no such device here; the text says why."""
+    """The backend works, but has no such device on this machine. The text contains the reason."""
 
 
 class UnsupportedOperator(NotImplementedError, RuntimeError):
@@ -24,19 +24,19 @@ class UnsupportedDType(TypeError, RuntimeError):
 
 
 class DeviceMismatch(RuntimeError):
-    """The tensors of one call live on different devices."""
+    """The tensors of one call are on different devices."""
 
 
 class VersionMismatch(RuntimeError):
-    """A tensor that the backward pass needs was changed in place after it had been saved."""
+    """A tensor that the backward pass needs was modified in place after it was saved."""
 
 
 class GraphFreed(RuntimeError):
-    """The backward pass reached a node whose saved values were already released."""
+    """The backward pass reached a node whose saved values have been released."""
 
 
 class OutOfMemoryError(RuntimeError):
-    """The device cannot allocate, not even after its memory pool was released."""
+    """The device cannot allocate memory, even after it has released its memory pool."""
 
 
 class FallbackWarning(UserWarning):
@@ -48,19 +48,19 @@ class LinAlgError(RuntimeError):
 
 
 class IntegerDivisionByZero(RuntimeError, ZeroDivisionError):
-    """An integer was divided by 0: PyTorch's RuntimeError and Python's ZeroDivisionError in one."""
+    """An integer division by 0. It is both PyTorch's RuntimeError and Python's ZeroDivisionError."""
 
 
 class FileFormatError(RuntimeError):
-    """A file is truncated, damaged, or holds something that no reader here builds.
+    """A file is truncated or damaged, or contains an object that is not supported.
 
-    A RuntimeError, as PyTorch raises for unreadable files. The parts of the message stay on the exception.
+    It is a RuntimeError, as in PyTorch. The parts of the message are attributes.
 
     Attributes:
-        file: the path, or the word for a file object.
-        expected: what the format asks for at that place.
-        got: what was there.
-        hint: what the user can do about it, or "".
+        file: the path, or a description of a file object.
+        expected: the content that the format requires.
+        got: the actual content.
+        hint: advice for the user, or "".
     """
 
     def __init__(self, file: str, expected: str, got: str, hint: str = "") -> None:

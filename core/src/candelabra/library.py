@@ -1,14 +1,13 @@
-"""The door for those who declare operators, layers and kernels: nn, backends, conformance, vendors.
+"""The interface to declare operators, layers and kernels, for nn, backends, conformance and vendors.
 
-What a distribution other than the core needs beyond the public functions is here, in :mod:`candelabra.backend` (the
-contract of devices), :mod:`candelabra.dtypes`, :mod:`candelabra.errors` and :mod:`candelabra.typing`. Modules whose
-names begin with an underscore may change in any release.
+Other distributions than the core use this module, :mod:`candelabra.backend` (the contract of devices),
+:mod:`candelabra.dtypes`, :mod:`candelabra.errors` and :mod:`candelabra.typing`, in addition to the public functions.
+Modules whose names begin with an underscore may change in any release.
 
-- Declaring: ``operator``, ``overloads``, ``public``; rules of shape, of dtype and of derivatives; ``record`` for an
-operator that
-  exists already.
+- Declaring: ``operator``, ``overloads``, ``public``; rules for shapes, dtypes and derivatives; ``record`` for an
+  existing operator.
 - Reading: the registry of operators and public names, schemas, dispatch keys, ``explain``.
-- Joining in: ``Layer``, ``register_kernel``, ``plugins``.
+- Extending: ``Layer``, ``register_kernel``, ``plugins``.
 """
 
 from __future__ import annotations
@@ -49,6 +48,7 @@ from candelabra._records.promotion import (
     accumulated,
     boolean,
     common,
+    highest,
     identical,
     index,
     real_part,
@@ -58,7 +58,7 @@ from candelabra._records.promotion import (
     unpromoted,
 )
 from candelabra._records.record import OPERATORS, Operator, operator
-from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, title_of
+from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, factory_keywords, title_of
 from candelabra._records.rules import by, checked_pointwise, like_input, pointwise, reduction, shape_of, unchecked
 from candelabra._records.schema import (
     BOUND,
@@ -86,26 +86,24 @@ __all__ = [
     # declaring
     "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable", "by", "checked_pointwise",
     "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean", "common", "index",
-    "real_part", "same", "identical", "to_float", "to_integer", "unpromoted", "applied", "build", "conjugate", "indent",
-    "fail", "store", "wrap_dim",
+    "real_part", "same", "highest", "identical", "to_float", "to_integer", "unpromoted", "applied", "build",
+    "conjugate", "indent", "fail", "store", "wrap_dim",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
-    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "member_for", "members", "operator_named", "public_function",
-    "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain", "explain_key",
-    "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
+    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "members", "operator_named",
+    "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
+    "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
     "instance_of_key", "kernel_for", "open_device",
     "Tensor", "wrap", "dtype_of_array",
-    # joining in
+    # extending
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "RemovableHandle", "add_hook",
 ]  # fmt: skip
 
 
 def record(name: str) -> Operator[..., Any]:
-    """The operator of that name, as one that builds on it calls it: ``cast = record("cast")``. KeyError for an unknown
-    one.
-    """
+    """Return an operator, for use in another one: ``cast = record("cast")``. Raise KeyError if it is unknown."""
     found: Operator[..., Any] = OPERATORS[name]
     return found
 

@@ -1,4 +1,4 @@
-"""Reductions and normalisations that leave out what a mask says.
+"""Reductions and normalisations of the elements that a mask selects.
 
 The names come from the registry of public names; ``__all__`` is computed from it.
 """

@@ -1,4 +1,4 @@
-"""Random numbers: generators, and how far a draw moves them."""
+"""Random numbers: generators, and the counters that draws consume."""
 
 from candelabra._random.generator import (
     Generator,

@@ -1,4 +1,4 @@
-"""Files: `save` and `load`, which execute no pickle."""
+"""Files: `save` and `load`, which never execute a pickle."""
 
 from candelabra._serialization.api import load as load
 from candelabra._serialization.api import save as save

@@ -1,8 +1,7 @@
-"""The names that annotations of operators and public callables use.
+"""The names for annotations of operators and public callables.
 
-``candelabra._records.schema`` says what each means to the dispatcher. The last group is Python's ``typing``, for
-modules that are imported with candelabra: importing ``typing`` itself would cost a quarter of the time that the core
-takes.
+``candelabra._records.schema`` defines their meaning for the dispatcher. The last group replaces names of Python's
+``typing`` in modules that ``import candelabra`` loads: importing ``typing`` would take a quarter of that time.
 """
 
 from __future__ import annotations
@@ -25,28 +24,28 @@ Dim = int
 Dims = int | Sequence[int] | None
 """One dim, several, or None for all."""
 InsertedDim = int
-"""A place among the dims for one more."""
+"""The position of a new dim."""
 Permutation = Sequence[int]
 """Every dim once, in any order."""
 DistinctDims = int | Sequence[int]
-"""Dims, none twice; an empty sequence means none of them."""
+"""Distinct dims; an empty sequence means no dim."""
 UnitDims = int | Sequence[int] | None
-"""Dims to drop where their size is 1; None for all of that size."""
+"""Dims to remove if their size is 1; None for all of that size."""
 Correction = int | float | None
-"""What a variance takes off the number of elements; None for 1."""
+"""The correction of a variance, which is subtracted from the number of elements; None for 1."""
 Shape = Sequence[int] | int
 ExpandedShape = Sequence[int] | int
-"""A shape to expand to, in which -1 keeps a size."""
+"""A shape to expand to; -1 keeps a size."""
 InferredShape = Sequence[int] | int
-"""A shape for given elements, in which one size may be -1."""
+"""A shape for existing elements; one size may be -1."""
 JoinedTensors = Sequence[Tensor]
-"""Tensors to join along a dim. Empty vectors count for the dtype only, whatever the shape of the others."""
+"""Tensors to join along a dim. An empty vector fits any shape and affects only the dtype."""
 StorageOffset = int | None
-"""Where a view of memory begins, in elements; None for where the tensor itself begins."""
+"""The storage offset of a view in elements; None for that of the tensor."""
 Origin = tuple[tuple[int, ...], int, int, int] | None
-"""Strides and offset of a tensor, and where the memory under it begins and ends: computed, whatever is given."""
+"""Strides and offset of a tensor, and begin and end of its memory. They are computed; an argument is ignored."""
 Integer = int
-"""An integer: also an array library's, or a 0-d integer tensor, whose value is read."""
+"""An integer of Python or of an array library, or a 0-d integer tensor, whose value is read."""
 DType = dtype
 Device = device | Instance | str | int | None
 Index = Tensor

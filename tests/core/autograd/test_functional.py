@@ -90,9 +90,9 @@ def test_gradients_of_functions_say_what_is_wrong() -> None:
     """Outputs that are no scalar, arguments without a gradient, argnums out of range."""
     with pytest.raises(RuntimeError, match=r"must return a scalar, got shape \[2\]"):
         gradient(lambda x: x * 2)(cd.ones(2))
-    with pytest.raises(TypeError, match="which carries no gradient"):
+    with pytest.raises(TypeError, match="which has no gradient"):
         gradient(lambda x: x)("text")
-    with pytest.raises(TypeError, match="which has no argument number 1"):
+    with pytest.raises(TypeError, match="argnums names argument 1"):
         gradient(lambda x: x, argnums=1)(1.0)
     with pytest.raises(TypeError, match="must return a Tensor, got float"):
         gradient(lambda x: 1.0)(1.0)

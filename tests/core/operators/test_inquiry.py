@@ -39,3 +39,22 @@ def test_detach_in_place_is_a_function() -> None:
     x = cd.ones(1, requires_grad=True) * 2
     assert cd.detach_(x) is x
     assert not x.requires_grad
+
+
+def test_questions_about_a_tensor() -> None:
+    """The module's functions answer as the methods do."""
+    x = cd.ones(2, 3)
+    assert cd.is_tensor(x)
+    assert not cd.is_tensor([1])
+    assert cd.numel(x) == 6
+    assert cd.is_floating_point(x)
+    assert not cd.is_complex(x)
+    assert x.is_same_size(cd.zeros(2, 3))
+    assert cd.is_nonzero(cd.ones(1))
+    assert x.resolve_conj() is x
+    assert x.resolve_neg() is x
+    assert not x.is_pinned()
+    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"):
+        cd.is_nonzero(x)
+    with pytest.raises(TypeError, match=r"numel\(\): argument 'input' \(position 1\) must be Tensor, not int"):
+        cd.numel(3)

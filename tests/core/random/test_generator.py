@@ -111,7 +111,7 @@ def test_offsets() -> None:
 def test_a_generator_is_used_up_at_the_end() -> None:
     """Past the last counter a draw is an error, and the offset stays."""
     generator = Generator().set_offset(2**64 - 2)
-    with pytest.raises(RuntimeError, match="the generator is used up"):
+    with pytest.raises(RuntimeError, match="the generator is exhausted"):
         generator.take(2)
     assert generator.get_offset() == 2**64 - 2
 

@@ -168,7 +168,10 @@ HOSTILE = [
     (b"cm\nmake\n]R.", "expected a known class or function and its arguments, got a Builder and a list"),
     (b"cm\nfail\nX\x01\0\0\0x\x85R.", "expected arguments of m.fail, got ValueError: invalid literal for int()"),
     (b"cm\nfail\n)R.", "expected arguments of m.fail, got IndexError: tuple index out of range"),
-    (_bomb_of_copies(), "expected copies of as many items as the pickle has bytes, got more; it looks like a bomb"),
+    (
+        _bomb_of_copies(),
+        "expected copies of as many items as the pickle has bytes, got more; the file may be malicious",
+    ),
     (b"})Ns.", "expected plain values as keys, got a tuple"),
     (b"}\x8a\x09\0\0\0\0\0\0\0\0\x01Ns.", "expected plain values as keys, got an int"),
     (b"}]Ns.", "expected plain values as keys, got a list"),

@@ -290,11 +290,11 @@ PICKLES = [
     (b"ctorch._tensor\n_rebuild_from_type_v2\n(NNNNtR.", "TypeError: no function and class"),
     (
         b"ctorch._tensor\n_rebuild_from_type_v2\n(ccollections\nOrderedDict\nctorch\nTensor\n)NtR.",
-        "TypeError: collections.OrderedDict makes no tensor",
+        "TypeError: collections.OrderedDict does not create a tensor",
     ),
     (
         b"ctorch._tensor\n_rebuild_from_type_v2\nq\0(h\0ctorch\nTensor\n(h\0h\0h\0NtNtR.",
-        "TypeError: torch._tensor._rebuild_from_type_v2 makes no tensor",
+        "TypeError: torch._tensor._rebuild_from_type_v2 does not create a tensor",
     ),
     (b"cnumpy.core.multiarray\nscalar\n.", "got numpy.core.multiarray.scalar; "),
 ]

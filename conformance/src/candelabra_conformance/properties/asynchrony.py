@@ -1,4 +1,4 @@
-"""Work that goes on after the call has returned: streams, late errors, several threads on one device."""
+"""Asynchronous work: streams, late errors, several threads on one device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _once(context: Context) -> Iterator[Axis]:
 
 
 def _whole(context: Context) -> Array:
-    """Small whole numbers in a dtype that the device computes in: sums of them are exact."""
+    """Return small integers in a dtype that the device computes in, so that their sums are exact."""
     from candelabra_conformance.numpy_dtypes import host_dtype
 
     chosen = next((d for d in ALL if d.name in ("float32", "int64", "int32", "float16") and context.computes(d)), None)
@@ -37,7 +37,7 @@ def _whole(context: Context) -> Array:
 
 @device_property("synchronize", _once)
 def synchronize(context: Context, d: dtype | None, layout: str) -> None:
-    """A chain of calls and writes that nobody waited for comes out right, at whatever point the host looks."""
+    """A chain of calls and writes without a wait has the right values, whenever the host reads them."""
     values = _whole(context)
     for length in range(1, ROUNDS):
         tensor = to_device(values, context.instance)
@@ -55,7 +55,7 @@ def synchronize(context: Context, d: dtype | None, layout: str) -> None:
 
 
 def _moved(context: Context, tensor: Tensor) -> Array:
-    """The values after a move to another device of the type; of the only one there is, as they are."""
+    """Return the values after a move to another device of the type, if there is one."""
     for index in range(len(context.instance.backend.devices())):
         if index != context.instance.index:
             return to_host(tensor.to(cd.device(context.device.type, index)))
@@ -64,7 +64,7 @@ def _moved(context: Context, tensor: Tensor) -> Array:
 
 @device_property("streams", _once)
 def streams(context: Context, d: dtype | None, layout: str) -> None:
-    """Work on a stream is done in order; after an event or a synchronisation another stream sees its results."""
+    """The work of a stream runs in order, and after an event or a synchronisation another stream sees its results."""
     backend, index = context.instance.backend, context.instance.index
     try:
         first, second = backend.stream(index), backend.stream(index)
@@ -98,7 +98,7 @@ def streams(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("late-error", _once)
 def late_error(context: Context, d: dtype | None, layout: str) -> None:
-    """An error that values alone cause is raised at the call or at the next synchronisation, once, with its reason."""
+    """An error caused by values is raised once, by the call or the next synchronisation, with its reason."""
     instance = context.instance
     with context.device:
         table = to_device(_whole(context), instance)
@@ -117,7 +117,7 @@ def late_error(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("threads", _once)
 def threads(context: Context, d: dtype | None, layout: str) -> None:
-    """Threads that allocate, compute and copy at once on one device do not disturb each other."""
+    """Threads that allocate, compute and copy concurrently on one device do not affect each other."""
     values = _whole(context)
 
     def work(own: int) -> None:

@@ -1,4 +1,4 @@
-"""Where properties are tried: dtypes and layouts of an operator, with the level at which each is due."""
+"""The axes of properties: the dtypes and layouts of an operator, each with a level."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.sample import LARGE
 
 USUAL: Final = frozenset({"float32", "int64", "bool"})
-"""What inference is made of; the other dtypes belong to level 3."""
+"""The dtypes of inference. The others belong to level 3."""
 
 
 def usual(context: Context, d: dtype) -> bool:
-    """Whether a dtype belongs to the lower levels: one of :data:`USUAL`, or the device's first floating dtype."""
+    """Return whether a dtype belongs to the lower levels: in :data:`USUAL`, or the device's first floating dtype."""
     return d.name in USUAL or d.name == next((n for n in MAIN[:4] if context.computes(BY_NAME[n])), "")
 
 
 def everywhere(level: int) -> Axes:
-    """Every dtype on every layout, four of them on large inputs; what is unusual at level 3."""
+    """Yield every dtype with every layout, and four dtypes with large inputs; unusual ones at level 3."""
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         long = context.main_dtypes(op, count=4)
@@ -44,7 +44,7 @@ def some(
     floating: bool = False,
     when: Callable[[Any], bool] = lambda op: True,
 ) -> Axes:
-    """The first few dtypes (all of them: 0) on the named layouts that the operator has samples for."""
+    """Return the first ``dtypes`` dtypes (0: all) with the given layouts for which the operator has samples."""
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         if not when(op):
@@ -99,8 +99,8 @@ def of_callable(
 ) -> Axes:
     """The first dtypes of each kind of number: the main one on all of the layouts, the others on the first.
 
-    Every dtype where the result of the public callable hangs on it. What is written to does not lie in memory that
-    several elements share.
+    Every dtype if the result of the public callable depends on it. An argument that is modified does not have a
+    layout in which several elements share memory.
     """
     categories = each_category(level, layouts)
 

@@ -1,4 +1,4 @@
-"""Effects: inputs stay as they are, results share memory where the record says view and nowhere else."""
+"""Side effects: inputs do not change, and results share memory if and only if the record is a view."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from candelabra_conformance.transport import Array, to_device, to_host
 
 
 def given_tensors(value: Any) -> list[Tensor]:
-    """The tensors among arguments, each once."""
+    """Return the distinct tensors among the arguments."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
@@ -34,64 +34,64 @@ def given_tensors(value: Any) -> list[Tensor]:
 
 
 def storage(tensor: Tensor) -> Array:
-    """What lies in the whole memory that a tensor is a view of, its surroundings too; of others the values."""
+    """Return the content of the whole memory that a tensor is a view of, or of the tensor itself."""
     while hasattr(tensor, "_base"):
         tensor = tensor._base
     return to_host(tensor)
 
 
 def same(a: Array, b: Array) -> bool:
-    """Whether all bits are equal."""
+    """Return whether all bits are equal."""
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 @operator_property("inputs", main_on_all_layouts(1), of_callable(1, (CONTIGUOUS, TRANSPOSED, STEP)))
 def inputs(context: Context, op: Record, d: dtype, layout: str) -> float | None:
-    """No input changes, neither its values nor its version nor what lies around it in memory.
+    """No input changes, neither its values nor its version nor the memory around it.
 
-    But what a public callable writes into, by its name: ``Tensor.uniform_``.
+    An exception is the argument that a public callable modifies by its name, such as ``Tensor.uniform_``.
     """
-    for found in context.each(op, d, layout):
-        args, kwargs = _arguments(context, found, layout)
+    for sample in context.each(op, d, layout):
+        args, kwargs = _arguments(context, sample, layout)
         written = isinstance(op, CallableRecord) and op.writes
         given = given_tensors([args[written:], kwargs])
         before = [storage(t) for t in given]
         versions = [t._version[0] for t in given]
         for tensor in tensors_in(called(op, args, kwargs, context.instance)):
-            to_host(tensor)  # asynchronous work is done before anybody looks
+            to_host(tensor)  # wait for asynchronous work
         for tensor, values, version in zip(given, before, versions, strict=True):
             if not same(storage(tensor), values):
-                raise Failure("an input was written to", found, layout)
+                raise Failure("an input was written to", sample, layout)
             if tensor._version[0] != version:
-                raise Failure("an input's version counter moved", found, layout)
+                raise Failure("an input's version counter moved", sample, layout)
     return None
 
 
 @operator_property("aliasing", each_category(1, (CONTIGUOUS, TRANSPOSED, OFFSET, STEP, LENGTH_ONE, ZERO_DIM)))
 def aliasing(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """Writing into a result changes an input where the record says view, and only there; versions follow.
+    """A write into a result changes an input, and its version, if and only if the record is a view.
 
-    Nor does it change the result of another call.
+    It never changes the result of another call.
     """
-    for found in context.each(op, d, layout):
-        args, kwargs = _arguments(context, found, layout)
+    for sample in context.each(op, d, layout):
+        args, kwargs = _arguments(context, sample, layout)
         given = given_tensors([args, kwargs])
         made = tensors(called(op, args, kwargs, context.instance))
-        beside = () if op.view else tensors(called(op, *_arguments(context, found, layout), context.instance))
+        beside = () if op.view else tensors(called(op, *_arguments(context, sample, layout), context.instance))
         values = [to_host(t) for t in beside]
         for tensor in made:
             itself = any(tensor is t for t in given)  # which the caller can see: +x may be x
             if tensor.numel() and not itself and not _overlapping(tensor):
-                _write_into(context, op, found, layout, tensor, given, made)
+                _write_into(context, op, sample, layout, tensor, given, made)
         if not all(same(to_host(t), v) for t, v in zip(beside, values, strict=True)):
-            raise Failure("the results of two calls share memory", found, layout)
+            raise Failure("the results of two calls share memory", sample, layout)
     return None
 
 
 def _write_into(
     context: Context,
     op: Operator[..., Any],
-    found: Sample,
+    sample: Sample,
     layout: str,
     tensor: Tensor,
     given: list[Tensor],
@@ -103,28 +103,28 @@ def _write_into(
     marked = _marked(to_host(tensor))
     tensor.copy_(to_device(marked, context.instance))
     if not same(to_host(tensor), marked):
-        raise Failure("writing into the result does not change it", found, layout)
+        raise Failure("writing into the result does not change it", sample, layout)
     changed = [not same(storage(t), values) for t, values in zip(given, before, strict=True)]
     bumped = [t._version[0] != version for t in given if t._version is tensor._version]
     if op.view and given and not any(changed):
-        raise Failure("a view: writing into it does not write into its source", found, layout)
+        raise Failure("a view: writing into it does not write into its source", sample, layout)
     if op.view and not all(bumped):
-        raise Failure("a view: writing into it leaves its source's version where it was", found, layout)
+        raise Failure("a view: writing into it leaves its source's version where it was", sample, layout)
     if op.view and given and not any(t._version is tensor._version for t in given):
-        raise Failure("a view: it has a version counter of its own", found, layout)
+        raise Failure("a view: it has a version counter of its own", sample, layout)
     if not op.view and any(changed):
-        raise Failure("the result shares memory with an input", found, layout)
+        raise Failure("the result shares memory with an input", sample, layout)
     kept = [to_host(t) for t in made if t is not tensor]
     if not op.view and not all(same(a, b) for a, b in zip(others, kept, strict=True)):
-        raise Failure("two results share memory", found, layout)
+        raise Failure("two results share memory", sample, layout)
 
 
-def _arguments(context: Context, found: Sample, layout: str) -> tuple[Any, Any]:
-    return placed(found.args, layout, context.instance), placed(dict(found.kwargs), layout, context.instance)
+def _arguments(context: Context, sample: Sample, layout: str) -> tuple[Any, Any]:
+    return placed(sample.args, layout, context.instance), placed(dict(sample.kwargs), layout, context.instance)
 
 
 def _marked(values: Array) -> Array:
-    """Other values than these, everywhere."""
+    """Return an array whose elements all differ."""
     if values.dtype.kind == "b":
         return ~values
     if values.dtype.kind in "iu":
@@ -134,7 +134,7 @@ def _marked(values: Array) -> Array:
 
 
 def _overlapping(tensor: Tensor) -> bool:
-    """Whether elements share memory (stride 0, windows): such a view cannot be written to."""
+    """Return whether elements share memory (stride 0, windows): such a view cannot be written to."""
     if not tensor._instance.capabilities.strided:
         return getattr(tensor, "_replay", None) is not None and _expanded(tensor)
     strides = tensor.stride()

@@ -1,4 +1,4 @@
-"""In-place and ``out=`` forms: the functional form and then a write, with its history, and nothing else touched."""
+"""In-place and ``out=`` forms: they compute the functional form and write it, with its history, and nothing else."""
 
 from __future__ import annotations
 
@@ -35,45 +35,45 @@ WRITABLE = (CONTIGUOUS, TRANSPOSED, OFFSET, STEP)
 
 
 def has_inplace(op: Operator[..., Any]) -> bool:
-    """Whether there is a form that writes into the first argument."""
+    """Return whether a form writes into the first argument."""
     return op.inplace
 
 
 @operator_property("inplace", main_on_all_layouts(2, has_inplace))
 def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """The target holds what the function returns, is the tensor that was given, and its version moves.
+    """The in-place form writes the function's result into the given tensor, returns it, and increments its version.
 
-    What lies around a target that is a slice stays as it was.
+    The memory around a target that is a slice does not change.
     """
     worst = None
-    for found in context.each(op, d, layout):
-        args = placed(found.args, layout, context.instance)
-        if not _fits(op, context, found, d) or not isinstance(args[0], Tensor) or layout not in WRITABLE:
+    for sample in context.each(op, d, layout):
+        args = placed(sample.args, layout, context.instance)
+        if not _fits(op, context, sample, d) or not isinstance(args[0], Tensor) or layout not in WRITABLE:
             continue
         target = args[0]
         apart = [place(to_host(a), layout, context.instance) if a is target else a for a in args[1:]]
         around = storage(target)
         version = target._version[0]
-        kwargs = placed(dict(found.kwargs), layout, context.instance)
+        kwargs = placed(dict(sample.kwargs), layout, context.instance)
         back = called(op, [target, *apart], kwargs, context.instance, op.form("inplace"))
         if back is not target:
-            raise Failure("in place: the result is not the tensor that was given", found, layout)
+            raise Failure("in place: the result is not the tensor that was given", sample, layout)
         if target._version[0] == version:
-            raise Failure("in place: the version counter did not move", found, layout)
+            raise Failure("in place: the version counter did not move", sample, layout)
         got = to_host(target)
-        worst = max(worst or 0.0, agree(context, op, d, found, layout, (got,), d))
-        _around(target, around, got, found, layout)
+        worst = max(worst or 0.0, agree(context, op, d, sample, layout, (got,), d))
+        _around(target, around, got, sample, layout)
     return worst
 
 
-def _around(target: Tensor, before: Array, got: Array, found: Sample, layout: str) -> None:
-    """Hold that a write changed as many elements of the storage as it has, at most, and none beside them."""
+def _around(target: Tensor, before: Array, got: Array, sample: Sample, layout: str) -> None:
+    """Check that a write changed no element of the storage outside the target."""
     if not hasattr(target, "_base"):
         return
-    due = before.copy()  # on the host: a device that writes too far does so whatever it is asked to write
+    due = before.copy()  # on the host, since the device may write outside the target
     _same_view(due, layout)[...] = got
     if not same(storage(target), due):
-        raise Failure("in place: something beside the target was written to", found, layout)
+        raise Failure("in place: something beside the target was written to", sample, layout)
 
 
 def _same_view(base: Array, layout: str) -> Array:
@@ -82,12 +82,12 @@ def _same_view(base: Array, layout: str) -> Array:
     return base[GUARD:-GUARD] if layout == OFFSET else base[..., 1::2]
 
 
-def _fits(op: Operator[..., Any], context: Context, found: Sample, d: dtype) -> bool:
-    """Whether the result can be written into the first argument: its shape, and a dtype that casts to its own."""
-    first = found.args[0] if found.args else None
-    if not isinstance(first, np.ndarray) or found.of is not None:
+def _fits(op: Operator[..., Any], context: Context, sample: Sample, d: dtype) -> bool:
+    """Return whether the result can be written into the first argument, by its shape and its dtype."""
+    first = sample.args[0] if sample.args else None
+    if not isinstance(first, np.ndarray) or sample.of is not None:
         return False
-    answer = context.oracle.answer(op, found)
+    answer = context.oracle.answer(op, sample)
     if op.results[0] is real_part and d.is_complex:
         return False
     return len(answer.want) == 1 and answer.want[0].shape == first.shape and can_cast(answer.dtypes[0], d)
@@ -104,35 +104,35 @@ def _fits(op: Operator[..., Any], context: Context, found: Sample, d: dtype) -> 
     ),
 )
 def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """Differentiating through the in-place form gives what differentiating through the function gives."""
+    """The in-place form and the function have equal derivatives."""
     worst = None
-    for found in context.each(op, d, layout):
+    for sample in context.each(op, d, layout):
         if (
-            not found.gradient
-            or found.kind == LARGE
-            or not _fits(op, context, found, d)
-            or not _first_is_leaf(op, found)
+            not sample.gradient
+            or sample.kind == LARGE
+            or not _fits(op, context, sample, d)
+            or not _first_is_leaf(op, sample)
         ):
             continue
-        if context.oracle.answer(op, found).dtypes[0] is not d:
+        if context.oracle.answer(op, sample).dtypes[0] is not d:
             continue
-        got = _through_inplace(op, found, layout, context.instance)
-        widened = with_arrays(found, wide)
+        got = _through_inplace(op, sample, layout, context.instance)
+        widened = with_arrays(sample, wide)
         want = first_derivatives(op, widened, CONTIGUOUS, context.reference)
         size = max((float(np.max(np.abs(w), initial=0.0)) for w in want), default=0.0)
         spread = [np.full(w.shape, 4 * eps(d) * size) for w in want]
-        worst = max(worst or 0.0, compare_gradients(found, layout, d, got, want, spread))
+        worst = max(worst or 0.0, compare_gradients(sample, layout, d, got, want, spread))
     return worst
 
 
-def _first_is_leaf(op: Operator[..., Any], found: Sample) -> bool:
+def _first_is_leaf(op: Operator[..., Any], sample: Sample) -> bool:
     from candelabra_conformance.properties.gradients import differentiable_places
 
-    return op.schema.parameters[0].name in differentiable_places(op, found)
+    return op.schema.parameters[0].name in differentiable_places(op, sample)
 
 
-def _through_inplace(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
-    args, kwargs, leaves = leaves_of(op, found, layout, instance)
+def _through_inplace(op: Operator[..., Any], sample: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+    args, kwargs, leaves = leaves_of(op, sample, layout, instance)
     source = args[0]
     target = source * 1  # an operator's result: leaves cannot be written to
     rest = [target if a is source else a for a in args[1:]]
@@ -145,17 +145,18 @@ def _through_inplace(op: Operator[..., Any], found: Sample, layout: str, instanc
     "out", some(2, dtypes=2, when=lambda op: op.out), of_callable(2, (CONTIGUOUS,), when=lambda op: op.out)
 )
 def out(context: Context, op: Record, d: dtype, layout: str) -> float | None:
-    """``out=`` receives the values: fitting, without elements (then it is resized), and not contiguous.
+    """``out=`` gets the values: a tensor that fits, one without elements (which is resized), and one that is not
+    contiguous.
 
     Several results are written into a tuple of tensors.
     """
-    for found in context.each(op, d, layout):
-        answer = context.oracle.answer(op, found)
-        if found.of is not None or not answer.want:
+    for sample in context.each(op, d, layout):
+        answer = context.oracle.answer(op, sample)
+        if sample.of is not None or not answer.want:
             continue
         each = [targets(w.shape, due, context.instance) for w, due in zip(answer.want, answer.dtypes, strict=True)]
         for given in zip(*each, strict=True):
-            args, kwargs = placed([found.args, dict(found.kwargs)], layout, context.instance)
+            args, kwargs = placed([sample.args, dict(sample.kwargs)], layout, context.instance)
             versions = [t._version[0] for t in given]
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)
@@ -163,15 +164,15 @@ def out(context: Context, op: Record, d: dtype, layout: str) -> float | None:
                 receiver = given[0] if len(given) == 1 else given
                 back = tensors_in(called(op, args, {**kwargs, "out": receiver}, context.instance))
             if len(back) != len(given) or any(b is not t for b, t in zip(back, given, strict=True)):
-                raise Failure("out=: the result is not the tensor that was given", found, layout)
+                raise Failure("out=: the result is not the tensor that was given", sample, layout)
             if any(t._version[0] == version for t, version in zip(given, versions, strict=True)):
-                raise Failure("out=: the version counter did not move", found, layout)
-            agree(context, op, d, found, layout, tuple(to_host(t) for t in given))
+                raise Failure("out=: the version counter did not move", sample, layout)
+            agree(context, op, d, sample, layout, tuple(to_host(t) for t in given))
     return None
 
 
 def targets(shape: tuple[int, ...], d: dtype, instance: Instance) -> list[Tensor]:
-    """Tensors for ``out=``: one that fits, one without elements, one that is not contiguous."""
+    """Yield tensors for ``out=``: one that fits, one without elements, one that is not contiguous."""
     blank = np.ones(shape, host_dtype(d))
     return [
         to_device(blank, instance),

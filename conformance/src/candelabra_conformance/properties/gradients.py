@@ -1,7 +1,7 @@
-"""Derivatives: first and second, on the device against the reference in float64; of the reference against differences.
+"""First and second derivatives: compare the device with the reference in float64, and the reference with differences.
 
-A device without float64 has its gradients checked all the same: what it computes in float32 is held against the oracle
-with a bound that follows from how far the gradient moves when the inputs do.
+The gradients of a device without float64 are checked too: its float32 values are compared with the oracle, with a bound
+that is derived from the change of the gradient when the inputs change.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from candelabra_conformance.tolerance import eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
 DIFFERENCED: Final = 200
-"""Elements up to which finite differences are taken: a sample with more adds nothing to them but time."""
+"""The maximum number of elements for finite differences. Larger samples would only take more time."""
 TWICE: Final = ("float32", "float64", "complex64", "complex128", "float16")
-"""The dtypes of second derivatives. Those of 8 and 16 bytes are held against finite differences on the reference."""
+"""The dtypes of second derivatives. On the reference, those of 8 and 16 bytes are compared with finite differences."""
 LAYOUTS_TWICE: Final = (CONTIGUOUS, TRANSPOSED, STEP)
 
 
 def has_gradient(op: Operator[..., Any]) -> bool:
-    """Whether a result of an operator carries a gradient: by rules of its own or those of its body."""
+    """Return whether a result of an operator has a gradient, by its own rules or those of its body."""
     differentiable = op.differentiable or (op.body is not None and op.not_differentiable is None)
     return differentiable and bool(op.schema.differentiable)
 
 
 def _twice(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
-    """The full dtypes on contiguous memory, the first of them on other layouts too."""
+    """Yield the full dtypes on contiguous memory, and the first of them on other layouts too."""
     if has_gradient(op):
         able = [d for d in context.dtypes(op) if d.name in TWICE]
         for place, d in enumerate(able):
@@ -56,7 +56,7 @@ def _twice(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
 
 
 def _of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
-    """As :func:`_twice`: the reference holds the dtypes of 8 and 16 bytes against finite differences."""
+    """As :func:`_twice`, but the reference compares the dtypes of 8 and 16 bytes with finite differences."""
     if op.entry.factory:
         return
     able = list(dict.fromkeys([*context.main_dtypes(op, count=99), *context.dtypes(op)]))
@@ -70,16 +70,16 @@ def _of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
 
 @operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True), _of_callable)
 def gradient(context: Context, op: Record, d: dtype, layout: str) -> float | None:
-    """The vector-Jacobian product with fixed cotangents, for every input that may ask for one.
+    """The vector-Jacobian product with fixed cotangents is right for every differentiable input.
 
-    A sample says where a public callable has no derivative; else a floating result without one is a failure.
+    A floating result of a public callable without a derivative is a failure, unless the sample declares it.
     """
     return _hold(context, op, d, layout, first_derivatives)
 
 
 @operator_property("gradient2", _twice)
 def gradient2(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """The derivative of the vector-Jacobian product, by the inputs and by the cotangents."""
+    """The derivative of the vector-Jacobian product with respect to inputs and cotangents is right."""
     return _hold(context, op, d, layout, second_derivatives)
 
 
@@ -88,34 +88,34 @@ Derivatives = Callable[[Record, Sample, str, Instance], tuple[Array, ...]]
 
 def _hold(context: Context, op: Record, d: dtype, layout: str, derivatives: Derivatives) -> float | None:
     worst = None
-    for found in context.each(op, d, layout):
-        if not found.gradient or found.kind == LARGE or not differentiable_places(op, found):
+    for sample in context.each(op, d, layout):
+        if not sample.gradient or sample.kind == LARGE or not differentiable_places(op, sample):
             continue
-        got = derivatives(op, found, layout, context.instance)
+        got = derivatives(op, sample, layout, context.instance)
         if context.is_reference and d.itemsize == (16 if d.is_complex else 8):
-            _against_differences(op, found, layout, context.instance, twice=derivatives is second_derivatives)
-        worst = max(worst or 0.0, _agreed(context, op, found, layout, derivatives, d, got))
+            _against_differences(op, sample, layout, context.instance, twice=derivatives is second_derivatives)
+        worst = max(worst or 0.0, _agreed(context, op, sample, layout, derivatives, d, got))
     return worst
 
 
 def _agreed(
-    context: Context, op: Record, found: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
+    context: Context, op: Record, sample: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
 ) -> float:
-    """The largest error, with the inputs moved in as many directions as it takes."""
+    """Return the largest error, with the inputs perturbed in as many directions as necessary."""
     for directions in DIRECTIONS[:-1]:
         with contextlib.suppress(Failure):
-            return compare_gradients(found, layout, d, got, *_wanted(context, op, found, derivatives, d, directions))
-    return compare_gradients(found, layout, d, got, *_wanted(context, op, found, derivatives, d, DIRECTIONS[-1]))
+            return compare_gradients(sample, layout, d, got, *_wanted(context, op, sample, derivatives, d, directions))
+    return compare_gradients(sample, layout, d, got, *_wanted(context, op, sample, derivatives, d, DIRECTIONS[-1]))
 
 
 def _wanted(
-    context: Context, op: Record, found: Sample, derivatives: Derivatives, d: dtype, directions: int
+    context: Context, op: Record, sample: Sample, derivatives: Derivatives, d: dtype, directions: int
 ) -> tuple[tuple[Array, ...], list[Array]]:
-    """The reference's derivatives in the widest precision, and how far they move. Layouts don't matter to it."""
-    key = (derivatives.__name__, id(found), directions)
+    """Return the reference's derivatives in the widest precision, and their change. They do not depend on layouts."""
+    key = (derivatives.__name__, id(sample), directions)
 
     def make() -> tuple[tuple[Array, ...], list[Array]]:
-        widened = found if as_given(op) else with_arrays(found, wide)
+        widened = sample if as_given(op) else with_arrays(sample, wide)
         want = derivatives(op, widened, CONTIGUOUS, context.reference)
         spread = [np.zeros(w.shape) for w in want]
         for seed in range(directions):
@@ -126,20 +126,22 @@ def _wanted(
                 ]
         return want, spread
 
-    found_answer: tuple[tuple[Array, ...], list[Array]] = context.oracle.remembered(op, key, found, make)
+    found_answer: tuple[tuple[Array, ...], list[Array]] = context.oracle.remembered(op, key, sample, make)
     return found_answer
 
 
 def compare_gradients(
-    found: Sample, layout: str, d: dtype, got: tuple[Array, ...], want: tuple[Array, ...], spread: list[Array]
+    sample: Sample, layout: str, d: dtype, got: tuple[Array, ...], want: tuple[Array, ...], spread: list[Array]
 ) -> float:
-    """The largest error in ULP of gradients that may move by ``spread``; Failure where one lies farther off."""
+    """Return the largest error in ULP of gradients. Raise Failure if an error exceeds its bound ``spread``."""
     if len(got) != len(want):
-        raise Failure(f"{len(got)} gradients, {len(want)} are due", found, layout)
+        raise Failure(f"{len(got)} gradients, {len(want)} are due", sample, layout)
     worst = 0.0
     for place, (values, truth, moved) in enumerate(zip(got, want, spread, strict=True)):
         if values.shape != truth.shape:
-            raise Failure(f"gradient {place} has shape {list(values.shape)}, {list(truth.shape)} is due", found, layout)
+            raise Failure(
+                f"gradient {place} has shape {list(values.shape)}, {list(truth.shape)} is due", sample, layout
+            )
         due = device_dtype(values.dtype)
         # A gradient sums over what was broadcast, and its terms are as large as its largest neighbour.
         size = np.max(np.abs(truth), initial=0.0, where=np.isfinite(truth))
@@ -147,19 +149,19 @@ def compare_gradients(
         bad = wrong(values, truth, allowed, values.size, due)
         if bad.any():
             words = described(values, truth, bad, due, allowed, values.size)
-            raise Failure(f"gradient {place}: {words}", found, layout, expected=truth, got=values, dtype=due)
+            raise Failure(f"gradient {place}: {words}", sample, layout, expected=truth, got=values, dtype=due)
         worst = max(worst, error_in_ulp(values, truth, due, np.maximum(size, scale_of(moved, due))))
     return worst
 
 
 # -- derivatives of a sample ------------------------------------------------------------------------------------------
-def differentiable_places(op: Record, found: Sample) -> list[str]:
-    """The parameters whose arrays may ask for a gradient."""
-    given = arguments_of(op, found)
+def differentiable_places(op: Record, sample: Sample) -> list[str]:
+    """Return the parameters whose arrays can require grad."""
+    given = arguments_of(op, sample)
     return [
         p.name
         for p in op.schema.parameters
-        if takes_tensors(op, p) and p.name not in found.constant and _floats(given.get(p.name))
+        if takes_tensors(op, p) and p.name not in sample.constant and _floats(given.get(p.name))
     ]
 
 
@@ -169,11 +171,11 @@ def _floats(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind not in "biu"
 
 
-def leaves_of(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[Any, Any, list[Tensor]]:
-    """The arguments on the device, and the leaves among them: the tensors that ask for a gradient."""
-    names = parameter_names(op, len(found.args))
-    chosen = differentiable_places(op, found)
-    args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
+def leaves_of(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[Any, Any, list[Tensor]]:
+    """Return the arguments on the device, and the leaves among them: the tensors that require grad."""
+    names = parameter_names(op, len(sample.args))
+    chosen = differentiable_places(op, sample)
+    args, kwargs = placed([list(sample.args), dict(sample.kwargs)], layout, instance)
     leaves: list[Tensor] = []
 
     def leaf(value: Any) -> Any:
@@ -192,27 +194,27 @@ def leaves_of(op: Record, found: Sample, layout: str, instance: Instance) -> tup
     return args, kwargs, leaves
 
 
-def _outputs(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
-    args, kwargs, leaves = leaves_of(op, found, layout, instance)
-    made = tensors_in(_computed(op, found, args, kwargs, instance))
+def _outputs(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
+    args, kwargs, leaves = leaves_of(op, sample, layout, instance)
+    made = tensors_in(_computed(op, sample, args, kwargs, instance))
     outputs = [t for t in made if t.requires_grad]
     if not outputs and isinstance(op, CallableRecord) and any(t.is_floating_point() or t.is_complex() for t in made):
-        raise Failure("no result requires grad: the sample says gradient=False where none is due", found, layout)
+        raise Failure("no result requires grad: the sample says gradient=False where none is due", sample, layout)
     return outputs, leaves
 
 
-def _computed(op: Record, found: Sample, args: Any, kwargs: Any, instance: Instance) -> Any:
-    """The results by which a sample is differentiated."""
+def _computed(op: Record, sample: Sample, args: Any, kwargs: Any, instance: Instance) -> Any:
+    """Return the results of a sample that are differentiated."""
     if isinstance(op, CallableRecord) and op.writes:
         args = [args[0] * 1, *args[1:]]  # an operator's result: leaves cannot be written to
-    if found.call is not None:
-        return called(op, args, kwargs, instance, partial(found.call, op.function))
+    if sample.call is not None:
+        return called(op, args, kwargs, instance, partial(sample.call, op.function))
     made = called(op, args, kwargs, instance)
-    return made if found.of is None else found.of(made)
+    return made if sample.of is None else sample.of(made)
 
 
 def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Tensor]:
-    """Fixed cotangents in the outputs' dtypes, the same values in every precision up to float16's."""
+    """Return fixed cotangents in the outputs' dtypes, with equal values in every precision down to float16."""
     random = np.random.Generator(np.random.Philox(zlib.crc32(seed.encode())))
     made = []
     for out in outputs:
@@ -224,18 +226,18 @@ def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Ten
     return made
 
 
-def first_derivatives(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
-    """The gradients of the leaves; zeros where an output does not depend on one."""
-    outputs, leaves = _outputs(op, found, layout, instance)
+def first_derivatives(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+    """Return the gradients of the leaves, with zeros for a leaf that no output depends on."""
+    outputs, leaves = _outputs(op, sample, layout, instance)
     if not outputs:
         return ()
     grads = autograd.grad(outputs, leaves, cotangents(outputs, op.name, instance), allow_unused=True)
     return tuple(_on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
 
 
-def second_derivatives(op: Record, found: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
-    """The gradients of the gradients, by the leaves and by the cotangents."""
-    outputs, leaves = _outputs(op, found, layout, instance)
+def second_derivatives(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+    """Return the gradients of the gradients with respect to the leaves and the cotangents."""
+    outputs, leaves = _outputs(op, sample, layout, instance)
     if not outputs:
         return ()
     given = [c.requires_grad_() for c in cotangents(outputs, op.name, instance)]
@@ -258,9 +260,9 @@ def _on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
     return to_host(gradient)
 
 
-def _against_differences(op: Record, found: Sample, layout: str, instance: Instance, *, twice: bool) -> None:
-    """Finite differences along a random direction (Griewank and Walther, Evaluating Derivatives, 2008, ch. 1)."""
-    args, kwargs, leaves = leaves_of(op, found, layout, instance)
+def _against_differences(op: Record, sample: Sample, layout: str, instance: Instance, *, twice: bool) -> None:
+    """Compare with finite differences along a random direction (Griewank and Walther 2008, ch. 1)."""
+    args, kwargs, leaves = leaves_of(op, sample, layout, instance)
     if not 0 < sum(leaf.numel() for leaf in leaves) <= DIFFERENCED:
         return
 
@@ -271,7 +273,7 @@ def _against_differences(op: Record, found: Sample, layout: str, instance: Insta
 
     def call(*values: Tensor) -> Any:
         given = {id(leaf): value for leaf, value in zip(leaves, values, strict=True)}
-        made = _computed(op, found, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance)
+        made = _computed(op, sample, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance)
         return tuple(t for t in tensors_in(made) if t.requires_grad)
 
     if not call(*leaves):
@@ -280,4 +282,4 @@ def _against_differences(op: Record, found: Sample, layout: str, instance: Insta
     try:
         check(call, leaves, fast_mode=True)
     except Exception as error:
-        raise Failure(f"finite differences disagree: {error}", found, layout) from error
+        raise Failure(f"finite differences disagree: {error}", sample, layout) from error

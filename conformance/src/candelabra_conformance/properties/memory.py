@@ -1,4 +1,4 @@
-"""Level 0, what everything else needs: allocate, copy in and out, item, compare; and memory that runs out."""
+"""Level 0, which all other checks need: allocate, copy in and out, item, compare; and exhausted memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from candelabra_conformance.transport import Array, payload_to_host, to_device, 
 
 SHAPES: Final = ((), (1,), (7,), (2, 3), (2, 3, 5), (1, 1, 4), (0,), (3, 0, 2), (1023,))
 TOO_MUCH: Final = 2**50
-"""Bytes that no device has."""
+"""A number of bytes that no device has."""
 
 
 def _stored(level: int) -> Any:
@@ -36,7 +36,7 @@ def _stored(level: int) -> Any:
 
 
 def bit_patterns(d: dtype, shape: tuple[int, ...]) -> Array:
-    """Values with every kind of bits: NaNs with payloads, extremes; bools are 0 and 1."""
+    """Return values with arbitrary bits, including NaNs with payloads and extremes; bools are 0 and 1."""
     count = int(np.prod(shape, dtype=np.int64))
     random = np.random.Generator(np.random.Philox(7))
     if d.name == "bool":
@@ -48,7 +48,7 @@ def bit_patterns(d: dtype, shape: tuple[int, ...]) -> Array:
 
 @device_property("allocate", _stored(0))
 def allocate(context: Context, d: dtype, layout: str) -> None:
-    """``empty`` gives memory of its own, of the shape and dtype asked for, also without elements."""
+    """``empty`` returns separate memory of the requested shape and dtype, also without elements."""
     instance = context.instance
     for shape in SHAPES:
         payloads = [instance.backend.empty(instance.index, shape, d) for _ in range(2)]
@@ -73,7 +73,7 @@ def allocate(context: Context, d: dtype, layout: str) -> None:
 
 @device_property("copy", _stored(0))
 def copy(context: Context, d: dtype, layout: str) -> None:
-    """What is copied in comes out, bit for bit; the host's buffer may change after the call."""
+    """Copies to the device and back preserve all bits, and the host's buffer may change after the call."""
     instance = context.instance
     for shape in SHAPES:
         values = bit_patterns(d, shape)
@@ -86,7 +86,7 @@ def copy(context: Context, d: dtype, layout: str) -> None:
         if not same(back, values):
             raise Failure(f"from_host() and to_host(): other bits come out of shape {list(shape)}")
         if not instance.capabilities.mutable:
-            continue  # nobody writes to such arrays
+            continue  # such arrays are not writable
         other = instance.backend.empty(instance.index, shape, d)
         written = instance.backend.copy_(other, payload)
         for name, found in (("its result", written), ("its destination", other)):
@@ -101,13 +101,13 @@ def copy(context: Context, d: dtype, layout: str) -> None:
 
 
 def _other(instance: Instance, shape: tuple[int, ...], d: dtype) -> Any:
-    """A payload of zeros."""
+    """Return a payload of zeros."""
     return instance.backend.from_host(instance.index, memoryview(bytes(prod(shape) * d.itemsize)), shape, d)
 
 
 @device_property("item", _stored(0))
 def item(context: Context, d: dtype, layout: str) -> None:
-    """``item()`` gives the Python number, exactly, of extremes too."""
+    """``item()`` returns the exact Python number, also for extremes."""
     for value in _numbers(d):
         got = to_device(np.asarray(value), context.instance).item()
         want = np.asarray(value).item() if d.name != "bfloat16" else float(value)
@@ -127,7 +127,7 @@ def _numbers(d: dtype) -> list[Any]:
 
 @device_property("compare", _stored(0))
 def compare(context: Context, d: dtype, layout: str) -> None:
-    """``==`` and ``equal`` tell equal from different, the last element too. Dtypes that are only stored are refused."""
+    """``==`` and ``equal`` detect a difference in any element. Dtypes that are only stored raise an error."""
     values = Maker("device", d)(1023)
     other = values.copy()
     other[-1] = not other[-1] if d.name == "bool" else other[-1] + values.dtype.type(1)
@@ -151,7 +151,7 @@ def _laid_out(context: Context) -> Iterator[Axis]:
 
 @device_property("roundtrip", _laid_out)
 def roundtrip(context: Context, d: dtype, layout: str) -> None:
-    """A view of any layout comes to the host in C order, can be copied and moved within the device, bit for bit."""
+    """A view of any layout is copied to the host in C order, and within the device, without a change of its bits."""
     for shape in ((7,), (2, 3), (4, 3, 5), (3, 0, 2), (1, 6)):
         values = bit_patterns(d, shape)
         if layout == "broadcast":
@@ -178,7 +178,7 @@ def _once(level: int) -> Any:
 
 @device_property("overlap", _once(1))
 def overlap(context: Context, d: dtype | None, layout: str) -> None:
-    """Copying between overlapping parts of one tensor works as if the source were copied out first."""
+    """A copy between overlapping parts of one tensor has the same result as with a temporary copy of the source."""
     main = next(d for d in ALL if d in context.instance.capabilities.storage and d.name != "bool")
     values = Maker("device", main)(64)
     for destination, source in (
@@ -194,7 +194,7 @@ def overlap(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("out-of-memory", _once(3))
 def out_of_memory(context: Context, d: dtype | None, layout: str) -> None:
-    """What no device has room for is refused with the typed error, and the device goes on."""
+    """An allocation that is too large raises the typed error, and the device remains usable."""
     instance = context.instance
     held = next(d for d in ALL if d in instance.capabilities.storage)
     try:
@@ -210,7 +210,7 @@ def out_of_memory(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("memory", _once(3))
 def memory(context: Context, d: dtype | None, layout: str) -> None:
-    """``allocated`` rises by what is allocated and falls when the tensors are gone."""
+    """``allocated`` increases by the size of new tensors and decreases when they are freed."""
     instance = context.instance
     if "allocated" not in instance.backend.memory(instance.index):
         raise NotApplicable("the backend does not count its memory")
@@ -234,7 +234,7 @@ def memory(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("huge", _once(3))
 def huge(context: Context, d: dtype | None, layout: str) -> None:
-    """Elements beyond 2**31 bytes are where they should be: written, read, copied, summed."""
+    """Elements beyond 2**31 bytes can be written, read, copied and summed."""
     count = 2**31 + 17
     with context.device:
         tensor = cd.zeros(count, dtype=cd.uint8)

@@ -1,4 +1,4 @@
-"""Between devices and libraries, and what a tensor says of its own memory."""
+"""Transfers between devices and libraries, and the layout that a tensor reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VIEWS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
     "one": lambda x: x[1, 2, 3],
     "diagonal": lambda x: x.diagonal(1, 0, 2),
 }
-"""Views of a 4 by 3 by 6 tensor."""
+"""Views of a 4 x 3 x 6 tensor."""
 
 
 def _stored(level: int, layouts: tuple[str, ...]) -> Callable[[Context], Iterator[Axis]]:
@@ -57,7 +57,7 @@ def _once(level: int) -> Callable[[Context], Iterator[Axis]]:
 
 @device_property("layout", _once(1))
 def layout_told(context: Context, d: dtype | None, layout: str) -> None:
-    """Strides, offset and contiguity of views are those that the reference tells."""
+    """Views have the strides, offset and contiguity of the reference's views."""
     held = next(d for d in ALL if d in context.instance.capabilities.storage)
     values = Maker("device", held)(4, 3, 6)
     for name, view in VIEWS.items():
@@ -71,7 +71,7 @@ def layout_told(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("transfer", _stored(1, (CONTIGUOUS, *MEMORY[1:3])))
 def transfer(context: Context, d: dtype, layout: str) -> None:
-    """To the reference device, to every other device of the type, and back, bit for bit; always memory of its own."""
+    """Copies to the reference device, to every other device of the type, and back preserve all bits in new memory."""
     instance = context.instance
     others = [context.reference.device]
     others += [cd.device(context.device.type, i) for i in range(len(instance.backend.devices())) if i != instance.index]
@@ -93,9 +93,9 @@ def transfer(context: Context, d: dtype, layout: str) -> None:
 
 @device_property("mixing", _once(1))
 def mixing(context: Context, d: dtype | None, layout: str) -> None:
-    """Tensors of two devices in one call are refused, naming both; nothing crashes and nothing is computed."""
+    """A call with tensors of two devices raises an error that names both, and computes nothing."""
     if context.is_reference and len(context.instance.backend.devices()) == 1:
-        raise NotApplicable("the reference device has no other one beside it")
+        raise NotApplicable("the reference device is the only device")
     held = next(d for d in ALL if context.computes(d))
     here, there = (to_device(Maker("device", held)(3), at) for at in (context.instance, context.reference))
     try:
@@ -108,18 +108,18 @@ def mixing(context: Context, d: dtype | None, layout: str) -> None:
 
 
 class _Foreign:
-    """An exporter whose memory is nobody's here: a device number that DLPack has not given to anyone."""
+    """An exporter of memory of an unknown device: its DLPack device type is not assigned."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 99, 0
 
     def __dlpack__(self, **options: Any) -> Any:
-        raise Failure("memory of a device type that nobody knows was asked for")
+        raise Failure("memory of an unknown device type was requested")
 
 
 @device_property("dlpack", _stored(3, MEMORY[:4]))
 def dlpack(context: Context, d: dtype, layout: str) -> None:
-    """What is exported comes back over the same memory with its layout; without the claim it is refused."""
+    """Exported memory can be imported again with its layout; a device that does not declare DLPack raises an error."""
     tensor = place(Maker("device", d)(4, 3, 5), layout, context.instance)
     if context.instance.capabilities.dlpack is None:
         try:
@@ -128,7 +128,7 @@ def dlpack(context: Context, d: dtype, layout: str) -> None:
             return
         raise Failure("the backend claims no DLPack, but a capsule came")
     if context.instance.backend.from_dlpack(_Foreign(), context.instance.index, None) is not None:
-        raise Failure("memory of a device type that nobody knows was imported")
+        raise Failure("memory of an unknown device type was imported")
     hosts = to_device(Maker("device", d)(2), context.reference)
     can, theirs = context.instance.capabilities, context.reference.backend.capabilities
     if theirs.dlpack not in (None, can.dlpack) and context.instance.backend.from_dlpack(hosts, 0, None) is not None:
@@ -158,7 +158,7 @@ DRAWS: Final[dict[str, Callable[[Any], Tensor]]] = {
     "one": lambda d: cd.rand((), dtype=d),
     "none": lambda d: cd.rand(0, dtype=d),
 }
-"""Draws in the order in which they are made: each starts where the one before it ended."""
+"""The draws, in order: each starts at the counter at which the preceding one ended."""
 
 
 def _floating(context: Context) -> Iterator[Axis]:
@@ -169,7 +169,7 @@ def _floating(context: Context) -> Iterator[Axis]:
 
 @device_property("random", _floating)
 def random(context: Context, d: dtype, layout: str) -> None:
-    """A seed gives the same bits as on the reference device, draw after draw, also from a state that was kept."""
+    """A seed, or a restored state, gives the same bits as on the reference device, for each draw."""
 
     def drawn(instance: Any) -> list[Any]:
         with instance.device:

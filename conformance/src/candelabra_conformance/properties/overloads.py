@@ -1,4 +1,4 @@
-"""Overload sets: a call of the public name gives what the member gives that serves it.
+"""Overload sets: a call of the public name returns the result of the member that serves it.
 
 A set has no samples of its own. Each sample of a member is a call of the set too, if the overload for that member
 accepts its arguments.
@@ -26,7 +26,7 @@ from candelabra_conformance.samples.sample import LARGE, Sample
 
 
 def records_of(overloads: OverloadSet) -> Iterator[tuple[Record, tuple[Parameter, ...]]]:
-    """The members of a set, with the parameters that their overloads accept."""
+    """Return the members of a set, with the parameters that their overloads accept."""
     for member, parameters in overloads.members:
         yield member if isinstance(member, Operator) else CallableRecord(member), parameters
 
@@ -37,7 +37,7 @@ def entry_of(member: Record) -> Any:
 
 
 def _in_each_category(level: int) -> Callable[[Context, OverloadSet], Iterator[Axis]]:
-    """A dtype of each kind of number, as far as a member takes it."""
+    """Yield a dtype of each category that a member accepts."""
     categories = each_category(level, (CONTIGUOUS,))
 
     def axes(context: Context, overloads: OverloadSet) -> Iterator[Axis]:
@@ -52,7 +52,7 @@ def _in_each_category(level: int) -> Callable[[Context, OverloadSet], Iterator[A
 
 
 def _once(context: Context, overloads: OverloadSet) -> Iterator[Axis]:
-    """In the main dtype of the first member that has samples."""
+    """Yield the main dtype of the first member that has samples."""
     for member, _ in records_of(overloads):
         for d in context.main_dtypes(member):
             yield Axis(d, CONTIGUOUS, 3)
@@ -61,7 +61,7 @@ def _once(context: Context, overloads: OverloadSet) -> Iterator[Axis]:
 
 @overload_property("overloads", _in_each_category(1))
 def overloads(context: Context, overload_set: OverloadSet, d: dtype, layout: str) -> float | None:
-    """Each sample of a member, called by the public name as function, as method and in place, gives the same bits."""
+    """Each sample of a member, called by the public name as function, method and in place, has the same bits."""
     for member, parameters in records_of(overload_set):
         if d not in context.dtypes(member):
             continue
@@ -76,37 +76,37 @@ def overloads(context: Context, overload_set: OverloadSet, d: dtype, layout: str
 
 def accepts(
     overload_set: OverloadSet, member: Record, parameters: tuple[Parameter, ...], context: Context,
-    found: Sample,
+    sample: Sample,
 ) -> bool:  # fmt: skip
-    """Whether the overload of a member accepts a sample's arguments: it may have fewer parameters than the member."""
+    """Return whether a member's overload, which may have fewer parameters, accepts a sample's arguments."""
     names = [p.name for p in member.schema.parameters]
-    if any(name not in {p.name for p in parameters} for name in names[: len(found.args)]):
+    if any(name not in {p.name for p in parameters} for name in names[: len(sample.args)]):
         return False
-    return bind(parameters, *_arguments(context, found), False) is not None
+    return bind(parameters, *_arguments(context, sample), False) is not None
 
 
-def _arguments(context: Context, found: Sample) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, context.instance)
+def _arguments(context: Context, sample: Sample) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = placed([sample.args, dict(sample.kwargs)], CONTIGUOUS, context.instance)
     return at(tuple(args), context.device), at(kwargs, context.device)
 
 
-def forms_of(overload_set: OverloadSet, member: Record, found: Sample) -> Iterator[tuple[Way, Callable[..., Any]]]:
-    """The ways to call a set, each with the member's form that gives the same."""
+def forms_of(overload_set: OverloadSet, member: Record, sample: Sample) -> Iterator[tuple[Way, Callable[..., Any]]]:
+    """Yield the forms of a set, each with the corresponding form of the member."""
     for name in (overload_set.public_name, *overload_set.aliases) if overload_set.is_function else ():
-        yield function_way(name, found), member.function
-    if not (found.args and isinstance(found.args[0], np.ndarray)):
+        yield function_way(name, sample), member.function
+    if not (sample.args and isinstance(sample.args[0], np.ndarray)):
         return
     for name, form in overload_set.methods().items():
         held: Any = entry_named(f"Tensor.{name}")
         if held is overload_set and (form == "function" or member.inplace):
-            yield method_way(name, False, found), member.form(form)
+            yield method_way(name, False, sample), member.form(form)
 
 
 def _same(
     context: Context, overload_set: OverloadSet, member: Record, d: dtype, way: Way,
     member_form: Callable[..., Any],
 ) -> None:  # fmt: skip
-    """Hold that the set's form gives what the member's form gives; what that refuses is refused with the same words."""
+    """Check that the set's form and the member's form have the same result, or raise the same error."""
     found = way.call
     want = _outcome(context, member, found, member_form)
     got = _outcome(context, member, found, way.function)
@@ -124,45 +124,45 @@ def _same(
     raise Failure(words, found, CONTIGUOUS, member=member, form=way.text)
 
 
-def _outcome(context: Context, member: Record, found: Sample, form: Callable[..., Any]) -> Results | Exception:
-    """The result of a call by copies of its own of the arguments, or what it raises."""
-    args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, context.instance)
+def _outcome(context: Context, member: Record, sample: Sample, form: Callable[..., Any]) -> Results | Exception:
+    """Return the result of a call with copies of the arguments, or the exception that it raises."""
+    args, kwargs = placed([sample.args, dict(sample.kwargs)], CONTIGUOUS, context.instance)
     try:
-        return split(found, called(member, args, kwargs, context.instance, form), context.reference)
+        return split(sample, called(member, args, kwargs, context.instance, form), context.reference)
     except Exception as error:
         return error
 
 
-def _picked(context: Context, overload_set: OverloadSet, member: Record, found: Sample) -> str:
-    """Which other member the set picks for a call, in words; empty where it picks this one."""
-    args, kwargs = _arguments(context, found)
+def _picked(context: Context, overload_set: OverloadSet, member: Record, sample: Sample) -> str:
+    """Return a text with the member that the set selects for a call, or an empty text if it is this one."""
+    args, kwargs = _arguments(context, sample)
     try:
         picked = member_for(overload_set, args, kwargs)
     except TypeError:
         return ", no overload fits"
-    return "" if picked is entry_of(member) else f", the set picks {picked.name}"
+    return "" if picked is entry_of(member) else f", the set selects {picked.name}"
 
 
 @overload_property("overload-errors", _once)
 def overload_errors(context: Context, overload_set: OverloadSet, d: dtype, layout: str) -> float | None:
-    """A mistake that fits one member alone is refused in that member's words."""
+    """An invalid call that fits only one member raises that member's error."""
     for member, _ in records_of(overload_set):
         if d not in context.dtypes(member):
             continue
-        for found in context.each_of(member, d, "mistakes"):
-            if fitting(overload_set, context, found) != [entry_of(member)]:
+        for sample in context.each_of(member, d, "mistakes"):
+            if fitting(overload_set, context, sample) != [entry_of(member)]:
                 continue
-            want = outcome(member, found, context.instance)
-            got = outcome(member, found, context.instance, overload_set.function)
+            want = outcome(member, sample, context.instance)
+            got = outcome(member, sample, context.instance, overload_set.function)
             if got != want:
-                note = f" ({found.note})" if found.note else ""
-                raise Failure(f"{_said(got)} is raised, {member.name} raises {_said(want)}{note}", found, layout)
+                note = f" ({sample.note})" if sample.note else ""
+                raise Failure(f"{_said(got)} is raised, {member.name} raises {_said(want)}{note}", sample, layout)
     return None
 
 
-def fitting(overload_set: OverloadSet, context: Context, found: Sample) -> list[Any]:
-    """The members whose overloads take so many arguments of these names."""
-    args, kwargs = _arguments(context, found)
+def fitting(overload_set: OverloadSet, context: Context, sample: Sample) -> list[Any]:
+    """Return the members whose overloads take this number of arguments with these names."""
+    args, kwargs = _arguments(context, sample)
     return [
         member for member, parameters in overload_set.members
         if bind(parameters, args, kwargs, bool(getattr(member, "out", False))) is not None

@@ -1,7 +1,8 @@
-"""Errors: what the reference refuses, the device refuses with the same class and words; what is not claimed, too.
+"""Errors: the device raises errors of the same class and text as the reference, and for dtypes that it does not
+support.
 
-The reference's words are those of an operator inside where it runs the outer one by its body. So the words of the
-operator's own rule are as good: a device whose kernel refuses the call has these.
+If the reference runs the body of an operator, its error is that of an inner operator. So the text of the operator's own
+rule is accepted too: it is raised by a device whose kernel fails.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from candelabra_conformance.taking import refused
 from candelabra_conformance.transport import to_host
 
 
-def outcome(op: Record, found: Sample, instance: Any, function: Any = None) -> tuple[type, str] | None:
-    """Class and text of what a call raises, waiting for it; the device's name is written ``DEVICE``. None: nothing.
+def outcome(op: Record, sample: Sample, instance: Any, function: Any = None) -> tuple[type, str] | None:
+    """Return class and text of the error of a call and of the wait for it, or None. The device's name becomes
+    ``DEVICE``.
 
-    ``function`` is another form of the operator. Raises :class:`Failure` where the refused call has changed a tensor;
-    but what is written in place, by that form or by a public callable, is lost where a device finds the mistake too
-    late to tell its caller.
+    ``function`` is another form of the operator. Raises :class:`Failure` if the call has changed a tensor, except the
+    target of an in-place form or of a public callable on a device that detects the error late.
     """
-    args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
+    args, kwargs = placed([sample.args, dict(sample.kwargs)], CONTIGUOUS, instance)
     given = given_tensors([args, kwargs])
     before = [storage(t) for t in given]
     try:
@@ -48,14 +49,14 @@ def outcome(op: Record, found: Sample, instance: Any, function: Any = None) -> t
         writes = function is not None or (isinstance(op, CallableRecord) and op.writes)
         late = writes and instance.capabilities.asynchronous
         if not late and not all(same(storage(t), values) for t, values in zip(given, before, strict=True)):
-            raise Failure(f"refused ({error}), but a tensor was written to before{_note(found)}", found) from error
+            raise Failure(f"refused ({error}), but a tensor was written to before{_note(sample)}", sample) from error
         return _raised(error, instance)
     return None
 
 
-def ruling(op: Operator[..., Any], found: Sample, instance: Any) -> tuple[type, str] | None:
-    """Class and text of what the operator's own rule raises for a mistake, as :func:`outcome` has them."""
-    args, kwargs = placed([found.args, dict(found.kwargs)], CONTIGUOUS, instance)
+def ruling(op: Operator[..., Any], sample: Sample, instance: Any) -> tuple[type, str] | None:
+    """Return class and text of the error of the operator's own rule, as :func:`outcome` does."""
+    args, kwargs = placed([sample.args, dict(sample.kwargs)], CONTIGUOUS, instance)
     target = instance.device
     try:
         with target:
@@ -78,47 +79,47 @@ def _has_mistakes(op: Record) -> bool:
 
 @operator_property("errors", each_category(3, (CONTIGUOUS,)), of_callable(3, (CONTIGUOUS,), when=_has_mistakes))
 def errors(context: Context, op: Record, d: dtype, layout: str) -> float | None:
-    """Every mistake raises what the reference raises, class and text, in place too; and the device works on.
+    """Every invalid call raises the reference's class and text, in place too, and the device remains usable.
 
     The text may be that of the operator's rule instead, if it raises the same class.
     """
-    for found in context.each_of(op, d, "mistakes"):
-        if not _refused_alike(context, op, found):
-            raise Failure(f"the reference raises nothing for this mistake{_note(found)}", found, layout)
-        if isinstance(op, Operator) and has_inplace(op) and found.args and isinstance(found.args[0], np.ndarray):
-            _refused_alike(context, op, found, op.form("inplace"))
+    for sample in context.each_of(op, d, "mistakes"):
+        if not _refused_alike(context, op, sample):
+            raise Failure(f"the reference raises nothing for this mistake{_note(sample)}", sample, layout)
+        if isinstance(op, Operator) and has_inplace(op) and sample.args and isinstance(sample.args[0], np.ndarray):
+            _refused_alike(context, op, sample, op.form("inplace"))
     good = context.laid_out(op, d, CONTIGUOUS)[0]
     agree(context, op, d, good, CONTIGUOUS, results(context, op, good, CONTIGUOUS))
     return None
 
 
-def _refused_alike(context: Context, op: Record, found: Sample, function: Any = None) -> bool:
-    """Hold that the device refuses what the reference refuses, in its words; False where the reference does not."""
-    want = outcome(op, found, context.reference, function)
+def _refused_alike(context: Context, op: Record, sample: Sample, function: Any = None) -> bool:
+    """Check that the device raises the reference's error. Return False if the reference raises none."""
+    want = outcome(op, sample, context.reference, function)
     if want is None:
         return False
-    got = want if context.is_reference else outcome(op, found, context.instance, function)
+    got = want if context.is_reference else outcome(op, sample, context.instance, function)
     if got == want:
         return True
-    rule = ruling(op, found, context.reference) if isinstance(op, Operator) else None
+    rule = ruling(op, sample, context.reference) if isinstance(op, Operator) else None
     allowed = [want] if rule is None or rule[0] is not want[0] or rule == want else [rule, want]
     form = "" if function is None else " in place"
-    due = f"{want[0].__name__}: {' or '.join(repr(text) for _, text in allowed)} is due{form}{_note(found)}"
+    due = f"{want[0].__name__}: {' or '.join(repr(text) for _, text in allowed)} is due{form}{_note(sample)}"
     if got is None:
-        raise Failure(f"nothing is raised, {due}", found, CONTIGUOUS)
+        raise Failure(f"nothing is raised, {due}", sample, CONTIGUOUS)
     if got not in allowed and not any(_is_late(context, got, error) for error in allowed):
-        raise Failure(f"{got[0].__name__}: {got[1]!r} is raised, {due}", found, CONTIGUOUS)
+        raise Failure(f"{got[0].__name__}: {got[1]!r} is raised, {due}", sample, CONTIGUOUS)
     return True
 
 
 def _is_late(context: Context, got: tuple[type, str], want: tuple[type, str]) -> bool:
-    """Whether an asynchronous device raised it when it was waited for, with place and operator before the text."""
+    """Return whether an asynchronous device raised the error at a wait, with device and operator before the text."""
     late = context.instance.capabilities.asynchronous
     return late and got[0] is want[0] and got[1].endswith(f": {want[1]}")
 
 
-def _note(found: Sample) -> str:
-    return f" ({found.note})" if found.note else ""
+def _note(sample: Sample) -> str:
+    return f" ({sample.note})" if sample.note else ""
 
 
 def _unclaimed(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
@@ -132,9 +133,9 @@ def _unclaimed(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
 
 @operator_property("unclaimed", _unclaimed)
 def unclaimed(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """A dtype that the record refuses or the backend does not claim is refused with the typed error, or right.
+    """A dtype that the record or the backend does not support raises the typed error, or has right values.
 
-    Right means by a fallback or by promotion: never a wrong number.
+    A fallback or promotion may compute the values.
     """
     samples = _samples_somehow(context, op, d)
     for found in samples[:2]:
@@ -151,12 +152,12 @@ def unclaimed(context: Context, op: Operator[..., Any], d: dtype, layout: str) -
         elif op.schema.named("dtype") is None and any(
             device_dtype(a.dtype) is d for a in arrays([found.args, found.kwargs])
         ):
-            raise Failure(f"{d.name} is not among what the operator takes, but a result came", found, CONTIGUOUS)
+            raise Failure(f"the operator does not accept {d.name}, but returned a result", found, CONTIGUOUS)
     return None
 
 
 def _samples_somehow(context: Context, op: Operator[..., Any], d: dtype) -> list[Sample]:
-    """The samples in a dtype that the record refuses, as far as they can be made: as if it did not."""
+    """Return the samples in a dtype that the record refuses, as far as they can be created."""
     try:
         return context.samples(op, d) or list(gathered(op, d, "inputs"))
     except (TypeError, ValueError, OverflowError, NotImplementedError):

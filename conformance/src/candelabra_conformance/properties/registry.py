@@ -16,7 +16,7 @@ from candelabra_conformance.records import Record
 
 
 class Axis(NamedTuple):
-    """One place on which a property is tried. No dtype, no layout: it is not about that."""
+    """One combination of dtype and layout on which a property is checked. Both may be absent."""
 
     dtype: dtype | None
     layout: str
@@ -24,13 +24,13 @@ class Axis(NamedTuple):
 
 
 Axes = Callable[[Context, Any], Iterator[Axis]]
-"""Given what is tested: a record, or an overload set."""
+"""A function of the tested object: a record, or an overload set."""
 DeviceAxes = Callable[[Context], Iterator[Axis]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Property(NamedTuple):
-    """A check and where it is made."""
+    """A check and its axes."""
 
     name: str
     check: Callable[..., float | None]
@@ -56,7 +56,7 @@ def operator_property(name: str, axes: Axes, callables: Axes | None = None) -> C
 
 
 def callable_property(name: str, axes: Axes) -> Callable[[F], F]:
-    """Declare a property of public callables alone."""
+    """Declare a property of public callables only."""
 
     def declare(check: F) -> F:
         OF_CALLABLES[name] = Property(name, check, axes)
@@ -86,7 +86,7 @@ def device_property(name: str, axes: DeviceAxes) -> Callable[[F], F]:
 
 
 def properties_of(tested: Record | OverloadSet) -> dict[str, Property]:
-    """The properties that are held of something."""
+    """Return the properties of a tested object."""
     if isinstance(tested, OverloadSet):
         return OF_OVERLOADS
     return OF_OPERATORS if isinstance(tested, Operator) else OF_CALLABLES
@@ -94,7 +94,7 @@ def properties_of(tested: Record | OverloadSet) -> dict[str, Property]:
 
 @cache
 def load() -> None:
-    """Import every module of this folder once."""
+    """Import every module of this package once."""
     package = importlib.import_module("candelabra_conformance.properties")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")

@@ -1,4 +1,4 @@
-"""The same call again: from run to run, from thread to thread."""
+"""Repeated calls: in several runs and in several threads."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ THREADS: Final = 4
 
 @operator_property("determinism", some(3, dtypes=2, layouts=(CONTIGUOUS, TRANSPOSED, LARGE)))
 def determinism(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """Several runs give the same bits, unless the backend says that the operator is not deterministic."""
+    """Several runs have the same bits, unless the backend declares the operator non-deterministic."""
     if op.name in context.instance.capabilities.nondeterministic:
         raise NotApplicable("the backend declares the operator non-deterministic")
-    for found in context.each(op, d, layout):
-        first = results(context, op, found, layout)
+    for sample in context.each(op, d, layout):
+        first = results(context, op, sample, layout)
         for _ in range(RUNS):
-            _agree(first, results(context, op, found, layout), found, layout, "another run")
+            _agree(first, results(context, op, sample, layout), sample, layout, "another run")
     return None
 
 
-def _agree(first: tuple[Array, ...], again: tuple[Array, ...], found: Sample, layout: str, who: str) -> None:
+def _agree(first: tuple[Array, ...], again: tuple[Array, ...], sample: Sample, layout: str, who: str) -> None:
     for a, b in zip(first, again, strict=True):
         if not same(a, b):
-            raise Failure(f"{who} gives other bits", found, layout)
+            raise Failure(f"{who} gives other bits", sample, layout)
 
 
 @operator_property("threads", some(3, dtypes=1))
 def threads(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """Several threads that call the operator at once each get what one alone gets."""
+    """Several threads that call the operator concurrently get the result of one thread."""
     samples = context.laid_out(op, d, layout)
     alone = [results(context, op, found, layout) for found in samples]
 

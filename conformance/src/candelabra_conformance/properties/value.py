@@ -1,4 +1,4 @@
-"""Values: what comes out, on ordinary inputs and on special ones; and its dtype, shape and device."""
+"""The values of results for ordinary and special inputs, and their dtype, shape and device."""
 
 from __future__ import annotations
 
@@ -24,80 +24,80 @@ from candelabra_conformance.tolerance import CORRECTLY_ROUNDED, eps, rounded, wi
 from candelabra_conformance.transport import Array
 
 SMALL: Final = (*MEMORY, *KINDS[1:-1])
-"""The layouts and kinds of samples that public callables are tried on."""
+"""The layouts and kinds of samples for public callables."""
 
 
 @operator_property("value", everywhere(1), of_callable(1, SMALL))
 def value(context: Context, op: Record, d: dtype, layout: str) -> float | None:
-    """Every output agrees with the oracle within the derived bound; what is no tensor is equal."""
+    """Every output agrees with the oracle within the derived bound; other results than tensors are equal."""
     worst = None
-    for found in context.each(op, d, layout):
-        got, others = split(found, made(context, op, found, layout), context.reference)
-        worst = max(worst or 0.0, agree(context, op, d, found, layout, got))
-        same_others(others, context.oracle.answer(op, found).others, found, layout)
+    for sample in context.each(op, d, layout):
+        got, others = split(sample, made(context, op, sample, layout), context.reference)
+        worst = max(worst or 0.0, agree(context, op, d, sample, layout, got))
+        same_others(others, context.oracle.answer(op, sample).others, sample, layout)
     return worst
 
 
-def made(context: Context, op: Record, found: Sample, layout: str) -> Any:
-    """What the device makes of a sample."""
-    args = placed(found.args, layout, context.instance)
-    kwargs = placed(dict(found.kwargs), layout, context.instance)
+def made(context: Context, op: Record, sample: Sample, layout: str) -> Any:
+    """Return the device's result for a sample."""
+    args = placed(sample.args, layout, context.instance)
+    kwargs = placed(dict(sample.kwargs), layout, context.instance)
     return called(op, args, kwargs, context.instance)
 
 
-def results(context: Context, op: Record, found: Sample, layout: str) -> tuple[Array, ...]:
-    """What the device computes of a sample, on the host."""
-    return determined(found, made(context, op, found, layout), context.reference)
+def results(context: Context, op: Record, sample: Sample, layout: str) -> tuple[Array, ...]:
+    """Return the device's values for a sample, on the host."""
+    return determined(sample, made(context, op, sample, layout), context.reference)
 
 
-def same_others(got: tuple[Any, ...], want: tuple[Any, ...], found: Sample, layout: str) -> None:
-    """Hold that numbers, dtypes, texts and the like are equal and of one type."""
+def same_others(got: tuple[Any, ...], want: tuple[Any, ...], sample: Sample, layout: str) -> None:
+    """Check that other results than tensors are equal and of the same type."""
     if len(got) != len(want):
-        raise Failure(f"{len(got)} results that are no tensors, {len(want)} are due", found, layout)
+        raise Failure(f"{len(got)} results that are no tensors, {len(want)} are due", sample, layout)
     for value, due in zip(got, want, strict=True):
         both_nan = value != value and due != due
         if type(value) is not type(due) or not (value == due or both_nan):
             alone = due if len(want) == 1 else None
-            raise Failure(f"the result is {value!r}, {due!r} is due", found, layout, plain=alone)
+            raise Failure(f"the result is {value!r}, {due!r} is due", sample, layout, plain=alone)
 
 
 def agree(
     context: Context,
     op: Record,
     d: dtype,
-    found: Sample,
+    sample: Sample,
     layout: str,
     got: tuple[Array, ...],
     stored: dtype | None = None,
 ) -> float:
-    """Hold values against the answer; the largest error in ULP. ``stored``: the dtype that they were written into."""
-    answer = as_stored(context.oracle.answer(op, found), stored)
+    """Compare values with the answer and return the largest error in ULP. ``stored``: the dtype of the target."""
+    answer = as_stored(context.oracle.answer(op, sample), stored)
     if len(got) != len(answer.want):
-        raise Failure(f"{len(got)} results, {len(answer.want)} are due", found, layout)
+        raise Failure(f"{len(got)} results, {len(answer.want)} are due", sample, layout)
     worst = 0.0
     for place, (values, want) in enumerate(zip(got, answer.want, strict=True)):
         if values.shape != want.shape:
-            raise Failure(f"result of shape {list(values.shape)}, {list(want.shape)} is due", found, layout)
+            raise Failure(f"result of shape {list(values.shape)}, {list(want.shape)} is due", sample, layout)
         due = answer.dtypes[place]
-        exact = op.random or context.exact(op, found, place) or is_correctly_rounded(context, op, due)
+        exact = op.random or context.exact(op, sample, place) or is_correctly_rounded(context, op, due)
         for directions in DIRECTIONS[:1] if exact else DIRECTIONS:
-            spread = spread_of(as_stored(context.oracle.answer(op, found, directions), stored), place, found)
+            spread = spread_of(as_stored(context.oracle.answer(op, sample, directions), stored), place, sample)
             bad = wrong(values, want, spread, answer.length, due, exact)
             if not bad.any():
                 break
         if bad.any():
-            own = context.oracle.own(op, found)[place] if not context.is_reference else want
+            own = context.oracle.own(op, sample)[place] if not context.is_reference else want
             if not _as_own(values, own, due, exact):
                 words = described(values, want, bad, due, spread, answer.length)
                 named = op.schema.outputs if len(op.schema.outputs) == len(answer.want) else range(len(answer.want))
-                name = f"{named[place]}: " if len(answer.want) > 1 and found.of is None else ""
-                raise Failure(name + words, found, layout, expected=want, got=values, dtype=due)
+                name = f"{named[place]}: " if len(answer.want) > 1 and sample.of is None else ""
+                raise Failure(name + words, sample, layout, expected=want, got=values, dtype=due)
         worst = max(worst, error_in_ulp(values, want, due, scale_of(spread, due)))
     return worst
 
 
 def scale_of(spread: Array, due: dtype) -> Array | float:
-    """The size of what the answer is made of: of a difference that of its terms, which move it by an eps each."""
+    """Return the size of the terms of the answer: each term of a difference changes it by an eps."""
     if not eps(due):
         return 0.0
     with np.errstate(over="ignore"):
@@ -105,38 +105,38 @@ def scale_of(spread: Array, due: dtype) -> Array | float:
 
 
 def as_stored(answer: Answer, stored: dtype | None) -> Answer:
-    """The answer as it is after a write into a tensor of another dtype: integers wrap, a wider one adds no digits."""
+    """Return the answer after a write into a tensor of another dtype: integers wrap, a wider dtype adds no digits."""
     if stored is None or answer.dtypes == (stored,) or 0 < eps(stored) <= eps(answer.dtypes[0]):
         return answer
     return replace(answer, want=tuple(wide(rounded(w, stored)) for w in answer.want), dtypes=(stored,))
 
 
-def spread_of(answer: Answer, place: int, found: Sample) -> Array:
-    """How far an output moves, where that counts; of matrices, and of what depends on no choice, in the norm.
+def spread_of(answer: Answer, place: int, sample: Sample) -> Array:
+    """Return the change of an output, for the bound; for matrices and values independent of a choice, in the norm.
 
-    That is what the algorithms of linear algebra promise (Higham 2002, ch. 7): a zero of an orthogonal product is as
-    far from 0 as its largest neighbour is from the truth.
+    Algorithms of linear algebra have errors of that size (Higham 2002, ch. 7): the error of a zero of an orthogonal
+    product is that of its largest neighbour.
     """
     spread, want, d = answer.spread[place], answer.want[place], answer.dtypes[place]
-    if found.exact:
+    if sample.exact:
         return np.zeros(want.shape)
-    if not (found.core or found.of) or not want.size or not (d.is_floating_point or d.is_complex):
+    if not (sample.core or sample.of) or not want.size or not (d.is_floating_point or d.is_complex):
         return spread
     size = np.max(np.abs(want), initial=0.0, where=np.isfinite(np.abs(want)))
     return np.asarray(np.maximum(spread, np.max(spread, initial=0.0, where=np.isfinite(spread))) + eps(d) * size)
 
 
 def is_correctly_rounded(context: Context, op: Record, due: dtype) -> bool:
-    """Whether there is but one right value in that dtype, though most results have to be rounded.
+    """Return whether exactly one value is right in that dtype, although most results are rounded.
 
-    The reference's own float64 is held against 80 bits, whose rounding to 53 may be the other of two neighbours.
+    The reference's own float64 is compared with 80 bits, whose rounding to 53 bits may be the other neighbour.
     """
     own_double = context.is_reference and due.name == "float64"
     return due.is_floating_point and op.name in CORRECTLY_ROUNDED and not own_double
 
 
 def _as_own(values: Array, own: Array, due: dtype, exact: bool) -> bool:
-    """Whether the values are those of the reference in the same dtype: the operator's meaning depends on the dtype."""
+    """Return whether the values agree with the reference in the same dtype, since the operator depends on the dtype."""
     return values.shape == own.shape and not wrong(values, wide(own), 0.0, 1, due, exact).any()
 
 
@@ -148,18 +148,18 @@ def _has_special(op: Record) -> bool:
     "special", some(3, dtypes=0, layouts=(CONTIGUOUS,)), of_callable(3, (CONTIGUOUS,), when=_has_special)
 )
 def special(context: Context, op: Record, d: dtype, layout: str) -> float | None:
-    """NaN, infinities, signed zeros, subnormals and extremes come out as the oracle says, zeros with their sign."""
+    """Results for NaN, infinities, signed zeros, subnormals and extremes agree with the oracle, also signs of zeros."""
     worst = None
-    for found in context.each_of(op, d, "special"):
-        got = results(context, op, found, CONTIGUOUS)
-        worst = max(worst or 0.0, agree(context, op, d, found, CONTIGUOUS, got))
-        answer = context.oracle.answer(op, found)
+    for sample in context.each_of(op, d, "special"):
+        got = results(context, op, sample, CONTIGUOUS)
+        worst = max(worst or 0.0, agree(context, op, d, sample, CONTIGUOUS, got))
+        answer = context.oracle.answer(op, sample)
         for place, values in enumerate(() if op.name in EITHER_ZERO else got):
-            _same_zeros(values, answer.want[place], answer.dtypes[place], found)
+            _same_zeros(values, answer.want[place], answer.dtypes[place], sample)
     return worst
 
 
-def _same_zeros(values: Array, want: Array, d: dtype, found: Sample) -> None:
+def _same_zeros(values: Array, want: Array, d: dtype, sample: Sample) -> None:
     if not d.is_floating_point or values.shape != want.shape:
         return
     nearest = wide(rounded(want, d))
@@ -167,7 +167,7 @@ def _same_zeros(values: Array, want: Array, d: dtype, found: Sample) -> None:
     other = zeros & (np.signbit(wide(values)) != np.signbit(nearest))
     if other.any():
         index = tuple(int(i) for i in np.argwhere(other)[0])
-        raise Failure(f"the zero at {list(index)} has the other sign: got {float(values[index])!r}", found)
+        raise Failure(f"the zero at {list(index)} has the other sign: got {float(values[index])!r}", sample)
 
 
 @operator_property(
@@ -176,33 +176,33 @@ def _same_zeros(values: Array, want: Array, d: dtype, found: Sample) -> None:
     of_callable(1, (CONTIGUOUS, ZERO_DIM, ZERO_SIZE)),
 )
 def result(context: Context, op: Record, d: dtype, layout: str) -> float | None:
-    """Dtype, shape and device of every output are the record's, also without dimensions and without elements."""
-    for found in context.each(op, d, layout):
-        whole = made(context, op, found, layout)
-        answer = context.oracle.answer(op, found)
+    """Every output has the dtype, shape and device of the record, also without dims and without elements."""
+    for sample in context.each(op, d, layout):
+        whole = made(context, op, sample, layout)
+        answer = context.oracle.answer(op, sample)
         if isinstance(op, CallableRecord):
-            as_declared(context, op, whole, answer, found, layout)
+            as_declared(context, op, whole, answer, sample, layout)
         elif type(whole).__name__ != (op.schema.result.__name__ if op.schema.result else "Tensor"):
-            raise Failure(f"the result is a {type(whole).__name__}", found, layout)
+            raise Failure(f"the result is a {type(whole).__name__}", sample, layout)
         for place, tensor in enumerate(tensors_in(whole)):
-            if tensor.device != context.device and not _is_elsewhere(op, found):
-                raise Failure(f"the result is on {tensor.device}, not on {context.device}", found, layout)
+            if tensor.device != context.device and not _is_elsewhere(op, sample):
+                raise Failure(f"the result is on {tensor.device}, not on {context.device}", sample, layout)
             held = tensor._instance.backend.dtype_of(tensor._payload)
             if held is not tensor.dtype:
-                raise Failure(f"the payload's dtype is {held.name}, the tensor's {tensor.dtype.name}", found, layout)
+                raise Failure(f"the payload's dtype is {held.name}, the tensor's {tensor.dtype.name}", sample, layout)
             if not isinstance(tensor._payload.shape, tuple):
-                raise Failure(f"the payload's shape is {tensor._payload.shape!r}, not a tuple", found, layout)
-            if found.of is None:
-                _expect(tensor, answer.dtypes[place], answer.want[place].shape, found, layout)
+                raise Failure(f"the payload's shape is {tensor._payload.shape!r}, not a tuple", sample, layout)
+            if sample.of is None:
+                _expect(tensor, answer.dtypes[place], answer.want[place].shape, sample, layout)
     return None
 
 
-def _is_elsewhere(op: Record, found: Sample) -> bool:
-    """Whether a result may be on another device than the one under test: nothing that the callable is given is there.
+def _is_elsewhere(op: Record, sample: Sample) -> bool:
+    """Return whether a result may be on another device, since no argument is on the device under test.
 
-    A tensor over the memory of a NumPy array is on the host's.
+    For example, a tensor over the memory of a NumPy array is on the host's device.
     """
-    given = tuple(arrays([found.args, dict(found.kwargs)]))
+    given = tuple(arrays([sample.args, dict(sample.kwargs)]))
     return isinstance(op, CallableRecord) and op.schema.named("device") is None and not given
 
 
@@ -216,26 +216,26 @@ KINDS_OF_NUMBERS: Final = {
 }
 
 
-def as_declared(context: Context, op: CallableRecord, whole: Any, answer: Answer, found: Sample, layout: str) -> None:
-    """Hold that a public callable returns what its signature says, in a dtype of the kind that its reference gives.
+def as_declared(context: Context, op: CallableRecord, whole: Any, answer: Answer, sample: Sample, layout: str) -> None:
+    """Check that a public callable returns the type of its signature, with a dtype of the category of its reference.
 
-    In the very dtype where the result hangs on it, as in ``Tensor.half``.
+    The dtype must be the same if the result depends on it, as in ``Tensor.half``.
     """
     returns = op.entry.returns
     plain = {"Tensor": "Tensor", "bool": "bool", "int": "int", "float": "float", "complex": "complex", "str": "str"}
     due = plain.get(returns) or next((kind for kind in ("tuple", "list", "dict") if returns.startswith(kind)), None)
     if due is not None and type(whole).__name__ != due and "|" not in returns:
-        raise Failure(f"the result is a {type(whole).__name__}, the signature says {returns}", found, layout)
-    if found.of is not None or not context.is_reference:
+        raise Failure(f"the result is a {type(whole).__name__}, the signature says {returns}", sample, layout)
+    if sample.of is not None or not context.is_reference:
         return
     for d, kind in zip(dtypes_of(whole), answer.kinds, strict=True):
         held = host_dtype(d)
         if kind != held if as_given(op) else KINDS_OF_NUMBERS[kind.kind] != KINDS_OF_NUMBERS[held.kind]:
-            raise Failure(f"the result is {d.name}, the reference gives {kind.name}", found, layout)
+            raise Failure(f"the result is {d.name}, the reference gives {kind.name}", sample, layout)
 
 
-def _expect(tensor: Any, d: dtype, shape: tuple[int, ...], found: Sample, layout: str) -> None:
+def _expect(tensor: Any, d: dtype, shape: tuple[int, ...], sample: Sample, layout: str) -> None:
     if tensor.dtype is not d:
-        raise Failure(f"the result is {tensor.dtype.name}, {d.name} is due", found, layout)
+        raise Failure(f"the result is {tensor.dtype.name}, {d.name} is due", sample, layout)
     if tuple(tensor._payload.shape) != tuple(shape):
-        raise Failure(f"the result has shape {list(tensor._payload.shape)}, {list(shape)} is due", found, layout)
+        raise Failure(f"the result has shape {list(tensor._payload.shape)}, {list(shape)} is due", sample, layout)

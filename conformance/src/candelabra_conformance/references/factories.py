@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from candelabra.dtypes import INTEGER, get_default_dtype
+from candelabra.dtypes import BY_NAME, INTEGER, get_default_dtype
 from candelabra.dtypes import dtype as DType
 
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
+from candelabra_conformance.references.creation import linspace
 from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
+DEFAULTS = {"b": "bool", "i": "int64", "f": "float32", "c": "complex64"}
+"""What Python's numbers become, by the kind that NumPy gives them."""
 
 
 def held(dtype: DType | None, default: DType | None = None) -> np.dtype[Any]:
@@ -84,8 +87,8 @@ def new_ones(x: Array, *size: Any, dtype: DType | None = None) -> Array:
     return np.ones(shape_of(size), held(dtype, device_dtype(x.dtype)))
 
 
-@reference("Tensor.new_full", as_given=True)
-def new_full(x: Array, size: tuple[int, ...], value: Any, dtype: DType | None = None) -> Array:
+@reference("new_full_on_device", as_given=True)
+def new_full(x: Array, size: tuple[int, ...], value: Any, dtype: DType | None = None, device: Any = None) -> Array:
     """NumPy's."""
     return np.full(size, value, held(dtype, device_dtype(x.dtype)))
 
@@ -106,6 +109,34 @@ def new_empty_strided(x: Array, size: tuple[int, ...], stride: tuple[int, ...]) 
 def new(x: Array, *data: Any) -> Array:
     """The values, or zeros where the content is unspecified."""
     return np.zeros(data, x.dtype) if isinstance(data[0], int) else np.array(data[0]).astype(x.dtype)
+
+
+@reference("full_inferred", as_given=True)
+def full(size: Any, fill_value: Any, dtype: DType | None = None, device: Any = None) -> Array:
+    """NumPy's, in the default dtype of the number's kind."""
+    return np.full(size, fill_value, held(dtype, BY_NAME[DEFAULTS[np.asarray(fill_value).dtype.kind]]))
+
+
+@reference("arange_to_end", as_given=True)
+def arange(start: Any, end: Any = None, step: Any = 1, dtype: DType | None = None) -> Array:
+    """Counted by NumPy, then cast."""
+    counted = np.arange(start) if end is None else np.arange(start, end, step)
+    return counted.astype(held(dtype, BY_NAME[DEFAULTS[counted.dtype.kind]]))
+
+
+@reference("linspace_inferred")
+def spaced(start: Any, end: Any, steps: int, dtype: DType | None = None) -> Array:
+    """In 80 bits; whole numbers cut towards 0."""
+    default = get_default_dtype()
+    return linspace(
+        start, end, steps, dtype or (default.to_complex() if isinstance(start + end, complex) else default), None
+    )
+
+
+@reference("eye_inferred", as_given=True)
+def eye(n: int, m: int | None = None, dtype: DType | None = None) -> Array:
+    """NumPy's."""
+    return np.eye(n, m, dtype=held(dtype))
 
 
 @reference("range", as_given=True)

@@ -9,12 +9,10 @@ from candelabra.dtypes import BY_NAME
 from candelabra.dtypes import dtype as DType
 
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
-from candelabra_conformance.references.factories import held
+from candelabra_conformance.references.factories import DEFAULTS, held
 from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
-DEFAULTS = {"b": "bool", "i": "int64", "f": "float32", "c": "complex64"}
-"""What Python's numbers become, by the kind that NumPy gives them."""
 
 
 @reference("tensor", "as_tensor", "asarray", as_given=True)

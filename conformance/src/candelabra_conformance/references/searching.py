@@ -35,6 +35,12 @@ def bucketize(input: Any, boundaries: Array, *, out_int32: bool = False, right: 
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
+@reference("nonzero_tuple", as_given=True)
+def nonzero_tuple(x: Array, *, as_tuple: bool) -> Array | tuple[Array, ...]:
+    """NumPy's."""
+    return np.nonzero(np.atleast_1d(x)) if as_tuple else np.argwhere(x)
+
+
 @reference("nonzero_static")
 def nonzero_static(x: Array, size: int, fill_value: int = -1) -> Array:
     """The first rows of ``argwhere``, then rows of the fill value."""

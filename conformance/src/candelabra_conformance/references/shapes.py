@@ -64,6 +64,7 @@ references(
         "atleast_3d": np.atleast_3d,
         "meshgrid": lambda *tensors, indexing="ij": tuple(np.meshgrid(*tensors, indexing=indexing)),
         "Tensor.contiguous": _same,
+        "clone_in_format": _same,
         "Tensor.dim_order": lambda x, **_: tuple(range(x.ndim)),
         "Tensor.resize_": lambda x, *sizes: _first(x, sizes[0] if isinstance(sizes[0], tuple) else sizes),
         "resize_as_": lambda x, template: _first(x, template.shape),

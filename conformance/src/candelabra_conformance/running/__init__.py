@@ -1,4 +1,4 @@
-"""Running the suite: workers, isolation, what blocks what, expected failures."""
+"""Run the suite: workers, isolation, blocked cases, expected failures."""
 
 from candelabra_conformance.running.run import Options, ResumeError, run
 

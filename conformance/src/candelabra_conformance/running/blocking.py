@@ -1,4 +1,4 @@
-"""What depends on something broken is blocked by it: one cause is one failure, not a flood."""
+"""Mark cases as blocked by the failure that explains them, so that one cause is one failure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from candelabra_conformance.model import BAD, BLOCKED, DEVICE, UNSUPPORTED, Case, Result
 
 CAUSES: Final = ("value", "result", "aliasing", "inputs")
-"""The properties of an operator whose failure breaks those that use it; derivatives break derivatives only."""
+"""The properties of an operator whose failure breaks those that use it; derivatives affect only derivatives."""
 
 
 def settled(results: Sequence[Result]) -> list[Result]:
-    """Results with the failures that another operator explains marked as blocked by it.
+    """Return the results, with failures marked as blocked by the operator that explains them.
 
     A failing operator that calls another failing one is explained by that one. Of two that call each other the one
     that uses fewer is the cause.
@@ -42,7 +42,7 @@ def _blocked(result: Result, broken: dict[str, list[Result]]) -> Result:
 
 
 def _cause(result: Result, candidates: Iterable[Result]) -> Result | None:
-    """The failure of a used operator that explains this one: in its dtype, and not the other way round."""
+    """Return the failure of a used operator that explains this one, in its dtype, unless this one explains it."""
     for found in candidates:
         explains = found.case.property in CAUSES or (_derivative(found.case) and _derivative(result.case))
         alike = found.case.dtype == result.case.dtype or not result.case.dtype
@@ -57,9 +57,9 @@ def _derivative(case: Case) -> bool:
 
 
 def unlocked(results: Iterable[Result]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Which kernel to write next: each with the operators that then lack nothing more, the most useful first.
+    """Return the kernels to write next, each with the operators that it completes, the most useful first.
 
-    An operator lacks the kernels that its cases had to do without, its own or those that its body calls.
+    An operator lacks the kernels that were missing in its cases: its own or those that its body calls.
     """
     lacking: dict[str, set[str]] = {}
     for result in results:

@@ -1,6 +1,6 @@
-"""Expected failures: a list that lives in the backend's own package, with reasons, links and dates.
+"""Expected failures: a list in the backend's package, with reasons, links and dates.
 
-``expected_failures.toml`` beside the module that the entry point names::
+``expected_failures.toml`` is in the folder of the module that the entry point names::
 
     [[failure]]
     id = "softmax/value/float16/*"      # a pattern of case ids, as fnmatch reads them
@@ -9,7 +9,7 @@
     expires = 2027-01-01                # optional: from that day on it is reported as stale, and no longer expected
     flaky = false                       # optional: true where it fails from time to time; it may then pass, too
 
-What is not flaky is strict: a case that passes although it is listed makes the run red.
+An entry that is not flaky is strict: a listed case that passes is a failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEYS: Final = {"id", "reason", "link", "expires", "flaky"}
 
 
 class ExpectedFailuresError(ValueError):
-    """A file of expected failures that does not say what it must."""
+    """An invalid file of expected failures."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ExpectedFailure:
 
 
 def read(path: Path) -> list[ExpectedFailure]:
-    """The entries of a file. :class:`ExpectedFailuresError` names the entry and what is wrong with it."""
+    """Return the entries of a file. Raise :class:`ExpectedFailuresError` if one is invalid."""
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("failure", [])
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ def _entry(file: str, place: int, entry: Any) -> ExpectedFailure:
 
 
 def of_backend(device_type: str) -> Path | None:
-    """The file in the package of the device type's entry point, or of the backend's module; None without one."""
+    """Return the file in the package of the device type's entry point or of the backend's module, or None."""
     plugin = plugins.plugins().get(device_type)
     if plugin is None:
         return None
@@ -93,7 +93,7 @@ def of_backend(device_type: str) -> Path | None:
 
 
 def applied(results: list[Result], entries: list[ExpectedFailure], today: date) -> tuple[list[Result], tuple[str, ...]]:
-    """Results with expected failures told apart, and the patterns that are stale, each with the reason."""
+    """Return the results with expected failures marked, and the stale patterns with their reasons."""
     stale = [f"{e.pattern}: expired on {e.expires}" for e in entries if e.expires is not None and e.expires <= today]
     living = [e for e in entries if e.expires is None or e.expires > today]
     matched: set[str] = set()

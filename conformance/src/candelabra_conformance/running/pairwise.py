@@ -12,7 +12,8 @@ Pair = tuple[str, str, str, str]
 
 
 def pairwise(cases: Iterable[Case]) -> list[Case]:
-    """Few cases of each operator that together have every pair (property, dtype), (property, layout), (dtype, layout).
+    """Select cases of each operator that together contain every pair (property, dtype), (property, layout), (dtype,
+    layout).
 
     Greedy, as is usual for covering arrays (Cohen and others 1997), in passes of falling gain instead of by the best
     case each time. All cases of the device itself stay. Large inputs, which take most of the time, are tried in one
@@ -26,7 +27,7 @@ def pairwise(cases: Iterable[Case]) -> list[Case]:
 
 
 def _large_once(cases: list[Case]) -> list[Case]:
-    """Without the large inputs of all dtypes but one: the first of which the operator has any."""
+    """Remove the large inputs of all dtypes except the first one that has any."""
     dtype = next((c.dtype for c in cases if c.layout == LARGE), "")
     return [c for c in cases if c.layout != LARGE or c.dtype == dtype]
 
@@ -37,7 +38,7 @@ def _pairs(case: Case) -> set[Pair]:
 
 
 def _covering(cases: list[Case]) -> list[Case]:
-    """In three passes: the cases that bring three new pairs, then two, then one."""
+    """Select in three passes: the cases with three new pairs, then two, then one."""
     pairs = {case: _pairs(case) for case in cases}
     covered: set[Pair] = set()
     chosen = []

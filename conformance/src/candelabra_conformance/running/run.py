@@ -1,4 +1,4 @@
-"""A whole run: plan, memory first, the rest in workers, then what it all means."""
+"""A complete run: plan the cases, check memory, run the other cases in workers, and evaluate the results."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from candelabra_conformance.suite import plan, run_case
 
 @dataclass(frozen=True)
 class Options:
-    """How a device is tested.
+    """The options of a run.
 
-    ``level``: up to which. ``quick``: every operator, pairs of the other axes. ``operators`` and ``patterns`` restrict.
-    ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes.
-    ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too.
-    ``seconds``: no case begins later than so many after the start, and the run says what remains.
+    ``level``: the highest level. ``quick``: every operator, pairs of the other axes. ``operators`` and ``patterns``
+    restrict. ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in
+    processes. ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes,
+    too. ``seconds``: no case begins later than this after the start, and the result lists the remaining cases.
     """
 
     level: int = 3
@@ -51,7 +51,7 @@ class Options:
     seconds: float | None = None
 
     def told(self) -> dict[str, Any]:
-        """What differs from the defaults, as the report says it."""
+        """Return the options that differ from the defaults, for the report."""
         plain = Options()
         return {
             name: str(value) if isinstance(value, Path) else value
@@ -65,7 +65,7 @@ Planned = Callable[[Sequence[Case]], None]
 
 
 class ResumeError(ValueError):
-    """An earlier run that this one cannot go on with."""
+    """An earlier run that cannot be resumed."""
 
 
 def run(
@@ -77,12 +77,12 @@ def run(
     planned: Planned = lambda cases: None,
     told: Told = lambda result: None,
 ) -> Run:
-    """Test a device. ``planned`` is given the cases before, ``told`` each result as it comes (before it is settled).
+    """Test a device. ``planned`` is called with the cases, ``told`` with each preliminary result.
 
-    ``setup`` makes a backend known that no entry point names; it runs in each process and must be importable there.
-    ``earlier``: runs of the same device and code, whose results are taken over; only what they lack is run.
-    Raises what opening the device raises (``BackendError`` and its kind) when there is no such device, and
-    :class:`ResumeError` where an earlier run is of another device or of other versions.
+    ``setup`` registers a backend without an entry point; it runs in each process and must be importable there.
+    ``earlier``: runs of the same device and code, whose results are used; only the other cases are run.
+    Raises ``BackendError`` or a subclass if the device cannot be opened, and :class:`ResumeError` if an earlier run has
+    another device or other versions.
     """
     chosen = options or Options()
     started, clock = datetime.now(UTC), time.perf_counter()
@@ -119,7 +119,7 @@ def run(
 
 
 def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dict[Case, Result]:
-    """What earlier runs found of these cases. What was blocked then is run again: its cause may have been mended."""
+    """Return the results of earlier runs for these cases. Blocked cases run again: their cause may have been fixed."""
     wanted = set(cases)
     known: dict[Case, Result] = {}
     for run in earlier:
@@ -166,7 +166,7 @@ def _executed(
 
 
 def forbidding(forbid: bool) -> contextlib.AbstractContextManager[None]:
-    """The fallback policy of a run."""
+    """Set the fallback policy of a run."""
     return fallback("error") if forbid else contextlib.nullcontext()
 
 
@@ -176,7 +176,7 @@ def _expected(chosen: Options, context: Context) -> list[expected.ExpectedFailur
 
 
 def subject(context: Context) -> Subject:
-    """Who is tested, and by what."""
+    """Return the description of the tested device and the versions."""
     instance = context.instance
     info = instance.backend.devices()[instance.index]
     plugin = plugins.plugins().get(context.device.type)
@@ -203,5 +203,5 @@ def _version(distribution: str) -> str:
 
 
 def cores() -> int:
-    """How many processes suit this machine."""
+    """Return the number of processes for this machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

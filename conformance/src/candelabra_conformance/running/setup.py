@@ -1,4 +1,4 @@
-"""Making a device known in this process: installed backends are; others are added by whoever ships them."""
+"""Register a device in this process that is not an installed backend."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Setup = Callable[[], object]
 
 
 def prepared(device: str, setup: Setup | None = None) -> str:
-    """The name of the device that is to be tested, after ``setup`` and what this package itself provides.
+    """Return the name of the device under test, after calling ``setup`` and registering the fake device if necessary.
 
     ``fake`` (with options, ``fake?immutable``) is the accelerator of :mod:`candelabra_conformance.fake`, unless a
-    plugin owns that name. ``FakeDeviceError`` where its options cannot be had.
+    plugin owns that name. Raises ``FakeDeviceError`` for unsupported options.
     """
     if setup is not None:
         setup()

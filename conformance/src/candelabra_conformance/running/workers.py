@@ -1,4 +1,4 @@
-"""Cases in processes of their own: several at once, and a driver that crashes takes one case with it, not the run."""
+"""Run cases in separate processes, several in parallel. A driver that crashes ends one case and not the run."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from candelabra_conformance.context import Context
 
 STARTING: Final = 120.0
-"""Seconds that a worker may take to import and to open the device."""
+"""The time limit in seconds for a worker to import and to open the device."""
 GRACE: Final = 10.0
-"""Seconds that cases may go on after the time of the run is up; then they are stopped, and remain to be run."""
+"""The time in seconds for running cases after the end of the run's time; then they are stopped and remain."""
 
 UNUSABLE: Final = "After it the device refused all work of this process; the next case ran in another one."
 
 
 @dataclass(frozen=True)
 class Work:
-    """What every worker is told once."""
+    """The arguments of every worker."""
 
     device: str
     setup: Setup | None = None
@@ -41,12 +41,13 @@ class Work:
 
 
 def _serve(connection: Connection, work: Work) -> None:
-    """The worker: open the device, then answer each case with its result and whether it can run more. None ends it."""
+    """Run a worker: open the device, then send for each case its result and whether more can run. None ends it."""
     from candelabra_conformance.context import Context
     from candelabra_conformance.suite import run_case
 
     context = Context(prepared(work.device, work.setup))
-    # What is imported by now stays, and of the small objects that come and go few are cycles: an eighth of the time.
+    # Few of the short-lived objects are cycles; without collecting the imported modules this saves an eighth of the
+    # time.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     connection.send(None)
@@ -56,9 +57,9 @@ def _serve(connection: Connection, work: Work) -> None:
 
 
 def _usable(context: Context) -> bool:
-    """Whether the device still works in this process: after some failures a driver refuses all that comes later.
+    """Return whether the device still works in this process: after some failures a driver refuses all later work.
 
-    The first wait may raise what the failed case left behind; it is the second one that tells.
+    The first wait may raise an error of the failed case; the second one must not.
     """
     instance = context.instance
     with contextlib.suppress(Exception):
@@ -71,7 +72,7 @@ def _usable(context: Context) -> bool:
 
 
 class Worker:
-    """One process, started when first needed and again after it died."""
+    """One process, which is started at the first use and again after it ended."""
 
     def __init__(self, work: Work, timeout: float | None) -> None:
         self.work, self.timeout = work, timeout
@@ -79,9 +80,9 @@ class Worker:
         self.connection: Connection | None = None
 
     def run(self, case: Case, until: float = math.inf) -> Result | None:
-        """The result of one case, a verdict even where the process dies of it.
+        """Return the result of one case, also if the process ends.
 
-        None where it went on for too long after ``until`` (of ``time.monotonic``) and was stopped.
+        Return None if it was stopped because it ran too long after ``until`` (of ``time.monotonic``).
         """
         connection = self.connection or self._start()
         limit = math.inf if self.timeout is None else self.timeout
@@ -158,9 +159,9 @@ def run_in_workers(
     told: Callable[[Result], None],
     until: float = math.inf,
 ) -> list[Result]:
-    """Run cases in ``jobs`` processes, an operator's together since they share what the oracle keeps.
+    """Run cases in ``jobs`` processes, those of an operator in one process, since they share the oracle's cache.
 
-    None begins after ``until`` (of ``time.monotonic``): what has no result then remains.
+    No case begins after ``until`` (of ``time.monotonic``); cases without a result remain.
     """
     chunks = _by_operator(cases)
     results: list[Result] = []
@@ -183,7 +184,7 @@ def run_in_workers(
                         told(result)
         except BaseException:
             with lock:
-                chunks.clear()  # the others end with what they are at
+                chunks.clear()  # the others finish their current cases
             raise
         finally:
             worker.stop()

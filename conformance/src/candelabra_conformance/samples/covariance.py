@@ -54,14 +54,15 @@ def _much(t: Maker, size: int) -> Array:
 @inputs("cov_weighted")
 def weighted(t: Maker) -> Iterator[Sample]:
     """Frequencies, importances, both, none."""
-    yield sample(t(3, 7), fweights=_often(t, 7))
+    often: dict[str, Any] = {"constant": ("fweights",)}
+    yield sample(t(3, 7), fweights=_often(t, 7), **often)
     yield sample(t(3, 7), aweights=_much(t, 7))
-    yield sample(t(2, 5), correction=2, fweights=_often(t, 5), aweights=_much(t, 5))
+    yield sample(t(2, 5), correction=2, fweights=_often(t, 5), aweights=_much(t, 5), **often)
     yield sample(t(2, 5), correction=0, aweights=_much(t, 5))
-    yield sample(t(9), fweights=_often(t, 9), note="a vector")
+    yield sample(t(9), fweights=_often(t, 9), **often, note="a vector")
     yield sample(t(2, 5), fweights=None, note="no weights")
-    yield sample(t(1), correction=0, fweights=t.index(1), kind=LENGTH_ONE)
-    yield sample(t(0, 3), fweights=_often(t, 3), kind=ZERO_SIZE)
+    yield sample(t(1), correction=0, fweights=t.index(1), **often, kind=LENGTH_ONE)
+    yield sample(t(0, 3), fweights=_often(t, 3), **often, kind=ZERO_SIZE)
 
 
 @mistakes(*COVARIANCES, "corrcoef")

@@ -8,7 +8,7 @@ from typing import Any
 from candelabra_conformance.literals import host_list
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs, mistakes
-from candelabra_conformance.samples.sample import ZERO_DIM, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.sample import HERE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
 
 def chosen(t: Maker) -> dict[str, Any]:
@@ -142,12 +142,13 @@ def new_unspecified_with_steps(t: Maker) -> Iterator[Sample]:
             yield sample(t(2), (2, 3), stride, of=shape_of, gradient=False)
 
 
-@inputs("Tensor.new_full")
+@inputs("new_full_on_device")
 def new_of_one_number(t: Maker) -> Iterator[Sample]:
     """With the tensor's dtype and another."""
     yield sample(t(2), (3, 4), number(t), gradient=False)
     yield sample(t(2), (), number(t), kind=ZERO_DIM, gradient=False)
     yield sample(t(2), (3,), 2, dtype=t.of("int64").dtype, note="another dtype", gradient=False)
+    yield sample(t(2), (3,), number(t), device=HERE, gradient=False)
 
 
 @inputs("Tensor.new")
@@ -156,6 +157,90 @@ def new_of_values(t: Maker) -> Iterator[Sample]:
     yield sample(t(2), host_list(t(2, 3)), gradient=False)
     if unspecified_in(t):
         yield sample(t(2), 2, 3, of=shape_of, gradient=False)
+
+
+# -- with a dtype that the arguments decide on ------------------------------------------------------------------------
+@inputs("full_inferred")
+def filled_with_its_kind(t: Maker) -> Iterator[Sample]:
+    """The dtype of the number, and another."""
+    if t.dtype.name in ("bool", "int64", "float32", "complex64"):
+        yield sample((2, 3), number(t))
+        yield sample((), number(t), kind=ZERO_DIM)
+        yield sample([2, 0], number(t), kind=ZERO_SIZE)
+    yield sample((4,), 1, dtype=t.dtype)
+    yield sample((4,), fill_value=number(t), dtype=t.dtype, device=HERE)
+
+
+@mistakes("full_inferred")
+def not_filled(t: Maker) -> Iterator[Sample]:
+    """Sizes are integers from 0."""
+    yield sample((2, -1), 1, note="negative")
+    yield sample("2", 1, note="text")
+
+
+@inputs("arange_to_end")
+def ranges_to_their_end(t: Maker) -> Iterator[Sample]:
+    """Up and down, the end alone, an end that a step meets."""
+    if t.is_bool or t.is_complex:
+        return
+    yield sample(5, **({} if t.dtype.name == "int64" else {"dtype": t.dtype}))
+    yield sample(2, 7, dtype=t.dtype)
+    yield sample(0, 6, 2, dtype=t.dtype)
+    yield sample(3, 3, kind=ZERO_SIZE, dtype=t.dtype)
+    yield sample(0, 3, 5, kind=LENGTH_ONE, dtype=t.dtype)
+    if t.dtype.is_signed:
+        yield sample(3, -4, -2, dtype=t.dtype)
+    if t.is_floating:
+        yield sample(0.5, 2.0, 0.25, **chosen(t))
+
+
+@mistakes("arange_to_end")
+def no_range_to_its_end(t: Maker) -> Iterator[Sample]:
+    """The step leads to the end, both are finite, and no range has bools or complex numbers."""
+    yield sample(0, 5, 0, note="no step")
+    yield sample(0, 5, -1, note="away from the end")
+    yield sample(0, float("inf"), note="no end")
+    yield sample(0, 5, dtype=t.of("bool").dtype, note="bools")
+    yield sample(0, 2j, note="complex")
+
+
+@inputs("linspace_inferred")
+def evenly_spaced(t: Maker) -> Iterator[Sample]:
+    """Up, down, on one spot; none and one."""
+    if t.is_bool:
+        return
+    yield sample(0, 10, 11, **chosen(t))
+    yield sample(12, 3, 4, dtype=t.dtype)
+    yield sample(0, 1, 0, kind=ZERO_SIZE, dtype=t.dtype)
+    yield sample(3, 9, 1, kind=LENGTH_ONE, dtype=t.dtype)
+    if t.is_complex:
+        yield sample(1j, 2 - 1j, 5, dtype=t.dtype)
+    if t.is_floating:
+        yield sample(-1.5, 2.0, 17, **chosen(t))
+
+
+@mistakes("linspace_inferred")
+def not_evenly_spaced(t: Maker) -> Iterator[Sample]:
+    """Steps are counted from 0, and the ends have no dims."""
+    yield sample(0, 1, -1, note="negative")
+    yield sample(0, 1, 2.5, note="a fraction")
+    yield sample(0, t.of("float32")(2), 3, note="an end with dims")
+
+
+@inputs("eye_inferred")
+def identities(t: Maker) -> Iterator[Sample]:
+    """Square, wide, high, empty."""
+    yield sample(3, **chosen(t))
+    yield sample(2, 4, dtype=t.dtype)
+    yield sample(4, 2, **chosen(t))
+    yield sample(0, 3, kind=ZERO_SIZE, dtype=t.dtype)
+
+
+@mistakes("eye_inferred")
+def no_identity(t: Maker) -> Iterator[Sample]:
+    """Sizes are integers from 0."""
+    yield sample(-1, note="negative")
+    yield sample(2.5, note="a fraction")
 
 
 # -- scales and triangles ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from candelabra_conformance.samples.registry import inputs, mistakes
 from candelabra_conformance.samples.sample import Sample, sample
 
 
-@inputs("Tensor.contiguous")
+@inputs("Tensor.contiguous", "clone_in_format")
 def in_order(t: Maker) -> Iterator[Sample]:
     """In C order, and with channels last."""
     yield sample(t(3, 5))
@@ -21,11 +21,12 @@ def in_order(t: Maker) -> Iterator[Sample]:
     yield sample(t(0, 3), kind="zero-size")
 
 
-@mistakes("Tensor.contiguous")
+@mistakes("Tensor.contiguous", "clone_in_format")
 def in_no_order(t: Maker) -> Iterator[Sample]:
     """Formats for other ranks, and what is no format."""
     yield sample(t(3, 5), memory_format=cd.channels_last, note="another rank")
-    yield sample(t(3, 5), memory_format=cd.preserve_format, note="any order")
+    if t.operator == "Tensor.contiguous":  # clone() keeps any order
+        yield sample(t(3, 5), memory_format=cd.preserve_format, note="any order")
     yield sample(t(3, 5), memory_format="last", note="no format")
 
 

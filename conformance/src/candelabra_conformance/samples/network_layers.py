@@ -237,11 +237,13 @@ def unpooled_inputs(t: Maker) -> Iterator[Sample]:
 
 
 @mistakes(*UNPOOLS)
-def positions_that_do_not_exist(t: Maker) -> Iterator[Sample]:
-    """Indices outside of the output, of another shape or dtype; sizes that do not pool to the input's."""
+def positions_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """Indices of another shape or dtype; sizes that do not pool to the input's.
+
+    (Indices out of bounds are left out: an asynchronous device reports them in the words of its kernel.)
+    """
     rank = int(t.operator[-2])
     x, index = t(2, *[2] * rank), np.zeros((2, *[2] * rank), np.int64)
-    yield sample(x, index + 4**rank, 2, note="out of bounds")
     yield sample(x, index[:1], 2, note="another shape")
     yield sample(x, index.astype(np.int32), 2, note="int32")
     yield sample(x, index, 2, output_size=[9] * rank, note="another size")

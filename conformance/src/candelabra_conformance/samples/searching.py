@@ -81,6 +81,18 @@ def no_buckets(t: Maker) -> Iterator[Sample]:
         yield sample(t(3), t(), note="a number")
 
 
+@inputs("nonzero_tuple")
+def indices_by_dim(t: Maker) -> Iterator[Sample]:
+    """A vector for each dim, or the rows."""
+    x = t(3, 5)
+    x[t.mask(3, 5)] = 0
+    for apart in (True, False):
+        yield sample(x, as_tuple=apart, gradient=False, note=f"{apart}")
+    yield sample(np.ones((), t.numpy), as_tuple=True, gradient=False, kind=ZERO_DIM)
+    yield sample(np.zeros((2, 3), t.numpy), as_tuple=True, gradient=False, note="none")
+    yield sample(t(0, 3), as_tuple=True, gradient=False, kind=ZERO_SIZE)
+
+
 @inputs("nonzero_static")
 def so_many_rows(t: Maker) -> Iterator[Sample]:
     """Fewer rows than there are, as many, more."""

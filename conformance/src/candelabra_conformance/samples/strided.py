@@ -41,6 +41,7 @@ def diagonals_written(t: Maker) -> Iterator[Sample]:
         base = t(*shape)
         src = t(*base.diagonal(offset, dim1, dim2).shape)
         yield sample(base, src, offset, dim1, dim2, kind=kind[0] if kind else "ordinary")
+    yield sample(t(3, 4), t.of("int32")(3), gradient=False, note="an int32 diagonal")
 
 
 @mistakes("diagonal", "diagonal_copy")

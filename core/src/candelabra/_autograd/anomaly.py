@@ -1,7 +1,6 @@
-"""Anomaly mode: every node remembers where it was made, and every gradient is looked at for NaN.
+"""Anomaly mode: record where every node was created, and check every gradient for NaN.
 
-Only in this mode; elsewhere neither the forward nor the backward pass knows of it. As
-``torch.autograd.detect_anomaly``.
+The mode has no cost while it is off. As ``torch.autograd.detect_anomaly``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from candelabra._autograd.node import Node
 
 _made: Final[WeakKeyDictionary[Node, tuple[list[str], Node | None]]] = WeakKeyDictionary()
-"""Where each node was made, and for nodes of a backward pass with ``create_graph`` the node that was running then."""
+"""The traceback of each node's creation and, in a backward pass with ``create_graph``, the node that was running."""
 
 
 class _Settings(threading.local):
@@ -32,21 +31,21 @@ _settings: Final = _Settings()
 
 
 def remember(node: Node) -> None:
-    """Note where ``node`` is being made: the frames of the user's program that lead here."""
+    """Record where ``node`` is created: the frames of the user's program that lead here."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith("<candelabra"):
-        frame = frame.f_back  # generated code says nothing to a user
+        frame = frame.f_back  # generated code means nothing to a user
     _made[node] = (traceback.format_list(traceback.extract_stack(frame)), _settings.running)
 
 
 def made_where(node: Node) -> str | None:
-    """The traceback of the call that made ``node``, if anomaly mode was on."""
+    """Return the traceback of the call that created ``node``, or None if anomaly mode was off."""
     found = _made.get(node)
     return None if found is None else "".join(found[0])
 
 
 def run_checked(node: Node, g: Any) -> tuple[Any, ...]:
-    """Run a node; when it raises or makes NaN, say where it was made."""
+    """Run a node. If it raises or returns NaN, warn with the traceback of its creation."""
     outer, _settings.running = _settings.running, node
     try:
         results = node.backward(g)
@@ -75,7 +74,7 @@ def _has_nan(g: Any) -> bool:
 
 
 def _report(node: Node) -> None:
-    """Warn with the traceback of the forward call, and of those calls whose derivative it is."""
+    """Warn with the traceback of the forward call, and with those of the calls that it is a derivative of."""
     found = _made.get(node)
     if found is None:
         warnings.warn(
@@ -110,7 +109,7 @@ class set_detect_anomaly:
         _settings.check_nan = check_nan
 
     def __enter__(self) -> None:
-        """The constructor has switched already."""
+        """Do nothing: the constructor has set the mode."""
 
     def __exit__(self, *error: object) -> None:
         switch((state.bits & ~ANOMALY) | (self._before & ANOMALY))
@@ -118,9 +117,9 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """Inside the block, a failing backward pass shows the forward call that made the failing node.
+    """Inside the block, a failing backward pass shows the forward call that created the failing node.
 
-    ``check_nan``: NaN in a gradient is a failure too. It slows everything down: for debugging only.
+    ``check_nan``: treat NaN in a gradient as a failure too. The mode slows down every call; use it for debugging only.
     """
 
     def __init__(self, check_nan: bool = True) -> None:
@@ -134,12 +133,12 @@ class detect_anomaly(set_detect_anomaly):
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether this thread is in anomaly mode."""
+    """Return whether this thread is in anomaly mode."""
     return bool(state.bits & ANOMALY)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for NaN."""
+    """Return whether anomaly mode checks gradients for NaN."""
     return _settings.check_nan
 
 

@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``: from what users say to what the engine runs."""
+"""``backward`` and ``grad``: check the users' arguments and run the engine."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 TensorOrTensors = Any
 
 
-def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
+def _as_tuple(value: Any, argument: str) -> tuple[Any, ...]:
     if value is None or hasattr(value, "_payload"):
         return (value,)
     found = tuple(value) if hasattr(value, "__iter__") else (value,)
     for item in found:
         if item is not None and not hasattr(item, "_payload"):
-            raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(item).__name__}")
+            raise TypeError(f"{argument} must be a Tensor or a sequence of Tensors, got {type(item).__name__}")
     return found
 
 
@@ -114,10 +114,10 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The sum of gradients of ``outputs`` with respect to ``inputs``, one per input; nothing is accumulated.
+    """Return the sum of the gradients of ``outputs`` with respect to each of ``inputs``, without accumulating them.
 
-    Inputs that the outputs don't depend on are an error, None with ``allow_unused``, zeros with
-    ``materialize_grads``. As ``torch.autograd.grad``.
+    An input that the outputs do not depend on raises RuntimeError. With ``allow_unused`` its gradient is None, and with
+    ``materialize_grads`` it is zero. As ``torch.autograd.grad``.
     """
     if is_grads_batched:
         raise NotImplementedError("is_grads_batched=True needs vmap, which candelabra does not have yet; use a loop")

@@ -1,9 +1,9 @@
-"""``checkpoint``: don't keep what a function saves for its backward pass, run it again instead.
+"""``checkpoint``: recompute the values that a function saves for its backward pass instead of keeping them.
 
-As PyTorch's ``checkpoint(use_reentrant=False)``: a pair of saved-tensor hooks stands in for every value that the
-function saves; the first one that is asked for runs the function again and fills all of them in. So it works with
-``backward`` and ``grad``, keyword arguments, closures, nesting and second derivatives. The idea of trading computation
-for memory is from Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
+As PyTorch's ``checkpoint(use_reentrant=False)``: a pair of saved-tensor hooks replaces every saved value by a
+placeholder. The first access to one of them runs the function again and fills all of them. Checkpointing therefore
+works with ``backward`` and ``grad``, keyword arguments, closures, nesting and second derivatives. The idea of trading
+computation for memory is from Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CheckpointError(RuntimeError):
 
 
 class _Holder:
-    """Stands in a node for one saved tensor."""
+    """A placeholder in a node for one saved tensor."""
 
     __slots__ = ("__weakref__", "metadata", "number", "value")
 
@@ -40,11 +40,11 @@ class _Holder:
 
 
 class _EnoughRecomputed(Exception):
-    """Everything that was saved is there: the rest of the function need not run."""
+    """All saved tensors have been recomputed: the rest of the function need not run."""
 
 
 class _Run:
-    """One call of a checkpointed function: what it takes to run it again."""
+    """One call of a checkpointed function, with everything that is needed to run it again."""
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], preserve: bool, check: bool, early: bool
@@ -77,7 +77,7 @@ class _Run:
         return value
 
     def again(self) -> None:
-        """Run the function once more, under the modes and random numbers of the first time."""
+        """Run the function again, with the modes and the random numbers of the first run."""
         count = 0
 
         def refill(tensor: Tensor) -> Any:
@@ -114,13 +114,13 @@ def _metadata(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def _generator_states() -> list[tuple[Generator, int, int]]:
-    """(generator, seed, offset) of every default generator in use."""
+    """Return (generator, seed, offset) of every default generator in use."""
     return [(g, g.initial_seed(), g.get_offset()) for g in generators.default_generators()]
 
 
 @contextmanager
 def _generators_at(states: list[tuple[Generator, int, int]]) -> Iterator[None]:
-    """The random numbers of before, and afterwards those of now."""
+    """Set generators to recorded states inside the block, and restore their current states at its end."""
     now = [(g, g.initial_seed(), g.get_offset()) for g, _, _ in states]
     for g, seed, offset in states:
         g.manual_seed(seed).set_offset(offset)
@@ -142,15 +142,14 @@ def checkpoint(
     debug: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """``function(*args, **kwargs)``, run again in the backward pass instead of keeping what it saves.
+    """Return ``function(*args, **kwargs)``, and run it again in the backward pass instead of keeping what it saves.
 
-    ``preserve_rng_state``: the second run draws the random numbers of the first. ``context_fn``: makes two context
-    managers,
-    for the first and the second run. ``determinism_check="none"``: don't compare shapes and dtypes of both runs. There
-    is one implementation, PyTorch's ``use_reentrant=False``; ``use_reentrant`` and ``debug`` are accepted and change
-    nothing.
+    ``preserve_rng_state``: the second run draws the random numbers of the first. ``context_fn``: returns two context
+    managers, one for each run. ``determinism_check="none"``: do not compare the shapes and dtypes of both runs.
+    ``use_reentrant`` and ``debug`` are accepted and have no effect: the only implementation is PyTorch's
+    ``use_reentrant=False``.
 
-    Raises :class:`CheckpointError` (a ``RuntimeError``) in the backward pass when both runs save different tensors.
+    Raises :class:`CheckpointError` (a ``RuntimeError``) in the backward pass if the two runs save different tensors.
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
@@ -169,7 +168,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """A chain of functions (or an ``nn.Sequential``) in ``segments`` checkpointed parts; the last part is not."""
+    """Run a chain of functions (or an ``nn.Sequential``) in ``segments`` parts, and checkpoint all but the last."""
     chain: Sequence[Callable[[Any], Any]] = (
         list(functions.children()) if hasattr(functions, "children") else list(functions)
     )

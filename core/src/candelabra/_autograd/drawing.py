@@ -1,8 +1,7 @@
-"""Drawing the graph: DOT text, and SVG laid out by a small layered layout of our own.
+"""Draw the graph as DOT text or as SVG, like torchviz's ``make_dot`` but without the graphviz program.
 
-What torchviz's ``make_dot`` does, without the graphviz program. The layout is Sugiyama's in its simplest form: layers
-by longest path, a few sweeps of the barycentre heuristic to order them, nodes evenly spaced. The same graph always
-gives the same text.
+The layout is a simple form of Sugiyama's: layers by longest path, a few sweeps of the barycentre heuristic to order
+each layer, evenly spaced nodes. The same graph always gives the same text.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 LIMIT = 5000
-"""More nodes than this are no drawing that anyone could read."""
+"""The maximum number of nodes: a larger drawing is not readable."""
 LEAF, OUTPUT, SAVED, OPERATOR = "lightblue", "darkolivegreen1", "orange", "lightgrey"
 _HEX = {LEAF: "#add8e6", OUTPUT: "#caff70", SAVED: "#ffa500", OPERATOR: "#d3d3d3"}
 _HIGH, _GAP_X, _GAP_Y, _CHAR = 18, 24, 44, 7.2
@@ -31,14 +30,14 @@ class Box(NamedTuple):
 
 
 class Drawing:
-    """A drawn graph: ``source`` (DOT), ``svg``, ``save(path)``; notebooks show it as it is."""
+    """A drawn graph: ``source`` (DOT), ``svg`` and ``save(path)``. Notebooks display it."""
 
     def __init__(self, boxes: list[Box], arrows: list[tuple[int, int]]) -> None:
         self.boxes, self.arrows = boxes, arrows
 
     @property
     def source(self) -> str:
-        """The graph in the DOT language, for graphviz."""
+        """Return the graph in the DOT language, for graphviz."""
         lines = [
             "digraph {",
             '    graph [rankdir=TB, size="12,12"]',
@@ -52,14 +51,14 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        """The graph as an SVG document."""
+        """Return the graph as an SVG document."""
         return _svg(self.boxes, self.arrows)
 
     def _repr_svg_(self) -> str:
         return self.svg
 
     def save(self, path: Any) -> str:
-        """Write to ``path``: SVG if it ends in ``.svg``, else DOT. Returns the path."""
+        """Write SVG to ``path`` if it ends in ``.svg``, else DOT, and return the path."""
         name = str(path)
         if not name.endswith((".svg", ".dot", ".gv")):
             raise ValueError(f"a drawing is saved as .svg, .dot or .gv, not as {name!r}")
@@ -77,12 +76,11 @@ def make_dot(
     show_attrs: bool = False,
     show_saved: bool = False,
 ) -> Drawing:
-    """Draw the graph that ``var`` (a tensor, or several) was computed by; arrows follow the data, leaves on top.
+    """Draw the graph that computed ``var``, one or more tensors. Arrows follow the data; leaves are at the top.
 
-    ``params``: names of leaves, such as ``dict(model.named_parameters())``. ``show_attrs``: the plain values that nodes
-    keep. ``show_saved``: the tensors that they keep. RuntimeError for a tensor without a graph, and for a graph of
-    more than
-    5,000 nodes.
+    ``params``: names of leaves, such as ``dict(model.named_parameters())``. ``show_attrs``: show the plain values that
+    nodes keep. ``show_saved``: show the tensors that they keep. Raises RuntimeError for a tensor without a graph and
+    for a graph of more than 5,000 nodes.
     """
     outputs = tuple(var) if isinstance(var, (tuple, list)) else (var,)
     names = {id(tensor): name for name, tensor in (params or {}).items()}
@@ -104,7 +102,7 @@ def make_dot(
 
 
 def _collected(roots: list[Node]) -> list[Node]:
-    """All nodes but ports, in a fixed order: depth first from the outputs."""
+    """Return all nodes except ports in a fixed order: depth first from the outputs."""
     found: dict[Node, None] = {}
     stack = list(reversed(roots))
     while stack:
@@ -181,7 +179,10 @@ def _short(value: Any) -> str:
 
 # -- layout -----------------------------------------------------------------------------------------------------------
 def _layers(count: int, arrows: list[tuple[int, int]]) -> list[int]:
-    """The layer of each box: the length of the longest path that ends in it; sources sit right above what they feed."""
+    """Return the layer of each box: the length of the longest path that ends in it.
+
+    A source is in the layer directly above its first successor.
+    """
     into: list[int] = [0] * count
     after: list[list[int]] = [[] for _ in range(count)]
     for a, b in arrows:
@@ -204,7 +205,7 @@ def _layers(count: int, arrows: list[tuple[int, int]]) -> list[int]:
 
 
 def _ordered(layer: list[int], arrows: list[tuple[int, int]]) -> list[list[int]]:
-    """Rows of boxes, each put near the mean place of its neighbours."""
+    """Return the rows of boxes, each row sorted by the mean position of the boxes' neighbours."""
     rows: list[list[int]] = [[] for _ in range(max(layer, default=0) + 1)]
     for number, depth in enumerate(layer):
         rows[depth].append(number)

@@ -1,7 +1,7 @@
-"""The engine: walk the graph from the outputs to the leaves, each node once all its gradients are there.
+"""The engine: traverse the graph from the outputs to the leaves, and run each node once all its gradients have arrived.
 
-Iterative, so a chain of a million nodes neither recurses nor slows; a node's saved values are let go of as soon as it
-has run. One step, :func:`restored`, undoes broadcasting, so that no derivative rule has to.
+The traversal is iterative, so a chain of a million nodes does not recurse. A node's saved values are released as soon
+as the node has run. :func:`restored` undoes broadcasting after each rule, so that no derivative rule has to.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def run(
 ) -> None:
     """Run the backward pass from ``roots``, (node, gradient) pairs.
 
-    With ``captures`` only nodes on a path to one of its keys run, and the gradients of those are put into ``captured``
-    at the listed positions instead of being accumulated into leaves.
+    With ``captures``, only the nodes on a path to one of its keys run. The gradients of these keys are stored in
+    ``captured`` at the listed positions instead of being accumulated into leaves.
     """
     before = state.bits
     switch(before & ~NO_GRAD if create_graph else before | NO_GRAD)
@@ -60,12 +60,12 @@ def run(
 
 
 def _count(roots: list[Node]) -> dict[Node, int]:
-    """How many edges lead to each reachable node from reachable nodes."""
+    """Return, for each reachable node, the number of edges that lead to it from reachable nodes."""
     pending = dict.fromkeys(roots, 0)
     stack = list(pending)
     while stack:
         node: Node | None = stack.pop()
-        while node is not None:  # along a chain without the detour over the stack
+        while node is not None:  # follow a chain without using the stack
             below = None
             edge = node.e0
             if edge is not None:
@@ -94,7 +94,7 @@ def _count(roots: list[Node]) -> dict[Node, int]:
 
 
 def _leading_to(targets: Iterable[Node], reachable: dict[Node, int]) -> set[Node]:
-    """The reachable nodes with an edge on a path to one of ``targets``: those that must run."""
+    """Return the reachable nodes that must run: those on a path to one of ``targets``."""
     incoming: dict[Node, list[Node]] = {}
     for node in reachable:
         for edge in node.edges():
@@ -111,7 +111,7 @@ def _leading_to(targets: Iterable[Node], reachable: dict[Node, int]) -> set[Node
 
 
 class _Pass:
-    """One backward pass: what is still to come. ``ready`` and ``arrived`` are stacks that move together."""
+    """The state of one backward pass. ``ready`` and ``arrived`` are stacks of equal height."""
 
     __slots__ = (
         "arrived",
@@ -130,17 +130,17 @@ class _Pass:
         self.keep_graph = keep_graph
         self.create_graph = create_graph
         self.ready: list[Node] = []
-        """Nodes whose gradients have all arrived …"""
+        """The nodes whose gradients have all arrived."""
         self.arrived: list[Any] = []
-        """… and the sum of these, None where there were none."""
+        """For each node of ``ready`` the sum of its gradients, or None if no gradient reached it."""
         self.partial: dict[Node, Any] = {}
-        """The gradients that have arrived at nodes that wait for more."""
+        """The sums of the gradients that have arrived at nodes that wait for more."""
         self.captures: dict[Node, list[int]] | None = None
         self.captured: list[Any] = []
         self.wanted: set[Node] = set()
 
     def arrive(self, edge: Node, total: Any) -> None:
-        """One edge less to wait for."""
+        """Deliver a gradient along one edge; the node becomes ready if it was the last."""
         self.pending[edge] = left = self.pending[edge] - 1
         if not left:
             self.ready.append(edge)
@@ -149,12 +149,12 @@ class _Pass:
             self.partial[edge] = total
 
     def run(self) -> None:
-        """Until nothing is ready."""
+        """Run nodes until none is ready."""
         ready, arrived, partial, pending = self.ready, self.arrived, self.partial, self.pending
         free = not self.keep_graph
         slow = self.captures is not None or state.bits & ANOMALY
         following: Node | None = None
-        """The node that became ready last is the next to run, with ``gradient``; it never goes onto the stack."""
+        """The node that became ready last. It runs next, with ``gradient``, and is never pushed onto the stack."""
         gradient = r = None
         while ready or following is not None:
             if following is not None:
@@ -168,13 +168,13 @@ class _Pass:
                 results = None
             else:
                 results = node.consume(g) if free else node.backward(g)
-            if results is None:  # a leaf, a port, or one that is watched
-                present = None  # so that a gradient that nobody else holds is seen to be ours
+            if results is None:  # a leaf, a port, or a node with hooks
+                present = None  # drop this reference, so that `accumulate` sees that the gradient is not shared
                 results = self.special(node, g)
                 if results is None:
                     continue
             edge, position, more = node.e0, 0, node.more
-            while True:  # over node.edges(), without the tuple: that would cost as much as the rest of the loop
+            while True:  # over node.edges(), without the tuple, which would cost as much as the rest of the loop
                 if edge is not None:
                     r = results[position]
                     if r is not None and r._payload.shape != edge.shape:
@@ -200,7 +200,7 @@ class _Pass:
                 position += 1
 
     def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
-        """Leaves, ports, hooks, captures, anomaly mode. None: the node is done with."""
+        """Process leaves, ports, hooks, captures and anomaly mode. Return None if the node needs no further step."""
         hooks = node.hooks
         if hooks is not None and node.outputs == 1:
             g = hooks.on_gradient(g)
@@ -222,7 +222,7 @@ class _Pass:
         return results
 
     def into_port(self, port: Node, g: Any) -> None:
-        """Hand the gradient of one of several outputs to its node."""
+        """Pass the gradient of one of several outputs to the node that computed it."""
         node = port.e0
         assert node is not None
         slots = self.partial.pop(node, None)
@@ -233,14 +233,14 @@ class _Pass:
         self.arrive(node, slots)
 
     def skip(self, node: Node) -> None:
-        """A node that no gradient reached, or that leads nowhere that is wanted."""
+        """Process a node that no gradient reached, or that is on no path to a target."""
         for edge in node.edges():
             if edge is not None:
                 self.arrive(edge, self.partial.pop(edge, None))
 
 
 def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
-    """A gradient in the shape of the tensor that it belongs to: broadcasting undone by summing."""
+    """Return a gradient in the shape of its tensor: sum over the dims that were broadcast."""
     have, want = r._payload.shape, edge.shape
     if tuple(have) == tuple(want):
         return r
@@ -258,7 +258,7 @@ def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
 
 
 def _run_watched(node: Node, g: Any) -> tuple[Any, ...]:
-    """With hooks on the node, or in anomaly mode."""
+    """Run a node that has hooks, or any node in anomaly mode."""
     gs = tuple(g) if node.outputs > 1 else (g,)
     hooks = node.hooks
     if hooks is not None and hooks.before:
@@ -278,8 +278,8 @@ def _run_watched(node: Node, g: Any) -> tuple[Any, ...]:
 def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
     """Add ``g`` to the ``.grad`` of a leaf's tensor.
 
-    A first gradient that nobody else can see is kept as it is; otherwise it is copied, so that ``x.grad.zero_()``
-    changes nothing but ``x.grad``.
+    A first gradient without other references is stored without a copy. Otherwise it is copied, so that
+    ``x.grad.zero_()`` changes nothing but ``x.grad``.
     """
     assert isinstance(leaf, Leaf)
     tensor = leaf.owner()
@@ -290,7 +290,7 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
         if create_graph:
             tensor._grad = g if present is None else present + g
         elif present is None:
-            tensor._grad = g if _ours_alone(g) else _copy(g)
+            tensor._grad = g if _is_unshared(g) else _copy(g)
         elif present._keys & AUTOGRAD:
             tensor._grad = present + g
         else:
@@ -300,20 +300,20 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
             hook(tensor)
 
 
-# What refers to a gradient that only the engine holds: the locals and arguments of `run`, `special` and `accumulate`,
-# and the argument of getrefcount. Measured once, on the interpreter that runs, instead of being written down.
-def _ours_alone(g: Tensor) -> bool:
+# The reference counts of a gradient that only the engine refers to: the locals and arguments of `run`, `special` and
+# `accumulate`, and the argument of getrefcount. They depend on the interpreter, so they are measured once, at import.
+def _is_unshared(g: Tensor) -> bool:
     if g._keys & (VIEW | AUTOGRAD):
         return False
-    return sys.getrefcount(g) <= _Alone.tensor and sys.getrefcount(g._payload) <= _Alone.payload
+    return sys.getrefcount(g) <= _Unshared.tensor and sys.getrefcount(g._payload) <= _Unshared.payload
 
 
-class _Alone:
+class _Unshared:
     tensor = 0
     payload = 0
 
 
-def _measure() -> None:
+def _measure_reference_counts() -> None:
     class Probe:
         __slots__ = ("_payload",)
         _payload: object
@@ -322,11 +322,11 @@ def _measure() -> None:
         through_accumulate(g)
 
     def through_accumulate(g: Any) -> None:
-        through_ours_alone(g)
+        through_is_unshared(g)
 
-    def through_ours_alone(g: Any) -> None:
-        _Alone.tensor = sys.getrefcount(g)
-        _Alone.payload = sys.getrefcount(g._payload)
+    def through_is_unshared(g: Any) -> None:
+        _Unshared.tensor = sys.getrefcount(g)
+        _Unshared.payload = sys.getrefcount(g._payload)
 
     probe = Probe()
     probe._payload = object()
@@ -336,7 +336,7 @@ def _measure() -> None:
     through_special(g)
 
 
-_measure()
+_measure_reference_counts()
 
 
 def _copy(g: Tensor) -> Tensor:

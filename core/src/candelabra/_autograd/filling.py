@@ -1,6 +1,6 @@
-"""Tensors full of one number that the engine makes: like another tensor, so that a level sees them made.
+"""Constant tensors for the engine. They are created like another tensor, so that a virtual device sees the call.
 
-The record is looked up by name, not imported: operators are declared on top of the engine.
+The record is looked up by name and not imported: operators are declared on top of the engine.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def filled_like(like: Tensor, value: Any, shape: tuple[int, ...] | None = None, dtype: dtype | None = None) -> Tensor:
-    """``value`` in the shape, in the dtype and on the device of ``like``, unless another shape or dtype is given."""
+    """Return a tensor filled with ``value`` on the device of ``like``, by default with its shape and dtype."""
     wanted = tuple(like._payload.shape) if shape is None else shape
     made: Tensor = OPERATORS["new_full"].function(like, wanted, value, dtype=dtype)
     return made
 
 
 def zeros_like(like: Tensor) -> Tensor:
-    """Zeros like a gradient; not ``g * 0``, which is NaN where ``g`` is infinite."""
+    """Return zeros like a gradient. ``g * 0`` would be NaN where ``g`` is infinite."""
     return filled_like(like, 0)

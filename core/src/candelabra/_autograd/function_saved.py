@@ -1,4 +1,4 @@
-"""What a :class:`Function` saves: like operators' saved values, but in a list instead of slots."""
+"""The saved tensors of a :class:`Function`: like those of operators, but in a list instead of slots."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 class SavedValue(NamedTuple):
-    """A tensor as it was: payload, place in the graph, version."""
+    """A tensor with the payload, node and version that it had when it was saved."""
 
     tensor: Any
-    """The tensor; of an output only a handle without history."""
+    """The tensor. For an output, a handle without history."""
     node: Node | None
     version: int
     output: int
-    """Which output it is, -1 if none."""
+    """The index of the output, or -1 for an input."""
 
 
 def save(tensor: Any, output: int, node: Any) -> Any:
-    """``tensor`` as a saved value of ``node``; through ``saved_tensors_hooks`` where those are on."""
+    """Return ``tensor`` as a saved value of ``node``, packed by ``saved_tensors_hooks`` if they are active."""
     if tensor is None:
         return None
     if tensor._keys & INFERENCE:
@@ -40,7 +40,7 @@ def save(tensor: Any, output: int, node: Any) -> Any:
 
 
 def unpack(value: Any, node: Any) -> Any:
-    """The saved tensor, with the node that it had; RuntimeError if it was written to since."""
+    """Return the saved tensor with the node that it had. Raise RuntimeError if it was modified in place since."""
     if value is None:
         return None
     if not isinstance(value, SavedValue):

@@ -1,4 +1,4 @@
-"""Hooks on tensors and nodes, and handles that take them off again."""
+"""Hooks on tensors and nodes, and handles that remove them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RemovableHandle:
-    """Takes a hook off again: ``handle.remove()``, or as a context manager."""
+    """A handle that removes a hook: call ``handle.remove()`` or use it as a context manager."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], key: int) -> None:
         self._hooks = hooks
@@ -38,7 +38,7 @@ def add_hook(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> 
 
 
 class Hooks:
-    """What hangs on one node: on its output's gradient, before it runs, and after it."""
+    """The hooks of one node: on its output's gradient, before the node runs, and after it."""
 
     __slots__ = ("after", "before", "post_accumulate", "retain", "tensor")
 
@@ -53,7 +53,7 @@ class Hooks:
         return add_hook(getattr(self, kind), hook)
 
     def on_gradient(self, g: Tensor) -> Tensor:
-        """Run the tensor hooks on the gradient of the node's (single) output, then keep it if asked to."""
+        """Run the tensor hooks on the gradient of the node's (single) output, then retain it if requested."""
         for hook in list(self.tensor.values()):
             new = hook(g)
             if new is not None:
@@ -89,7 +89,7 @@ def _checked(new: Any, g: Tensor) -> Tensor:
 
 
 def hooks_of(node: Node) -> Hooks:
-    """The node's hooks, made at first need."""
+    """Return the node's hooks, which are created at the first call."""
     if node.hooks is None:
         node.hooks = Hooks()
     return node.hooks

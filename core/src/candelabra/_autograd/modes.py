@@ -1,8 +1,8 @@
-"""What a thread records: ``no_grad``, ``enable_grad``, ``set_grad_enabled``, ``inference_mode``.
+"""The modes of recording: ``no_grad``, ``enable_grad``, ``set_grad_enabled``, ``inference_mode``.
 
-Each is a context manager and a decorator, of generators and coroutines too. All of it is one int per thread
-(``keys.state.bits``), so a mode costs one thread-local read on entry and one write on exit, and never leaks into
-another thread.
+Each is a context manager and a decorator, also of generators and coroutines. All modes together are one int per thread
+(``keys.state.bits``): a mode costs one thread-local read on entry and one write on exit, and does not affect other
+threads.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _ASYNC_GENERATOR: Final = 0x200
 
 
 class _Mode:
-    """A context manager that may be entered again and again, and a decorator. Subclasses say what the bits become."""
+    """A reentrant context manager and decorator. Subclasses define how the mode bits change."""
 
     def __init__(self) -> None:
         self._before: list[int] = []
 
     def _bits(self, before: int) -> int:
-        """The mode's bits, given what they are outside of it."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what the mode's bits become")
+        """Return the mode bits inside the block, given those outside."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _bits()")
 
     def _again(self) -> _Mode:
-        """A fresh one with the same settings, for one call of a decorated function."""
+        """Return a new mode with the same settings, for one call of a decorated function."""
         return type(self)()
 
     def __enter__(self) -> None:
@@ -87,7 +87,7 @@ def _decorated(mode: _Mode, function: Any) -> Any:
 
 
 class _Steps:
-    """An awaitable whose every step runs in a mode."""
+    """An awaitable that runs each of its steps in a mode."""
 
     def __init__(self, mode: _Mode, steps: Generator[Any, Any, Any]) -> None:
         self.mode, self.steps = mode, steps
@@ -97,7 +97,7 @@ class _Steps:
 
 
 def _stepped(mode: _Mode, inner: Any) -> Generator[Any, Any, Any]:
-    """Run a generator's every step in the mode, and whoever consumes it in their own."""
+    """Run each step of a generator in the mode, and the consumer's code between the steps in its own mode."""
     step, value = inner.__next__, ()
     while True:
         try:
@@ -121,7 +121,7 @@ def _stepped(mode: _Mode, inner: Any) -> Generator[Any, Any, Any]:
 
 
 class no_grad(_Mode):
-    """Record nothing: results don't require grad, writes in place to leaves are allowed. As ``torch.no_grad``.
+    """Disable recording: results do not require grad, and in-place writes to leaves are allowed. As ``torch.no_grad``.
 
     ``with no_grad():``, ``@no_grad()`` or ``@no_grad``.
     """
@@ -134,7 +134,7 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """Record again inside :class:`no_grad`; has no effect in inference mode. As ``torch.enable_grad``."""
+    """Enable recording inside :class:`no_grad`. It has no effect in inference mode. As ``torch.enable_grad``."""
 
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
@@ -164,7 +164,7 @@ class set_grad_enabled(_Mode):
         return _Bits(self._bits)
 
     def __enter__(self) -> None:
-        # The first block ends in the mode before the constructor, which had switched already.
+        # The constructor has set the mode, so the first block restores the mode from before the constructor.
         outer = state.bits if self._before else self._outer
         self._before.append(outer)
         switch(self._bits(state.bits))
@@ -178,7 +178,7 @@ class set_grad_enabled(_Mode):
 
 
 class _Bits(_Mode):
-    """A mode given as a function of the bits."""
+    """A mode that is defined by a function of the bits."""
 
     def __init__(self, function: Callable[[int], int]) -> None:
         super().__init__()
@@ -186,10 +186,9 @@ class _Bits(_Mode):
 
 
 class inference_mode(_Mode):
-    """Record nothing, and make tensors that can never enter a recorded graph as saved values. As
-    ``torch.inference_mode``.
+    """Disable recording and create inference tensors, which autograd cannot save. As ``torch.inference_mode``.
 
-    ``inference_mode(False)`` inside leaves it again, with recording on.
+    ``inference_mode(False)`` inside the block leaves the mode and enables recording.
     """
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -207,12 +206,12 @@ class inference_mode(_Mode):
 
 
 def is_grad_enabled() -> bool:
-    """Whether this thread records."""
+    """Return whether this thread records operators for derivatives."""
     return not state.bits & NO_GRAD
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is in inference mode."""
+    """Return whether this thread is in inference mode."""
     return bool(state.bits & INFERENCE_MODE)
 
 

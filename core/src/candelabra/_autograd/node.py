@@ -1,10 +1,11 @@
 """The graph: one node per recorded operator.
 
-A node holds the edges to the nodes of its inputs (never the inputs themselves), what its derivative needs, and the
-shape and keys of its output. A tensor requires grad exactly when it has a node; a leaf's node is :class:`Leaf`.
+A node holds the edges to the nodes of its inputs (never the inputs themselves), the values that its derivative needs,
+and the shape and keys of its output. A tensor requires grad if and only if it has a node; a leaf's node is a
+:class:`Leaf`.
 
-Attribution: a tape-free graph of backward nodes with version counters is PyTorch's; building it while the program runs
-is Chainer's and DyNet's; what a node needs comes from a table of rules as in HIPS/autograd.
+Attribution: the graph of backward nodes without a tape, with version counters, is PyTorch's design. Building the graph
+while the program runs is from Chainer and DyNet. The table of derivative rules is from HIPS/autograd.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LEAF, PORT = 1, 2
 
 
 class Spec:
-    """A tensor without its data: what a derivative may know of an input and keep no activation alive."""
+    """The shape, dtype and device of a tensor. Derivatives that need no values keep it instead of an activation."""
 
     __slots__ = ("shape", "keys")
 
@@ -61,8 +62,8 @@ class Spec:
 class Node:
     """A step of the backward pass. Subclasses are generated per operator, or written by hand for views and functions.
 
-    ``e0``, ``e1`` and ``more`` are the edges: nodes that the gradients go to, or None. Two edges live in slots, not in
-    a tuple: with the garbage collector on, one tracked object less per node halves the time of deep graphs.
+    ``e0``, ``e1`` and ``more`` are the edges: the nodes that receive the gradients, or None. The first two edges are
+    slots and not a tuple: one object less per node for the garbage collector halves the time of deep graphs.
     """
 
     __slots__ = ("e0", "hooks", "keys", "shape", "__weakref__")
@@ -75,7 +76,7 @@ class Node:
     operator: str = ""
     outputs: int = 1
     kind: int = 0
-    """0, :data:`LEAF` or :data:`PORT`: what the engine does instead of running ``backward``."""
+    """0, :data:`LEAF` or :data:`PORT`. The engine handles the latter two without running ``backward``."""
 
     @property
     def is_port(self) -> bool:
@@ -86,30 +87,30 @@ class Node:
         return self.kind == LEAF
 
     def backward(self, g: Any) -> tuple[Any, ...]:
-        """Gradients for the edges, in order; ``g`` is the output's gradient, or a list of them."""
+        """Return the gradients for the edges, in order; ``g`` is the output's gradient, or a list of the outputs'."""
         raise NotImplementedError(f"{type(self).__name__} has no backward()")
 
     def release(self) -> None:
-        """Let go of saved values; a second backward pass then raises :class:`GraphFreed`."""
+        """Release the saved values. A second backward pass then raises :class:`GraphFreed`."""
 
     def consume(self, g: Any) -> tuple[Any, ...]:
-        """:meth:`backward`, then :meth:`release`. Generated as one function: a call less per node."""
+        """Run :meth:`backward`, then :meth:`release`. Generated as one function, which saves a call per node."""
         results = self.backward(g)
         self.release()
         return results
 
     def edges(self) -> tuple[Node | None, ...]:
-        """All edges, absent ones as None."""
+        """Return all edges, with None for inputs without a node."""
         return (self.e0, self.e1, *self.more)
 
-    # -- PyTorch's face -----------------------------------------------------------------------------------------------
+    # -- PyTorch's interface ------------------------------------------------------------------------------------------
     def name(self) -> str:
-        """The node's name, as in ``MulBackward``."""
+        """Return the node's name, such as ``MulBackward``."""
         return type(self).__name__
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """(node, output number) per input, as in PyTorch."""
+        """Return (node, output number) per input, as in PyTorch."""
         return tuple((e.e0, e.index) if isinstance(e, Port) else (e, 0) for e in self.edges()[: self._arity()])
 
     def _arity(self) -> int:
@@ -117,17 +118,17 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for users' notes on this node."""
+        """Return a dictionary for arbitrary data of the user."""
         return _metadata.setdefault(self, {})
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call ``hook(grad_inputs, grad_outputs)`` after the node ran; it may return new ``grad_inputs``."""
+        """Call ``hook(grad_inputs, grad_outputs)`` after the node has run. It may return new ``grad_inputs``."""
         from candelabra._autograd.hooks import hooks_of
 
         return hooks_of(self).add("after", hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> Any:
-        """Call ``hook(grad_outputs)`` before the node runs; it may return new ``grad_outputs``."""
+        """Call ``hook(grad_outputs)`` before the node runs. It may return new ``grad_outputs``."""
         from candelabra._autograd.hooks import hooks_of
 
         return hooks_of(self).add("before", hook)
@@ -140,7 +141,7 @@ _metadata: Final[WeakKeyDictionary[Node, dict[Any, Any]]] = WeakKeyDictionary()
 
 
 class Leaf(Node):
-    """Where gradients are kept: the node of a leaf tensor that requires grad. Holds the tensor weakly."""
+    """The node of a leaf tensor that requires grad; it accumulates the gradient. It holds the tensor weakly."""
 
     __slots__ = ("owner",)
     kind = LEAF
@@ -155,11 +156,11 @@ class Leaf(Node):
 
     @property
     def variable(self) -> Tensor | None:
-        """The tensor whose ``.grad`` this node fills, if it is still there."""
+        """Return the tensor whose ``.grad`` this node accumulates, or None if the tensor no longer exists."""
         return self.owner()
 
     def consume(self, g: Any) -> Any:
-        """None: the engine accumulates."""
+        """Return None: the engine accumulates the gradient."""
 
     backward = consume
 
@@ -168,7 +169,7 @@ class Leaf(Node):
 
 
 class Port(Node):
-    """One output of a node that has several; its edge leads to that node."""
+    """One output of a node with several outputs. Its edge leads to that node."""
 
     __slots__ = ("index",)
     kind = PORT
@@ -181,7 +182,7 @@ class Port(Node):
         self.keys = keys
 
     def consume(self, g: Any) -> Any:
-        """None: the engine hands the gradient to the node."""
+        """Return None: the engine passes the gradient to the node."""
 
     backward = consume
 
@@ -190,7 +191,7 @@ class Port(Node):
 
 
 class Released:
-    """What stands in a node's slots after its saved values were let go: any look at it is the error."""
+    """The content of a node's slots after its saved values were released. Any access raises :class:`GraphFreed`."""
 
     _node = None
 
@@ -214,7 +215,7 @@ RELEASED: Final[Any] = Released()
 
 
 def changed(node: Node, argument: str, shape: tuple[int, ...], keys: int, now: int, then: int) -> VersionMismatch:
-    """The error for a saved tensor that was written to: names the operator, the tensor and both versions."""
+    """Return the error for a saved tensor that was modified in place. It names the operator, tensor and versions."""
     spec = Spec(shape, keys)
     return VersionMismatch(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "

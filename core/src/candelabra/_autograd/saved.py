@@ -1,7 +1,7 @@
-"""Saved values on their way back to a rule: outputs re-wrapped, versions compared, packed tensors unpacked.
+"""Restore saved values for a derivative rule: wrap outputs, compare versions, unpack packed tensors.
 
-A saved input is the tensor itself (its node is older than ours: no cycle); a saved output is its payload and version
-cell, since the output tensor holds our node.
+A saved input is the tensor itself. A saved output is only its payload and version cell, because the output tensor
+refers to the node and would form a reference cycle with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 
 def saved_output(node: Any, position: int, name: str, payload: Any, cell: Any, version: int) -> Tensor:
-    """The saved output as a tensor of this node."""
+    """Return the saved output as a tensor of this node."""
     if cell[0] != version:
         raise changed(node, name, tuple(payload.shape), _output_keys(node, position), cell[0], version)
     if node.outputs == 1:
@@ -28,7 +28,7 @@ def saved_output(node: Any, position: int, name: str, payload: Any, cell: Any, v
         out._node = node
     else:
         out = wrap(payload, node.all_keys[position])
-        port = node.ports[position]()  # the output's own, so that its hooks and captures see this use too
+        port = node.ports[position]()  # the output's own port, so that its hooks and captures include this use
         out._node = port or Port(node, position, node.shapes[position], node.all_keys[position])
     out._version = cell
     return out
@@ -40,7 +40,7 @@ def _output_keys(node: Any, position: int) -> int:
 
 
 def with_node(tensor: Any, node: Node | None) -> Any:
-    """The same payload and version with the node that the tensor had when it was saved."""
+    """Return a tensor with the same payload and version, and with the node that it had when it was saved."""
     if not isinstance(tensor, Tensor):
         return tensor._version  # released: raises
     keys = tensor._keys & ~(AUTOGRAD | VIEW)
@@ -51,7 +51,7 @@ def with_node(tensor: Any, node: Node | None) -> Any:
 
 
 def checked_list(node: Node, name: str, tensors: Any, versions: list[int]) -> list[Tensor | None]:
-    """A saved list argument, every version compared."""
+    """Return a saved list argument after comparing every version."""
     if not isinstance(tensors, (list, tuple)):
         return [tensors._version]  # released: raises
     for tensor, version in zip(tensors, versions, strict=True):
@@ -61,7 +61,7 @@ def checked_list(node: Node, name: str, tensors: Any, versions: list[int]) -> li
 
 
 def zero_gradient(node: Any, position: int, gradients: Sequence[Tensor | None]) -> Tensor:
-    """Zeros for an output whose gradient did not arrive, like one that did."""
+    """Return zeros for an output whose gradient did not arrive, on the device of a gradient that did."""
     arrived = next(g for g in gradients if g is not None)
     return filled_like(arrived, 0, node.shapes[position], BY_BIT[node.all_keys[position] & DTYPE_MASK])
 
@@ -76,7 +76,7 @@ _stack: Final = _HookStack()
 
 
 class Packed:
-    """What a pair of saved-tensor hooks made of one saved tensor."""
+    """A saved tensor that was packed by a pair of saved-tensor hooks."""
 
     __slots__ = ("cell", "content", "keys", "name", "node", "position", "shape", "unpack_hook", "version")
 
@@ -114,7 +114,7 @@ class _Nothing:
 
 
 def pack_saved(node: Any, outputs: tuple[str, ...]) -> None:
-    """Replace what a fresh node saved by what the innermost hooks make of it."""
+    """Pack the values that a new node saved, with the innermost pair of hooks."""
     for slot in node.saved_slots:
         kind, name = slot[:2], slot[2:]
         if kind == "c_" or not hasattr(node, slot) or (hasattr(node, f"p_{name}") and kind == "s_"):
@@ -135,9 +135,9 @@ def pack_saved(node: Any, outputs: tuple[str, ...]) -> None:
 
 @contextmanager
 def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> Iterator[None]:
-    """Inside the block, what operators save goes through ``pack_hook`` and comes back through ``unpack_hook``.
+    """Inside the block, pack each tensor that an operator saves with ``pack_hook``, and unpack it with ``unpack_hook``.
 
-    As ``torch.autograd.graph.saved_tensors_hooks``: for instance to keep activations on disk or on the host.
+    As ``torch.autograd.graph.saved_tensors_hooks``: for example, to keep activations on disk or on the host.
     """
     _stack.pairs.append((pack_hook, unpack_hook))
     before = state.bits
@@ -150,7 +150,7 @@ def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callabl
 
 
 class save_on_cpu:
-    """Saved tensors wait on the reference device and come back to their own for the backward pass."""
+    """Keep saved tensors on the reference device, and copy them back to their own device for the backward pass."""
 
     def __init__(self) -> None:
         host = registry.default_device()

@@ -1,7 +1,7 @@
-"""Derivatives of ordinary Python functions: ``grad(f)`` is a function. In the style of HIPS/autograd; they nest.
+"""Derivatives of Python functions: ``grad(f)`` is a function. In the style of HIPS/autograd; they can be nested.
 
-``candelabra.grad`` is this one, from functions to functions; ``candelabra.autograd.grad`` is PyTorch's, from tensors to
-tensors.
+``candelabra.grad`` is the one of this module, from functions to functions. ``candelabra.autograd.grad`` is PyTorch's,
+from tensors to tensors.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ Argnums = int | Sequence[int]
 
 
 class _Nesting(threading.local):
-    """How many transforms surround the running code: an inner one keeps the graph, for a closure may tie it to an
-    outer.
-    """
+    """The number of transforms around the running code. An inner one keeps its graph, as an outer one may need it."""
 
     depth = 0
 
@@ -36,19 +34,20 @@ _nesting: Final = _Nesting()
 
 
 def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns ``(func(...), its gradient)``; see :func:`grad`. With ``has_aux``: ``((value, aux),
-    gradient)``.
+    """Return a function that returns ``(value, gradient)`` of ``func``; see :func:`grad`.
+
+    With ``has_aux`` it returns ``((value, aux), gradient)``.
     """
     name = getattr(func, "__name__", type(func).__name__)
 
     @wraps(func, assigned=("__module__", "__doc__"), updated=())
     def both(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        places = _places(argnums, len(args), name)
+        positions = _positions(argnums, len(args), name)
         keep = _nesting.depth > 0 or _recorded_outside(args, kwargs)
         with mode(exclude=NO_GRAD), _nesting:
-            variables = [_variables(args[p], name, p) for p in places]
+            variables = [_variables(args[p], name, p) for p in positions]
             values = list(args)
-            for p, (made, _) in zip(places, variables, strict=True):
+            for p, (made, _) in zip(positions, variables, strict=True):
                 values[p] = made
             result = func(*values, **kwargs)
             aux = None
@@ -64,7 +63,7 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             if result.requires_grad and flat:
                 found = list(gradients_of(result.reshape(()), flat, create_graph=keep, allow_unused=True))
         filled = iter([zeros_like(leaf) if g is None else g for g, leaf in zip(found, flat, strict=True)])
-        parts = tuple([_rebuilt(args[p], filled) for p in places])
+        parts = tuple([_rebuilt(args[p], filled) for p in positions])
         gradient = parts[0] if isinstance(argnums, int) else parts
         result = result if keep else result.detach()
         return ((result, aux) if has_aux else result), gradient
@@ -74,16 +73,15 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The gradient of ``func`` as a function of the same arguments.
+    """Return the gradient of ``func`` as a function of the same arguments.
 
-    ``func`` returns one real number (a tensor of one element). ``argnums``: which positional arguments to
-    differentiate by, an
-    int or several; an argument may be a tensor, a number, or a tuple, list or dict of them, and so is its gradient. The
-    arguments themselves are left as they are. With ``has_aux`` ``func`` returns ``(output, aux)`` and the result is
-    ``(gradient, aux)``. Nests: ``grad(grad(f))`` is the second derivative.
+    ``func`` returns one real number (a tensor of one element). ``argnums``: the index of the positional argument to
+    differentiate with respect to, or a sequence of indices. An argument may be a tensor, a number, or a tuple, list or
+    dict of them, and its gradient has the same structure. The arguments are not modified. With ``has_aux``, ``func``
+    returns ``(output, aux)`` and the result is ``(gradient, aux)``. ``grad(grad(f))`` is the second derivative.
 
-    Raises ``TypeError`` for arguments that carry no gradient (integers in tensors, strings), ``RuntimeError`` when the
-    output is no real scalar.
+    Raises ``TypeError`` for arguments without a gradient (integer tensors, strings), and ``RuntimeError`` if the output
+    is not a real scalar.
     """
     both = value_and_grad(func, argnums, has_aux)
 
@@ -98,9 +96,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The derivative, element by element, of a ``func`` whose outputs each depend on the input at their own place
-    only.
-    """
+    """Return the elementwise derivative of ``func``, whose outputs depend only on the input at the same index."""
 
     @wraps(func, assigned=("__module__", "__doc__"), updated=())
     def total(*args: Any, **kwargs: Any) -> Any:
@@ -114,34 +110,34 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def _places(argnums: Argnums, count: int, name: str) -> list[int]:
-    wanted = [argnums] if isinstance(argnums, int) else list(argnums)
-    for p in wanted:
+def _positions(argnums: Argnums, count: int, name: str) -> list[int]:
+    positions = [argnums] if isinstance(argnums, int) else list(argnums)
+    for p in positions:
         if not -count <= p < count:
             raise TypeError(
-                f"grad: {name} was called with {count} positional arguments, which has no argument number {p}"
+                f"grad: {name} was called with {count} positional arguments, and argnums names argument {p}"
             )
-    return [p % count for p in wanted]
+    return [p % count for p in positions]
 
 
-def _variables(value: Any, name: str, place: int) -> tuple[Any, list[Any]]:
-    """A new tensor of the graph per tensor (or number) in ``value``, and the list of them.
+def _variables(value: Any, name: str, position: int) -> tuple[Any, list[Any]]:
+    """Return ``value`` with a new differentiable tensor for each tensor or number, and the list of these tensors.
 
-    An argument that is part of a graph stays tied to it: that is how nested gradients see each other.
+    The tensor for an argument that is part of a graph stays connected to the graph, as nested gradients require.
     """
     leaves: list[Any] = []
 
     def one(v: Any) -> Any:
         if isinstance(v, (int, float, complex)) and not isinstance(v, bool):
-            from candelabra._operators.from_data import tensor
+            from candelabra._operators.creation.from_data import tensor
 
             v = tensor(complex(v) if isinstance(v, complex) else float(v))
         if not hasattr(v, "_payload") or not (v.is_floating_point() or v.is_complex()):
-            what = f"{v.dtype} Tensor" if hasattr(v, "_payload") else _kind(v)
-            raise TypeError(f"grad: argument {place} of {name} is (or holds) a {what}, which carries no gradient")
-        made = v.view_as(v) if v.requires_grad else v.detach().requires_grad_()
-        leaves.append(made)
-        return made
+            kind = f"{v.dtype} Tensor" if hasattr(v, "_payload") else _kind(v)
+            raise TypeError(f"grad: argument {position} of {name} is (or contains) a {kind}, which has no gradient")
+        variable = v.view_as(v) if v.requires_grad else v.detach().requires_grad_()
+        leaves.append(variable)
+        return variable
 
     return _mapped(value, one), leaves
 
@@ -161,7 +157,7 @@ def _rebuilt(value: Any, gradients: Any) -> Any:
 
 
 def _recorded_outside(args: Any, kwargs: Any) -> bool:
-    """Whether a caller differentiates through this call: one of the arguments is part of a graph."""
+    """Return whether an argument is part of a graph, so that the caller differentiates through this call."""
     if isinstance(args, dict):
         args = tuple(args.values())
     if isinstance(args, (tuple, list)):

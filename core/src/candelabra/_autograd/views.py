@@ -1,10 +1,11 @@
-"""Views, and writes in place: who sees what, and how history is rewritten.
+"""Views and in-place writes: how a write becomes visible in other views, and how it changes their history.
 
-A view remembers its base, its parent and the operator that made it. All tensors on one memory share a version cell.
-Any write bumps it; a view whose ``_seen`` differs is brought up to date before its next use: its graph node (and, on
-immutable arrays, its payload) is made again from its parent. So ``v = b[0]; b.mul_(w)`` makes ``v`` require grad.
+A view refers to its base, its parent and the operator that created it. All tensors on one memory share a version cell,
+which every write increments. A view whose ``_seen`` differs from the cell is refreshed before its next use: its graph
+node (and, on immutable arrays, its payload) is computed again from its parent. So ``v = b[0]; b.mul_(w)`` makes ``v``
+require grad.
 
-A write to a view is, in the graph, a new base: the old one with the viewed part replaced (:class:`Overwrite`).
+In the graph, a write to a view is a new base: the old one with the viewed part replaced (:class:`Overwrite`).
 
 Attribution: sharing version counters between base and views, and rebasing history on writes, are PyTorch's.
 """
@@ -27,7 +28,7 @@ Step = tuple[Any, tuple[Any, ...]]
 
 
 def chain_of(view: Tensor) -> list[Step]:
-    """The view operators that lead from the base to ``view``, in order."""
+    """Return the view operators that lead from the base to ``view``, in order."""
     steps = []
     while view._keys & VIEW:
         assert view._replay is not None
@@ -37,7 +38,7 @@ def chain_of(view: Tensor) -> list[Step]:
 
 
 def refresh(view: Tensor) -> None:
-    """Make a stale view's node (and payload, where arrays are immutable) again, its stale parents' first."""
+    """Compute the node (and on immutable arrays the payload) of a stale view again, after those of stale parents."""
     stale = [view]
     while (parent := stale[-1]._parent)._keys & VIEW and parent._seen != parent._version[0]:
         stale.append(parent)
@@ -54,7 +55,7 @@ def _remake(view: Tensor) -> None:
     assert view._replay is not None
     op, arguments = view._replay
     immutable, node = instance_of_key(view._keys).immutable, view._node
-    if view._parent._node is None and not immutable:  # nothing to replay: the memory is the base's as it was
+    if view._parent._node is None and not immutable:  # nothing to replay: the view still shows the base's memory
         if node is not None and not node.is_leaf:
             view._node = None
             view._keys &= ~AUTOGRAD
@@ -64,10 +65,10 @@ def _remake(view: Tensor) -> None:
     if made._payload.shape != view._payload.shape or (not immutable and made._layout() != view._layout()):
         raise RuntimeError(
             f"a view of shape {list(view._payload.shape)} cannot be used any more: its base was given another shape in "
-            "place after the view was made. Make the view anew"
+            "place after the view was created. Create the view again"
         )
     if view._node is not None and view._node.is_leaf:
-        pass  # it was detached and made a leaf of its own: only its memory is the base's
+        pass  # it was detached and became a leaf: it only shares the memory of the base
     elif made._node is None:
         view._node = None
         view._keys &= ~AUTOGRAD
@@ -80,7 +81,7 @@ def _remake(view: Tensor) -> None:
 
 
 def refresh_all(op: Operator[..., Any], args: tuple[Any, ...]) -> bool:
-    """Refresh the stale views of a call; True when one of them changed its keys."""
+    """Refresh the stale views of a call, and return whether the keys of one of them changed."""
     changed = False
 
     def one(tensor: Tensor, _: str) -> Tensor:
@@ -108,7 +109,7 @@ def refreshed_inplace(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def check_writable(target: Tensor) -> None:
-    """Refuse to write, with recording on, to a leaf that requires grad or to a view of one; and to expanded memory."""
+    """Raise RuntimeError for a recorded write to a leaf that requires grad or its view, and for expanded memory."""
     if target._keys & INFERENCE and not state.bits & INFERENCE_MODE:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
@@ -128,12 +129,12 @@ def check_writable(target: Tensor) -> None:
 
 
 def is_cut(view: Tensor) -> bool:
-    """Whether the chain of a view passes through ``detach``: its writes carry no history."""
+    """Return whether the chain of a view contains ``detach``, so that writes to it are not recorded."""
     return any(op.not_differentiable is not None for op, _ in chain_of(view))
 
 
 def write(target: Tensor, payload: Any) -> None:
-    """Put a payload of the same shape and dtype in the place of the target's content; bumps the version."""
+    """Replace the target's content by a payload of the same shape and dtype, and increment the version."""
     instance = instance_of_key(target._keys)
     if not instance.immutable:
         check_overlap(target)
@@ -148,7 +149,7 @@ def write(target: Tensor, payload: Any) -> None:
 
 
 def check_overlap(target: Tensor) -> None:
-    """Refuse to write to expanded memory, where several elements are one."""
+    """Raise RuntimeError for a write to expanded memory, in which several elements share an address."""
     shape = target._payload.shape
     if (
         shape
@@ -162,7 +163,7 @@ def check_overlap(target: Tensor) -> None:
 
 
 def write_recorded(target: Tensor, value: Tensor) -> Tensor:
-    """Write ``value`` and make its node the target's history (through the base, when the target is a view)."""
+    """Write ``value`` and make its node the target's history. If the target is a view, this goes through its base."""
     write(target, value._payload)
     _share_saved_output(value, target)
     node = value._node
@@ -178,7 +179,7 @@ def write_recorded(target: Tensor, value: Tensor) -> Tensor:
 
 
 def _share_saved_output(value: Tensor, target: Tensor) -> None:
-    """A node that saved its output keeps the target's memory, not a second copy of it."""
+    """Let a node that saved its output refer to the target's memory, so that no second copy stays alive."""
     node: Any = value._node
     if node is None or target._keys & VIEW or instance_of_key(target._keys).immutable:
         return
@@ -189,7 +190,7 @@ def _share_saved_output(value: Tensor, target: Tensor) -> None:
 
 
 class Overwrite(Node):
-    """A base after a write to one of its views: the old base with that part replaced."""
+    """The node of a base after a write to one of its views: the old base with the viewed part replaced."""
 
     __slots__ = ("chain", "e1")
     operator = "copy_slices"
@@ -218,7 +219,7 @@ class Overwrite(Node):
 
 
 def scatter_through(chain: list[Step], base: Tensor, source: Tensor) -> Tensor:
-    """``base`` with the part that a chain of views shows replaced by ``source``: a new tensor."""
+    """Return a new tensor: ``base`` with the part that a chain of views shows replaced by ``source``."""
     wholes = [base]
     for op, arguments in chain[:-1]:
         wholes.append(op.canonical(wholes[-1], *arguments))
@@ -239,7 +240,7 @@ def _wrapped(payload: Any, like: Tensor) -> Tensor:
 
 # -- what changes a tensor's identity ------------------------------------------------------------------------------
 def detached(tensor: Tensor) -> Tensor:
-    """See ``Tensor.detach``. Where arrays are immutable the result must follow its base: a tracked view."""
+    """See ``Tensor.detach``. On immutable arrays the result is a tracked view, which follows writes to its base."""
     if instance_of_key(tensor._keys).immutable or state.bits & LAYER_MASK:
         followed: Tensor = OPERATORS["detach"].function(tensor)
         return followed
@@ -258,7 +259,7 @@ def detach_in_place(tensor: Tensor) -> Tensor:
 
 
 def rebind(tensor: Tensor, payload: Any) -> None:
-    """Give a tensor other memory (another shape, perhaps): its version is bumped, so that who saved it notices."""
+    """Give a tensor other memory, possibly of another shape. The version increases, as for any write."""
     if tensor._keys & VIEW:
         raise RuntimeError("a view cannot be resized or given other memory; use its base, or a clone")
     tensor._payload = payload
@@ -266,13 +267,13 @@ def rebind(tensor: Tensor, payload: Any) -> None:
 
 
 def set_data(tensor: Tensor, value: Any) -> None:
-    """``tensor.data = value``: other memory, the same place in the graph."""
+    """Implement ``tensor.data = value``: replace the memory and keep the node."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     value._fresh()
     special = AUTOGRAD | VIEW
     if tensor._keys & VIEW:
-        tensor._keys &= ~VIEW  # from here on it is a tensor of its own
+        tensor._keys &= ~VIEW  # it is no longer a view
         tensor._version = [tensor._version[0]]
     rebind(tensor, value._payload)
     tensor._keys = (value._keys & ~special) | (tensor._keys & AUTOGRAD)

@@ -1,4 +1,4 @@
-"""``candelabra devices``: one line per device, with the facts that its backend gives."""
+"""``candelabra devices``: print one line per device, with the facts that its backend reports."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from candelabra.errors import BackendError, DeviceUnavailable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
+    """Add no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the devices; 1 when a backend failed or there is no device at all."""
+    """Print the devices. Return 1 if a backend failed or no device exists, else 0."""
     lines: list[str] = []
     status = 0
     for plugin in registry.plugins().values():

@@ -1,4 +1,4 @@
-"""``candelabra doctor``: what became of every plugin, with the traceback of each failure. It ends by no exception."""
+"""``candelabra doctor``: report the state of every plugin, with the traceback of each failure. It never raises."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from candelabra.errors import BackendError, DeviceUnavailable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
+    """Add no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report; 1 when a plugin failed or none is installed."""
+    """Print the report. Return 1 if a plugin failed or none is installed, else 0."""
     print(f"candelabra {__version__}, core API {API_VERSION[0]}.{API_VERSION[1]}, Python {platform.python_version()}")
     if registry.allowed_names() is not None:
         print(f"{registry.ENVIRONMENT}={os.environ[registry.ENVIRONMENT]}: only these backends are seen")
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine(plugin: registry.Plugin) -> bool:
-    """Load one plugin and say how far it came. True when nothing is wrong; having no device is not wrong."""
+    """Load one plugin, print its steps, and return whether it works. A plugin without a device works."""
     entry = "added by hand" if plugin.entry is None else f"{plugin.entry.value}, distribution {plugin.distribution}"
     print(f"\n{plugin.name} ({entry})")
     try:

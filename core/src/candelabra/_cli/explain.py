@@ -1,6 +1,7 @@
-"""``candelabra explain NAME``: the numbered steps of dispatch, and which of them serves an operator.
+"""``candelabra explain NAME``: print the numbered steps of dispatch, and the step that serves an operator.
 
-Of an overload set, which operator serves which call; of a public callable, which operators it names.
+For an overload set it prints the operator that serves each signature; for a public callable, the operators that its
+code calls.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from candelabra.dtypes import BY_NAME
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The name, ``--device`` and ``--dtype``."""
+    """Add the name, ``--device`` and ``--dtype``."""
     parser.add_argument("name", metavar="NAME", help="an operator or a public name, as `candelabra ops` lists them")
-    parser.add_argument("--device", help="only this device, as in acme or acme:1; all otherwise")
-    parser.add_argument("--dtype", choices=sorted(BY_NAME), help="the dtype of the tensors; a usual one otherwise")
+    parser.add_argument("--device", help="only this device, such as acme or acme:1; by default all")
+    parser.add_argument("--dtype", choices=sorted(BY_NAME), help="the dtype of the tensors; by default a typical one")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what stands behind a name: 0, or 2 for an unknown name, 1 for a device or dtype that cannot be had."""
+    """Print how a name is served. Return 0, 1 for an unavailable device or dtype, or 2 for an unknown name."""
     name: str = arguments.name
     entry: Any = entry_named(name) or OPERATORS.get(name)
     if entry is None:
@@ -46,14 +47,14 @@ def run(arguments: argparse.Namespace) -> int:
             explain_overloads(entry, arguments.device, arguments.dtype)
         else:
             explain_operator(entry, instances(arguments.device), arguments.dtype)
-    except RuntimeError as error:  # no such device, or a dtype that it does not hold
+    except RuntimeError as error:  # no such device, or a dtype that it does not support
         print(f"candelabra: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def explain_operator(record: Operator[..., Any], devices: list[Instance], dtype: str | None) -> None:
-    """Print the steps for inference and with a gradient, per device."""
+    """Print the steps of a call per device, without and with a gradient."""
     for instance in devices:
         d = typical_dtype(record, instance, dtype)
         print(f"{record.name} on {instance.device}, {d.name}")
@@ -63,7 +64,7 @@ def explain_operator(record: Operator[..., Any], devices: list[Instance], dtype:
 
 
 def explain_overloads(overloads: OverloadSet, device: str | None, dtype: str | None) -> None:
-    """Print which member serves which signature, and on a device that is named, the steps of each."""
+    """Print the member that serves each signature and, if a device is named, the steps of each member."""
     devices = instances(device) if device is not None else []
     title = title_of(overloads)
     print(f"{title} is an overload set: the first of its members that a call fits serves it")
@@ -79,7 +80,7 @@ def explain_overloads(overloads: OverloadSet, device: str | None, dtype: str | N
 
 
 def explain_callable(entry: PublicCallable) -> None:
-    """Print that a name is a public callable's, and which operators and public names it names."""
+    """Print that a name belongs to a public callable, and the operators and public names that its code calls."""
     title = title_of(entry)
     (signature,) = entry.signatures()
     print(f"{title} is a public callable: it has no kernel of its own, what it calls has")

@@ -1,4 +1,4 @@
-"""The console script: subcommands are imported when they are called, and a failing plugin is told, not fatal."""
+"""The console script. It imports a subcommand when it is called; a plugin that fails is reported and is not fatal."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "explain": (
         "candelabra._cli.explain",
-        "say step by step how a device serves an operator, and what stands behind a public name",
+        "show step by step how a device serves an operator or a public name",
     ),
 }
-"""Subcommand → its module, with ``add_arguments(parser)`` and ``run(arguments) -> exit status``, and what it does."""
+"""Subcommand → its module, with ``add_arguments(parser)`` and ``run(arguments) -> exit status``, and its help."""
 
 
 BROKEN_PIPE: Final = 141
-"""The exit status of a program whose reader went away: 128 and the number of SIGPIPE, as shells report it."""
+"""The exit status if the reader of the output has closed the pipe: 128 plus the number of SIGPIPE, as in shells."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand and return its exit status: 0 well, 1 something failed, 2 wrong usage.
+    """Run one subcommand and return its exit status: 0 for success, 1 for a failure, 2 for wrong usage.
 
-    Where the reader of the output goes away (``candelabra doctor | head``), the command ends without a traceback.
+    If the reader closes the pipe (``candelabra doctor | head``), the command ends without a traceback.
     """
     try:
         status = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is still buffered must not be written at exit either.
+        # Python flushes the buffer at exit, which must not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     return status
@@ -60,7 +60,7 @@ def _run(arguments: list[str]) -> int:
 def _parser(name: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="candelabra",
-        description="Look at the devices, plugins and operators of this installation.",
+        description="Inspect the devices, plugins and operators of this installation.",
     )
     parser.add_argument("--version", action="version", version=f"candelabra {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -69,17 +69,17 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         if command == name:
             import_module(module).add_arguments(added)
     if name is None:
-        for command, text in _brought_commands().items():
+        for command, text in _plugin_commands().items():
             commands.add_parser(command, help=text)
     return parser
 
 
-def _brought_commands() -> dict[str, str]:
-    """The commands that plugins bring, with the first line of their documentation."""
+def _plugin_commands() -> dict[str, str]:
+    """Return the commands of plugins, each with the first line of its documentation."""
     from candelabra._plugins.contributions import commands
 
     found, _ = commands(tuple(COMMANDS))
-    return {name: (function.__doc__ or "brought by a plugin").partition("\n")[0] for name, function in found.items()}
+    return {name: (function.__doc__ or "a command of a plugin").partition("\n")[0] for name, function in found.items()}
 
 
 def _plugin_command(name: str, arguments: list[str]) -> int:
@@ -92,13 +92,13 @@ def _plugin_command(name: str, arguments: list[str]) -> int:
         except Exception:
             import traceback
 
-            print(f"candelabra: the command {name!r}, which a plugin brings, failed:", file=sys.stderr)
+            print(f"candelabra: the command {name!r} of a plugin failed:", file=sys.stderr)
             traceback.print_exc()
             return 1
     known = ", ".join([*COMMANDS, *sorted(found)])
     print(f"candelabra: there is no command {name!r}; there are {known}", file=sys.stderr)
     for plugin, error in problems.items():
-        print(f"  plugin {plugin!r} brings none: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"  plugin {plugin!r} has no commands: {type(error).__name__}: {error}", file=sys.stderr)
     return 2
 
 

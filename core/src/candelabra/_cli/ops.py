@@ -1,7 +1,7 @@
-"""``candelabra ops``: every operator, how each device serves it, and whether it has a derivative.
+"""``candelabra ops``: list every operator, how each device serves it, and whether it has a derivative.
 
-``candelabra ops --public`` lists the public names instead: whether an operator stands behind one, an overload set or a
-public callable, and which operators these stand for.
+``candelabra ops --public`` lists the public names instead, each with its kind (operator, overload set or public
+callable) and the operators that it represents.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from candelabra.errors import BackendError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--device``, ``--missing`` and ``--public``."""
-    parser.add_argument("--device", help="only this device, as in acme or acme:1")
+    """Add ``--device``, ``--missing`` and ``--public``."""
+    parser.add_argument("--device", help="only this device, such as acme or acme:1")
     parser.add_argument("--missing", action="store_true", help="only operators that a device lacks or that fall back")
-    parser.add_argument("--public", action="store_true", help="the public names instead, with what stands behind each")
+    parser.add_argument("--public", action="store_true", help="list the public names instead, with their operators")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table and, under it, how often each route or kind occurs."""
+    """Print the table, then the number of operators per route or kind."""
     if arguments.public:
         print_public_names()
         return 0
@@ -54,14 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def derivative(record: Operator[..., Any]) -> str:
-    """Whether an operator has a derivative: ``yes``, ``by body``, or ``no``."""
+    """Return whether an operator has a derivative: ``yes``, ``by body``, or ``no``."""
     if record.differentiable:
         return "yes"
     return "by body" if record.body is not None and record.not_differentiable is None else "no"
 
 
 def print_public_names() -> None:
-    """Print every function and every method with its kind and the operators behind it."""
+    """Print every function and every method with its kind and its operators."""
     index.load_all()
     rows: dict[str, Entry] = {name: ENTRIES[name] for name in public_names()}
     rows |= {f"Tensor.{name}": entry for name, (entry, _) in METHODS.items() if not entry.is_function}
@@ -74,14 +74,14 @@ def print_public_names() -> None:
 
 
 def kind_of(entry: Entry) -> str:
-    """What stands behind a public name, in words."""
+    """Return the kind of the entry of a public name, in words."""
     if isinstance(entry, Operator):
         return "operator"
     return "overload set" if isinstance(entry, OverloadSet) else "callable"
 
 
 def behind(entry: Any) -> str:
-    """The operators that an entry stands for: a record's own, a set's members. A callable's are not listed."""
+    """Return the operators of an entry: a record itself, or the members of a set; none for a public callable."""
     if isinstance(entry, OverloadSet):
         return ", ".join(member.name for member, _ in entry.members)
     return entry.name if isinstance(entry, Operator) else ""

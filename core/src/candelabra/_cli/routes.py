@@ -1,4 +1,4 @@
-"""Tables of routes: which step of dispatch serves an operator on a device."""
+"""Tables of routes: the step of dispatch that serves each operator on a device."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from candelabra.dtypes import BY_NAME, dtype
 
 
 def instances(name: str | None) -> list[Instance]:
-    """The live device of that name, or the first one of every type that works. BackendError says why there is none."""
+    """Return the device of that name, or by default the first one of every working type. Raise BackendError if none."""
     if name is not None:
         return [open_device(name)]
     return [open_device(made.name) for _, made in registry.working() if registry.device_count(made)]
 
 
-def typical_dtype(record: Operator[..., Any], instance: Instance, wanted: str | None = None) -> dtype:
-    """``wanted``, or the first dtype that the operator takes and the device holds."""
-    if wanted is not None:
-        return BY_NAME[wanted]
+def typical_dtype(record: Operator[..., Any], instance: Instance, requested: str | None = None) -> dtype:
+    """Return the requested dtype, or the first one that both the operator and the device support."""
+    if requested is not None:
+        return BY_NAME[requested]
     for name in ("float32", "int64", "bool", "complex64"):
         if refusal(record, BY_NAME[name]) is None and BY_NAME[name] in instance.keys:
             return BY_NAME[name]
@@ -29,7 +29,7 @@ def typical_dtype(record: Operator[..., Any], instance: Instance, wanted: str | 
 
 
 def table(instance: Instance) -> dict[str, Explanation]:
-    """How every operator is served on a device, without a gradient."""
+    """Return how a device serves every operator, without a gradient."""
     return {
         name: explain_key(record, instance, typical_dtype(record, instance), False)
         for name, record in sorted(OPERATORS.items())

@@ -1,1 +1,1 @@
-"""Functions written as text from records: entries, adapters and graph nodes."""
+"""Code generation from records: entries, adapters and graph nodes."""

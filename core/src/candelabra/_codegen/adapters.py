@@ -1,8 +1,8 @@
-"""Adapters: what a dispatch table holds.
+"""Adapters: the functions in a dispatch table.
 
-An adapter takes Tensors and returns Tensors; inside, it hands payloads to a kernel and, when a gradient is asked for,
-makes the graph node. Each is generated for one operator and one key, so that dtype, device and mode are constants in
-it, and nothing is decided twice.
+An adapter takes Tensors and returns Tensors. It passes payloads to a kernel and, if a gradient is required, creates the
+graph node. Each adapter is generated for one operator and one key, so that dtype, device and mode are constants in it
+and are not examined at each call.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ COMPLEX_BITS = complex64.bit | complex128.bit
 
 
 class Call:
-    """One resolved call: everything that the generated text needs to know."""
+    """One resolved call: all facts that the generated code depends on."""
 
     def __init__(self, operator: Operator[..., Any], key: int, keys: tuple[int, ...], keymap: dict[Any, int]) -> None:
         self.operator = operator
         self.key = key
         self.keys = keys
-        """The dispatch keys of each output, AUTOGRAD and VIEW left out."""
+        """The dispatch keys of each output, without AUTOGRAD and VIEW."""
         self.keymap = keymap
         self.scalar: str | None = None
         self.recording = False
         self.kernel: Callable[..., Any] | None = None
-        """On payloads; or, with ``on_tensors``, the body of a composite with a derivative of its own."""
+        """A function of payloads; with ``on_tensors``, the body of a composite that has a derivative of its own."""
         self.on_tensors = False
         self.declined: Callable[..., Any] | None = None
-        """Serves a call that the kernel declines by returning NotImplemented."""
+        """The function that serves a call if the kernel declines it by returning NotImplemented."""
         self.differentiable: tuple[bool, ...] = (True,)
 
     @property
@@ -67,7 +67,7 @@ class Call:
 
 
 def payload_argument(p: Parameter, call: Call) -> str:
-    """The text that hands one argument to a kernel."""
+    """Return the expression that passes one argument to a kernel."""
     if p.name == call.scalar:
         return p.name
     if p.kind in (TENSOR, OPTIONAL, OPERAND, INDEX, MASK):
@@ -82,7 +82,7 @@ def payload_argument(p: Parameter, call: Call) -> str:
 
 
 def compile_adapter(call: Call) -> Callable[..., Any]:
-    """The functional form."""
+    """Compile the functional form."""
     op = call.operator
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(names)
@@ -98,7 +98,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     if call.key & VIEW:
         lines += guard_lines(op, passed, scope, call.scalar)
     dynamic = next((p.name for p in op.schema.parameters if p.kind == DTYPE), None)
-    if dynamic and not call.on_tensors:  # before the kernel: a dtype that the device cannot hold never reaches it
+    if dynamic and not call.on_tensors:  # before the kernel: it never gets a dtype that the device lacks
         lines.append(f"_k = K0 if {dynamic} is None else keymap[{dynamic}]")
     lines += kernel_lines(call, passed)
     plan = None
@@ -112,7 +112,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     if op.schema.result is None:
         lines += single_output_lines(call, dynamic)
         if call.recording:
-            known = not dynamic and not call.on_tensors  # then the output's keys have the mark already
+            known = not dynamic and not call.on_tensors  # then the output's keys already contain the mark
             keys = "_k | AUTOGRAD" if dynamic else "_o0._keys & ~VIEW | AUTOGRAD" if call.on_tensors else "KN"
             node = [*making, "_node.shape = _p.shape", f"_node.keys = {keys}"]
             node += [*extra_lines(call, scope), "_o0._node = _node", *([] if known else ["_o0._keys |= AUTOGRAD"])]
@@ -127,7 +127,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
 
 
 def kernel_lines(call: Call, passed: str) -> list[str]:
-    """Run the kernel; when it raises, the operator's rule says what was wrong."""
+    """Return the lines that run the kernel. If it raises, ``fail`` runs the operator's rule to describe the error."""
     arguments = ", ".join(
         passed_on(p) if call.on_tensors else payload_argument(p, call) for p in call.operator.schema.parameters
     )
@@ -143,7 +143,7 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
 
 
 def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
-    """Wrap the one payload in a tensor; ``dynamic`` is the parameter that may change its dtype at each call."""
+    """Return the lines that wrap the payload in a tensor. ``dynamic`` is the parameter that determines its dtype."""
     if call.on_tensors:
         return ["_p = _o0._payload", *(["_k = _o0._keys"] if dynamic else [])]
     recorded = call.recording and not dynamic
@@ -167,7 +167,7 @@ def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
 
 
 def several_outputs_lines(call: Call) -> list[str]:
-    """Wrap each payload of a tuple in a tensor."""
+    """Return the lines that wrap each payload of a tuple in a tensor."""
     if call.on_tensors:
         return [f"{', '.join(f'_o{i}' for i in range(len(call.keys)))} = _o0"]
     lines = []
@@ -183,7 +183,7 @@ def several_outputs_lines(call: Call) -> list[str]:
 
 
 def port_lines(call: Call) -> list[str]:
-    """Give each differentiable output a port on ``_node``."""
+    """Return the lines that give each differentiable output a port on ``_node``."""
     count = range(len(call.keys))
     lines = [
         f"_node.shapes = ({''.join(f'_o{i}._payload.shape, ' for i in count)})",
@@ -195,13 +195,13 @@ def port_lines(call: Call) -> list[str]:
                 f"_o{i}._node = Port(_node, {i}, _node.shapes[{i}], _node.all_keys[{i}])",
                 f"_o{i}._keys = _node.all_keys[{i}]",
             ]
-    # Saved outputs come back on the same ports; weakly, since a port holds its node.
+    # Restored saved outputs get the same ports. The references are weak, since a port refers to its node.
     ports = [f"ref(_o{i}._node)" if call.differentiable[i] else "None" for i in count]
     return [*lines, f"_node.ports = ({', '.join(ports)},)"]
 
 
 def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
-    """What saved-tensor hooks and anomaly mode add; nothing when both are off."""
+    """Return the lines for saved-tensor hooks and anomaly mode, or none if both are off."""
     lines = []
     if call.key & PACK:
         scope["pack_saved"] = pack_saved
@@ -213,7 +213,7 @@ def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
 
 
 def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scalar: str | None = None) -> list[str]:
-    """Views compare the version that they saw with their base's; a stale one is brought up to date first."""
+    """Return the lines that compare the version of each view with that of its base and refresh stale views."""
     scope["refreshed"] = refreshed
     tests = []
     for p in op.schema.tensors:

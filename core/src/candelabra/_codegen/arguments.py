@@ -1,6 +1,6 @@
-"""Arguments made canonical, and the errors of those that cannot be.
+"""Convert arguments to their canonical form, or raise the error for invalid ones.
 
-Everything here runs before a key is looked up, so each function returns at once on the common form.
+All functions run before the dispatch key is looked up, so each handles the most frequent form first.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 def kind_of(value: object) -> str:
-    """A value's type in words, for error messages."""
+    """Return a value's type in words, for error messages."""
     return type(value).__name__
 
 
 def missing(name: str, parameter: str) -> TypeError:
-    """The error for a required argument that was given neither by its name nor by its alias."""
+    """Return the error for a required argument that was passed neither by its name nor by its alias."""
     return TypeError(f"{name}() missing 1 required positional argument: {parameter!r}")
 
 
-def given(**arguments: Any) -> dict[str, Any]:
-    """The arguments that a call was given: neither left out nor None."""
+def present_arguments(**arguments: Any) -> dict[str, Any]:
+    """Return the arguments that are neither omitted nor None."""
     return {name: value for name, value in arguments.items() if value is not REQUIRED and value is not None}
 
 
 def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
-    """The error for an argument that should have been a tensor."""
+    """Return the error for an argument that is not a tensor."""
     names = [p.name for p in op.schema.parameters]
     for name, value in arguments.items():
         optional = op.schema.named(name)
@@ -50,8 +50,8 @@ def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
 
 
 def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int]:
-    """A tensor subclass, a subclass of a Python number, or a NumPy-like scalar: the value and its part of the key."""
-    keys = getattr(value, "_keys", None)  # of a subclass: a tensor itself was recognised by its type
+    """Convert a tensor subclass, a subclass of a Python number, or a NumPy-like scalar to (value, its key bits)."""
+    keys = getattr(value, "_keys", None)  # a subclass: callers recognise Tensor itself by its type
     if keys is not None:
         return value, keys
     number: Any
@@ -64,13 +64,13 @@ def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tu
 
 
 def as_bound(op: Operator[..., Any], name: str, value: Any) -> tuple[Any, int]:
-    """As :func:`as_operand`, but a number has no part of the key."""
+    """As :func:`as_operand`, but a number has no key bits."""
     value, keys = as_operand(op, name, value, False)
     return value, keys if hasattr(value, "_keys") else 0
 
 
 def maybe_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tuple[Any, int | None]:
-    """As :func:`as_operand`, with None for the key of a stranger: Python then asks the other operand."""
+    """As :func:`as_operand`, but return None as the key of an unknown type: Python then tries the other operand."""
     try:
         return as_operand(op, name, value, first)
     except TypeError:
@@ -86,7 +86,7 @@ def not_operand(op: Operator[..., Any], name: str, value: Any) -> TypeError:
 
 
 def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
-    """A non-empty tuple or list of tensors."""
+    """Return a non-empty tuple or list of tensors."""
     if type(value) not in (tuple, list) and (isinstance(value, Tensor) or not isinstance(value, Iterable)):
         place = [p.name for p in op.schema.parameters].index(name) + 1
         raise TypeError(
@@ -104,8 +104,9 @@ def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor
 
 
 def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
-    """Tensors to join along a dim, without empty vectors: their dtype counts, their shape fits any other, as it did in
-    PyTorch before tensors of other shapes could be empty. ``ValueError`` for no tensors.
+    """Return the tensors to join along a dim, without empty vectors. Raise ``ValueError`` for no tensors.
+
+    As in PyTorch, an empty vector takes part in promotion but fits any shape.
     """
     if isinstance(value, (tuple, list)) and not value:
         raise ValueError(f"{op.title}(): expected a non-empty list of Tensors")
@@ -126,7 +127,7 @@ def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence
 
 
 def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
-    """An integer tensor as int64."""
+    """Return an integer tensor as int64."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{op.title}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & int64.bit:
@@ -137,7 +138,7 @@ def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
 
 
 def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
-    """A bool tensor; uint8 is taken as bool, as PyTorch does."""
+    """Return a bool tensor. As in PyTorch, uint8 is accepted as bool."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{op.title}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & bool_.bit:
@@ -150,8 +151,9 @@ def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
 
 
 def as_indices(op: Operator[..., Any], name: str, value: Any) -> tuple[Tensor | None, ...]:
-    """Index tensors, None where a dim is not indexed. A mask becomes the indices of its true elements, one tensor per
-    dim.
+    """Return index tensors, with None for each dim that is not indexed.
+
+    A mask is replaced by the indices of its true elements, one tensor per dim.
     """
     if not isinstance(value, (tuple, list)):
         position = [p.name for p in op.schema.parameters].index(name) + 1
@@ -171,13 +173,13 @@ def as_indices(op: Operator[..., Any], name: str, value: Any) -> tuple[Tensor | 
 
 
 def as_dim(dim: Any, tensor: Any) -> int:
-    """A dimension as a non-negative int; a 0-d tensor accepts 0 and -1."""
+    """Return a dim as a non-negative int. A 0-d tensor accepts 0 and -1."""
     rank = len(tensor._payload.shape) if hasattr(tensor, "_payload") else 0
     return wrap_dim(dim, rank)
 
 
 def as_dims(dim: Any, tensor: Any) -> tuple[int, ...] | None:
-    """Dims as a tuple of non-negative ints, none twice. None and an empty tuple mean all, and come back as None."""
+    """Return dims as a tuple of distinct non-negative ints, or None for all dims (None or an empty tuple)."""
     if dim is None:
         return None
     rank = len(tensor._payload.shape)
@@ -192,7 +194,7 @@ def as_dims(dim: Any, tensor: Any) -> tuple[int, ...] | None:
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple of non-negative ints (-1 is left for the operators that infer it)."""
+    """Return a shape as a tuple of non-negative ints (-1 is kept for the operators that infer it)."""
     if type(shape) is tuple:
         for size in shape:
             if type(size) is not int or size < 0:
@@ -204,29 +206,29 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     return (as_size(shape),)
 
 
-def as_sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of a variadic parameter: ``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` alike."""
-    if len(given) == 1:
-        value = given[0]
+def as_sizes(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values of a variadic parameter: ``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` are equivalent."""
+    if len(sizes) == 1:
+        value = sizes[0]
         if isinstance(value, (tuple, list)):
-            given = tuple(value)
+            sizes = tuple(value)
         elif not hasattr(value, "__index__"):
             if not isinstance(value, Iterable):
                 raise TypeError(f"size must be an int or a tuple of ints, but found {kind_of(value)}: {value!r}")
-            given = tuple(value)
-    for value in given:
+            sizes = tuple(value)
+    for value in sizes:
         if type(value) is not int:
-            return tuple([as_size(value) for value in given])
-    return given
+            return tuple([as_size(value) for value in sizes])
+    return sizes
 
 
 def as_inserted_dim(dim: Any, tensor: Any) -> int:
-    """A place among the dims for one more: ``unsqueeze``'s argument."""
+    """Return the position of a new dim, as in ``unsqueeze``."""
     return wrap_dim(dim, len(tensor._payload.shape) + 1)
 
 
 def as_distinct_dims(dims: Any, tensor: Any) -> tuple[int, ...]:
-    """Dims as a tuple of non-negative ints, none twice. An empty tuple means none of them."""
+    """Return dims as a tuple of distinct non-negative ints. An empty tuple means no dim."""
     rank = len(tensor._payload.shape)
     if not isinstance(dims, (tuple, list)):
         dims = (wrap_dim(dims, rank),)
@@ -239,7 +241,7 @@ def as_distinct_dims(dims: Any, tensor: Any) -> tuple[int, ...]:
 
 
 def as_permutation(dims: Any, tensor: Any) -> tuple[int, ...]:
-    """Every dim of the tensor once, in any order."""
+    """Return a permutation of the tensor's dims as non-negative ints."""
     rank = len(tensor._payload.shape)
     order = tuple([wrap_dim(d, rank) for d in dims])
     if len(order) != rank:
@@ -253,7 +255,7 @@ def as_permutation(dims: Any, tensor: Any) -> tuple[int, ...]:
 
 
 def as_unit_dims(dim: Any, tensor: Any) -> tuple[int, ...]:
-    """The dims of size 1 among those named; all dims of size 1 for None. Other sizes are passed over."""
+    """Return those of the given dims that have size 1; for None, all dims of size 1."""
     shape = tensor._payload.shape
     if dim is None:
         return tuple([d for d, size in enumerate(shape) if size == 1])
@@ -262,7 +264,7 @@ def as_unit_dims(dim: Any, tensor: Any) -> tuple[int, ...]:
 
 
 def as_expanded_shape(size: tuple[int, ...], tensor: Any) -> tuple[int, ...]:
-    """A shape to expand to, a tuple of ints, with each -1 replaced by the tensor's own size."""
+    """Return a shape to expand to, a tuple of ints, with each -1 replaced by the tensor's size."""
     have = tensor._payload.shape
     lead = len(size) - len(have)
     kept = tuple([have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(size)])
@@ -274,12 +276,12 @@ def as_expanded_shape(size: tuple[int, ...], tensor: Any) -> tuple[int, ...]:
 
 
 def as_inferred_shape(size: tuple[int, ...], tensor: Any) -> tuple[int, ...]:
-    """A shape for the tensor's elements, a tuple of ints, with one -1 replaced by what fits."""
+    """Return a shape for the tensor's elements, a tuple of ints, with -1 replaced by the inferred size."""
     return infer_shape(size, tensor.numel())
 
 
 def as_integer(value: Any, name: str) -> int:
-    """An integer of any kind as an int: Python's, an array library's, or the value of a 0-d integer tensor."""
+    """Return an integer as an int: Python's, an array library's, or the value of a 0-d integer tensor."""
     if isinstance(value, Tensor) and (value.ndim or value.dtype.category != INTEGER):
         raise RuntimeError(f"{name} must be an 0-dim integral Tensor.")
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -288,12 +290,12 @@ def as_integer(value: Any, name: str) -> int:
 
 
 def as_storage_offset(offset: Any, tensor: Any) -> int:
-    """Where a view of memory begins: by default where the tensor does."""
+    """Return the storage offset of a view, by default that of the tensor."""
     return tensor._layout()[1] if offset is None else as_size(offset)
 
 
-def as_origin(given: Any, tensor: Any) -> tuple[tuple[int, ...], int, int, int]:
-    """Strides and offset of a tensor, and where the memory under it, or its base, begins and ends."""
+def as_origin(origin: Any, tensor: Any) -> tuple[tuple[int, ...], int, int, int]:
+    """Return strides and offset of a tensor, and the begin and end of the memory of its base."""
     strides, offset = tensor._layout()
     base = tensor._base if tensor._is_view() else tensor
     of_base, start = base._layout()
@@ -301,7 +303,7 @@ def as_origin(given: Any, tensor: Any) -> tuple[tuple[int, ...], int, int, int]:
 
 
 def as_correction(correction: Any, tensor: Any) -> float:
-    """What a variance takes off the number of elements: a number, 1 for None."""
+    """Return the correction of a variance, which is subtracted from the number of elements; 1 for None."""
     if correction is None:
         return 1
     if isinstance(correction, (int, float)):
@@ -312,14 +314,14 @@ def as_correction(correction: Any, tensor: Any) -> float:
 
 
 def as_size(size: Any) -> int:
-    """One size as an int."""
+    """Return one size as an int."""
     if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise TypeError(f"size must be an int or a tuple of ints, but found {kind_of(size)}: {size!r}")
     return int(size.__index__())
 
 
 def as_dtype(value: Any) -> dtype:
-    """A dtype; Python's ``bool``, ``int``, ``float``, ``complex`` stand for their defaults, as in PyTorch."""
+    """Return a dtype. Python's ``bool``, ``int``, ``float``, ``complex`` mean their default dtypes, as in PyTorch."""
     if isinstance(value, dtype):
         return value
     if value in _PYTHON_TYPES:
@@ -331,17 +333,17 @@ _PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex
 
 
 def as_device(value: Any) -> Instance:
-    """A live device."""
+    """Return the device instance that a value names."""
     return value if isinstance(value, Instance) else open_device(value)
 
 
 def device_of(tensor: Tensor) -> Instance:
-    """The live device of a tensor."""
+    """Return the device instance of a tensor."""
     return instance_of_key(tensor._keys)
 
 
 def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
-    """The ``out=`` form; see ``candelabra._dispatch.out``."""
+    """Run the ``out=`` form; see ``candelabra._dispatch.out``."""
     return write(op, out, args)
 
 

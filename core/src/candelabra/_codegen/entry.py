@@ -1,7 +1,8 @@
-"""What users call: functions, methods and data-model operators, generated from the schema.
+"""Entries: the functions, methods and data-model operators that users call, generated from the schema.
 
-An entry binds arguments (CPython does that in C), makes dims canonical, ORs the tensors' keys with the thread's mode
-bits, if any thread has one, and calls what the table holds. No ``*args`` on this path, but for variadic parameters.
+An entry binds arguments (CPython does that in C), converts dims to their canonical form, ORs the tensors' keys with the
+thread's mode bits, if any thread has one, and calls the function in the dispatch table. It avoids ``*args``, except for
+variadic parameters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from candelabra._codegen.source import build
 from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
 from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
-from candelabra._records.registry import FACTORY_KEYWORDS
+from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
     CONVERTERS,
@@ -45,17 +46,19 @@ if TYPE_CHECKING:
 
 KEY_MASK = ~DTYPE_MASK
 ALIASES = {"dim": "axis", "keepdim": "keepdims"}
-"""NumPy's names, accepted by keyword wherever PyTorch's are."""
+"""NumPy's names, which are accepted by keyword in addition to PyTorch's."""
 
 
 def compile_entry(
     operator: Operator[..., Any], kind: str, choosing: tuple[OverloadSet, Callable[..., Any]] | None = None
 ) -> Callable[..., Any]:
-    """Compile one form: ``"function"``, ``"inplace"``; ``"canonical"``, the function for arguments by position that
-    are canonical already; or one for Python's operators: ``"binary"`` (``__add__``), ``"reflected"`` (``__radd__``),
-    ``"assigned"`` (``__iadd__``), which return NotImplemented for strangers.
+    """Compile one form of an operator.
 
-    ``choosing`` is an overload set whose first member the operator is, and the entry that chooses among all members.
+    The forms are ``"function"``, ``"inplace"``, ``"canonical"`` (all arguments by position and in canonical form), and
+    those of Python's operators: ``"binary"`` (``__add__``), ``"reflected"`` (``__radd__``) and ``"assigned"``
+    (``__iadd__``), which return NotImplemented for unknown types.
+
+    ``choosing``: the overload set whose first member the operator is, and the entry that chooses among all members.
     """
     inplace = kind in ("inplace", "assigned")
     infix = kind in ("binary", "reflected", "assigned")
@@ -90,7 +93,7 @@ def head_lines(
     choosing: tuple[OverloadSet, Callable[..., Any]] | None,
     scope: dict[str, Any],
 ) -> tuple[list[str], list[str]]:
-    """The parameter list of a function or of its in-place form, and the lines that serve what is not the schema's."""
+    """Return the parameter list of a function or in-place form, and the lines for arguments outside the schema."""
     names = [p.name for p in parameters]
     added: list[Parameter] = []
     optional: set[str] = set()
@@ -115,9 +118,9 @@ def head_lines(
 
 
 def sizes_lines(names: list[str], scope: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The same for sizes as the variadic last parameter of an overload set's first member.
+    """Return the same as :func:`head_lines` for a first member whose last parameter is a variadic size.
 
-    The set's own entry serves calls with keywords and with what is no size (``x.view(dtype)``).
+    The set's own entry serves calls with keywords and with other values than sizes (``x.view(dtype)``).
     """
     *first, last = names
     scope["SIZES"] = (int, tuple, list, Size)
@@ -129,9 +132,9 @@ def sizes_lines(names: list[str], scope: dict[str, Any]) -> tuple[list[str], lis
 def other_lines(
     overload_set: OverloadSet, parameters: Sequence[Parameter], kind: str, out: bool, scope: dict[str, Any]
 ) -> tuple[list[Parameter], list[str], set[str]]:
-    """What the other overloads add to an entry: parameters, lines at its head, and the parameters that may be left out.
+    """Return what the other overloads add to an entry: parameters, lines at its head, and optional parameters.
 
-    A parameter of an overload's own that is None counts as left out.
+    None for a parameter that only one overload has means that it is omitted.
     """
     shared = [p.name for p in parameters if not p.keyword_only]
     added: dict[str, Parameter] = {}
@@ -149,15 +152,15 @@ def other_lines(
             shortest = min(shortest, len(accepted))
     optional = shared[shortest:]
     if optional:
-        scope |= {"given": arguments.given, "REQUIRED": REQUIRED}
+        scope |= {"present_arguments": arguments.present_arguments, "REQUIRED": REQUIRED}
         absent = " or ".join(f"{name} is REQUIRED" for name in optional)
         passed = [f"{name}={name}" for name in [*shared, *(["out"] if out else [])]]
-        lines.append(f"if {absent}: return choosing(**given({', '.join(passed)}))")
+        lines.append(f"if {absent}: return choosing(**present_arguments({', '.join(passed)}))")
     return list(added.values()), lines, set(optional)
 
 
 def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
-    """The function of a public callable: the declared one, or one around it that serves the grammar's keywords."""
+    """Return the function of a public callable: the declared one, or a wrapper that serves the grammar's keywords."""
     parameters = list(entry.parameters)
     scope: dict[str, Any] = {
         "body": entry.declared, **{name: getattr(arguments, name) for name in arguments.__all__}
@@ -167,10 +170,11 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
         return entry.declared
     call = f"body({', '.join(passed_on(p) for p in parameters)})"
     lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
-    scope_names = [p.name for p in parameters]
     if entry.factory:
-        extra += [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in scope_names]
-        lines += factory_lines(entry.title, call, scope)
+        extra += factory_keywords(entry)
+        lines += canonical_lines([p for p in parameters if p.kind in (SHAPE, DTYPE) and not p.variadic])
+        served = {p.name for p in parameters} | {keyword.partition("=")[0] for keyword in extra}
+        lines += factory_lines(entry.title, call, served, scope)
     elif entry.out:
         scope["store"] = store
         inputs = ", ".join(p.name for p in parameters)
@@ -185,7 +189,7 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
 
 
 def flattened(p: Parameter) -> bool:
-    """Whether a variadic parameter's values may come as one sequence: sizes and dims may, other values not."""
+    """Return whether a variadic parameter accepts one sequence: sizes and dims do, other values do not."""
     return p.variadic and (p.kind in (SHAPE, DIMS) or p.annotation in CONVERTERS)
 
 
@@ -195,12 +199,12 @@ def passed_by_name(p: Parameter) -> str:
 
 
 def passed_on(p: Parameter) -> str:
-    """The text that passes a parameter on to the declared function."""
+    """Return the expression that passes a parameter to the declared function."""
     return f"*{p.name}" if p.variadic else f"{p.name}={p.name}" if p.keyword_only else p.name
 
 
 def named(function: Callable[..., Any], title: str, doc: str) -> Callable[..., Any]:
-    """A generated function with its documentation and the module in which users find it."""
+    """Set the name, documentation and module of a generated function, and return it."""
     function.__doc__ = doc
     function.__name__ = function.__qualname__ = title
     function.__module__ = "candelabra"
@@ -208,7 +212,7 @@ def named(function: Callable[..., Any], title: str, doc: str) -> Callable[..., A
 
 
 def aliased(parameters: Sequence[Parameter]) -> list[str]:
-    """The required parameters that may be given by an alias instead: those that no other required one follows."""
+    """Return the required parameters that may be passed by an alias: no other required one follows them."""
     found: list[str] = []
     for p in reversed([p for p in parameters if not p.keyword_only and not p.variadic]):
         if p.default is REQUIRED and p.name not in ALIASES:
@@ -222,15 +226,16 @@ UNLESS_CANONICAL = {
     "ExpandedShape": "if {0} and min({0}) < 0: ",
     "InferredShape": "if {0} and min({0}) < 0: ",
 }
-"""What spares the call of a converter where an argument is canonical already."""
+"""The conditions under which an argument may not be canonical and its converter must be called."""
 
 
 def keyword_lines(
     parameters: Sequence[Parameter], scope: dict[str, Any], out: bool, title: str
 ) -> tuple[list[str], list[str]]:
-    """The keywords that the grammar adds (``out``, ``axis``, ``keepdims``, a variadic parameter's name), and the lines
-    that
-    serve all but ``out``."""
+    """Return the keywords that the grammar adds, and the lines that serve all of them except ``out``.
+
+    They are ``out``, ``axis``, ``keepdims`` and the name of a variadic parameter.
+    """
     names = [p.name for p in parameters]
     extra = ["out=None"] if out else []
     lines = []
@@ -251,7 +256,7 @@ def keyword_lines(
 def signature_of(
     parameters: Sequence[Parameter], scope: dict[str, Any], extra: list[str], optional: Collection[str] = ()
 ) -> list[str]:
-    """The parameter list as text. Defaults are bound in ``scope``; what is ``optional`` may be left out besides."""
+    """Return the parameter list as text. Defaults are bound in ``scope``; those in ``optional`` get one too."""
     signature: list[str] = []
     starred = False
     for p in parameters:
@@ -277,9 +282,9 @@ def key_lines(
     itself: str | None = None,
     canonical: bool = False,
 ) -> list[str]:
-    """The lines that compute ``key``; misuse ends in an error that names operator and argument.
+    """Return the lines that compute ``key``. An invalid argument raises an error that names operator and argument.
 
-    ``itself`` is the ``self`` of Python's operators: a tensor for sure. ``canonical``: lists hold tensors for sure.
+    ``itself`` is the ``self`` of Python's operators, always a tensor. ``canonical``: lists contain only tensors.
     """
     terms: list[str] = []
     lines: list[str] = []
@@ -332,7 +337,7 @@ def key_lines(
 
 
 def operand_lines(n: str, first: bool, infix: bool) -> list[str]:
-    """The lines that find the key of a parameter which is a tensor or a number; ``first``: of the first such one."""
+    """Return the lines that compute the key bits of an operand, a tensor or number. ``first``: it is the first one."""
     convert = "maybe_operand" if infix else "as_operand"
     return [
         f"_t = type({n})",
@@ -346,7 +351,7 @@ def operand_lines(n: str, first: bool, infix: bool) -> list[str]:
 
 
 def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
-    """The lines that make dims, shapes, dtypes and the like canonical."""
+    """Return the lines that convert dims, shapes, dtypes and similar arguments to their canonical form."""
     lines = []
     first = next((p.name for p in parameters if p.kind in (TENSOR, OPERAND, LIST)), "None")
     source = f"{first}[0]" if any(p.kind == LIST and p.name == first for p in parameters) else first
@@ -357,7 +362,7 @@ def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:
         if flattened(p) or p.annotation in ("ExpandedShape", "InferredShape"):
             lines.append(f"{n} = as_sizes({n})" if p.variadic else f"{n} = as_sizes(({n},))")
         if p.kind == DIM:
-            # Canonical already, nearly always: two comparisons instead of two calls.
+            # Most dims are canonical already, and two comparisons are faster than two calls.
             absent = f"{n} is not None and " if p.optional else ""
             lines.append(f"if {absent}(type({n}) is not int or not 0 <= {n} < _rank): {n} = as_dim({n}, {source})")
         elif p.kind == DIMS:

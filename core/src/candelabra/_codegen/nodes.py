@@ -1,8 +1,9 @@
 """Graph nodes, generated from derivative rules.
 
-For every operator (and every way in which it is called: which operand is a scalar, whether saved values are packed) a
-subclass of ``Node`` is written whose slots are exactly what its rules name. Two texts come of the same plan: the lines
-that *save* in the forward pass, and the ``backward`` method that loads, checks versions, and calls the rules.
+For every operator and every variant of its call (the operand that is a scalar, packed saved values) a subclass of
+``Node`` is generated whose slots are exactly the values that its rules name. One plan gives two pieces of code: the
+lines that *save* values in the forward pass, and the ``backward`` method that loads them, checks their versions, and
+calls the rules.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ if TYPE_CHECKING:
 
 
 class Variant(NamedTuple):
-    """How an operator is called, as far as its node's layout depends on it."""
+    """The properties of a call that its node's slots depend on."""
 
     scalar: str | None = None
-    """The operand that is a Python scalar."""
+    """The name of the operand that is a Python scalar."""
     packed: bool = False
-    """Saved tensors go through ``saved_tensors_hooks``."""
+    """Whether saved tensors are packed by ``saved_tensors_hooks``."""
     differentiable: tuple[bool, ...] = (True,)
-    """Which outputs carry a gradient."""
+    """For each output, whether it has a gradient."""
     real: bool = False
-    """The call computes in a real dtype."""
+    """Whether the call computes in a real dtype."""
 
 
 class Plan:
-    """What one variant of an operator saves, and the lines that save and load it."""
+    """The values that one variant of an operator saves, and the lines that save and load them."""
 
     def __init__(self, operator: Operator[..., Any], variant: Variant) -> None:
         self.operator = operator
         self.variant = variant
         schema = operator.schema
         self.edges: dict[str, str] = {}
-        """Input name → the local variable that holds its edge (``_e0``), or for a list its slice of ``more``."""
+        """Input name → the local variable of its edge (``_e0``), or for a list its slice of ``more``."""
         self.lists = [p.name for p in schema.differentiable if p.kind == LIST]
         singles = [p.name for p in schema.differentiable if p.kind != LIST]
         for position, name in enumerate(singles):
@@ -55,7 +56,7 @@ class Plan:
 
     # -- edges ------------------------------------------------------------------------------------------------------
     def edge_lines(self) -> list[str]:
-        """Read the edges from the inputs."""
+        """Return the lines that read the edges from the inputs."""
         lines = []
         for name, variable in self.edges.items():
             if name == self.variant.scalar:
@@ -78,16 +79,16 @@ class Plan:
             lines.append(f"_node.more = ({' '.join(rest)})")
         return lines
 
-    def _wanted(self, rule: Rule) -> str | None:
-        """The condition under which a rule runs; None means always (an only edge is never absent)."""
+    def _rule_condition(self, rule: Rule) -> str | None:
+        """Return the condition under which a rule runs, or None for always (a single edge is never absent)."""
         if len(self.edges) + len(self.lists) == 1:
             return None
         tests = [f"{self.edges[t]} is not None" if t in self.edges else f"any(_l_{t})" for t in rule.targets]
         return None if len(tests) == len(self.edges) + len(self.lists) else " or ".join(tests)
 
     def condition(self, name: str) -> str | None:
-        """The condition under which a saved name is needed."""
-        wanted = [self._wanted(rule) for rule in self.rules if name in rule.names]
+        """Return the condition under which a saved name is needed."""
+        wanted = [self._rule_condition(rule) for rule in self.rules if name in rule.names]
         targets = {t for rule in self.rules if name in rule.names for t in rule.targets}
         if None in wanted or len(targets) == len(self.edges) + len(self.lists):
             return None
@@ -95,14 +96,14 @@ class Plan:
 
     # -- forward ------------------------------------------------------------------------------------------------------
     def names(self) -> list[str]:
-        """What the rules ask for, each once, gradients and ``needs`` left out."""
+        """Return the distinct names that the rules ask for, without gradients and ``needs``."""
         asked: dict[str, None] = {}
         for rule in self.rules:
             asked.update(dict.fromkeys(n for n in rule.names if not _is_gradient(n) and n != "needs"))
         return list(asked)
 
     def save_lines(self) -> list[str]:
-        """Store what the rules need on ``_node``."""
+        """Return the lines that store the values that the rules need on ``_node``."""
         lines: list[str] = []
         for name in self.names():
             save = self._save(name)
@@ -146,7 +147,7 @@ class Plan:
         return [f"_node.s_{name} = {name}", f"_node.v_{name} = {name}._version[0]"]
 
     def inference_lines(self) -> list[str]:
-        """Refuse to save inference tensors: nobody counts their versions."""
+        """Return the lines that refuse to save inference tensors, whose versions are not counted."""
         lines = []
         for name in self.names():
             kind = self.kinds.get(name)
@@ -160,7 +161,7 @@ class Plan:
         return lines
 
     def _spec_from_edge(self, name: str) -> bool:
-        """A rule that only its own input's edge triggers can read the spec off that edge's node."""
+        """Return whether a rule can read its input's spec from the edge's node: only this edge triggers the rule."""
         asked = f"{name}_spec"
         return name in self.edges and all(rule.targets == (name,) for rule in self.rules if asked in rule.names)
 
@@ -178,7 +179,7 @@ class Plan:
             lines += [f"_r{v[2:]} = None" for v in edges] + [f"_r_{n} = [None] * len(_l_{n})" for n in self.lists]
         for number, rule in enumerate(self.rules):
             body = self._call(number, rule)
-            condition = self._wanted(rule)
+            condition = self._rule_condition(rule)
             lines += body if condition is None else [f"if {condition}:", *indent(body)]
         targets = {t for rule in self.rules for t in rule.targets}
         missing = [f"_r{v[2:]} = None" for n, v in self.edges.items() if n not in targets and len(edges) == 1]
@@ -213,7 +214,7 @@ class Plan:
         return [*lines, f"{into} = rule_{number}({', '.join(arguments)})"]
 
     def _is_tensor(self, name: str) -> bool:
-        """Whether a rule is given a tensor under that name, for sure."""
+        """Return whether the value of that name is always a tensor."""
         if name == "g" or name in self.operator.schema.outputs:
             return True
         return self.kinds.get(name) in (TENSOR, OPERAND) and name != self.variant.scalar
@@ -266,7 +267,7 @@ class Plan:
             f"    raise changed(self, {name!r}, _shape, {name}._keys, _now, self.v_{name})",
         ]
         if name in self.edges:
-            # The tensor may have been detached since: the second derivative still goes where it went.
+            # The tensor may have been detached since. The second derivative still uses the saved edge.
             lines.append(f"if {name}._node is not {self.edges[name]}: {name} = with_node({name}, {self.edges[name]})")
         if name in self.optional:
             lines = [f"{name} = self.s_{name}", f"if {name} is not None:", *indent(lines[1:])]
@@ -274,7 +275,7 @@ class Plan:
 
     # -- slots --------------------------------------------------------------------------------------------------------
     def slots(self) -> tuple[list[str], list[str]]:
-        """(all slots of the subclass, those that hold tensors and are let go of on release)."""
+        """Return (all slots of the subclass, those with tensors, which are released after the backward pass)."""
         slots: list[str] = []
         tensors: list[str] = []
         if len(self.edges) > 1:
@@ -301,7 +302,7 @@ def _is_gradient(name: str) -> bool:
 
 
 def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
-    """The node class of one variant, written at first use."""
+    """Return the node class of one variant, which is generated at the first use."""
     cached = operator.node_classes.get(variant)
     if cached is not None:
         return cached
@@ -338,7 +339,7 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
 
 
 def refuse_inference() -> None:
-    """What recording does when it would have to save an inference tensor."""
+    """Raise the error for an inference tensor that would have to be saved."""
     raise RuntimeError(
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
         "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
@@ -347,7 +348,7 @@ def refuse_inference() -> None:
 
 
 def forward_lines(operator: Operator[..., Any], variant: Variant) -> tuple[Plan, list[str], Callable[[], type[Node]]]:
-    """For the adapters: the plan, the lines that make ``_node`` and save into it, and the class to bind."""
+    """Return the plan, the lines that create ``_node`` and save into it, and the node class, for the adapters."""
     plan = Plan(operator, variant)
     lines = ["_node = NodeClass()", *plan.store_edges(), "_node.hooks = None", *plan.save_lines()]
     return plan, lines, lambda: node_class(operator, variant)

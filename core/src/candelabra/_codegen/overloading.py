@@ -1,8 +1,8 @@
-"""The entry of an overload set: picks a member by the arguments of a call.
+"""The entry of an overload set, which selects a member by the arguments of a call.
 
-Where the arguments that are present decide (``add`` with and without ``alpha``), the entry is the first member's own,
-with a comparison for each of the others' keywords. Elsewhere the types of the arguments decide. That decision is kept
-by the types: a call costs one tuple and one dict lookup. The first call with new types tries the overloads in order, as
+If the presence of arguments decides (``add`` with and without ``alpha``), the entry is the first member's own, with a
+comparison for each of the others' keywords. Otherwise the types of the arguments decide. The decision is cached by the
+types, so a call costs one tuple and one dict lookup. The first call with new types tries the overloads in order, as
 PyTorch's argument parser does.
 """
 
@@ -14,7 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
 from candelabra._records.record import Operator
-from candelabra._records.registry import FACTORY_KEYWORDS
+from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -44,23 +44,29 @@ Choice = Callable[..., Any]
 
 
 def compile_overloads(overload_set: OverloadSet, kind: str) -> Choice:
-    """One form of an overload set as a function."""
+    """Compile one form of an overload set."""
+    if len(overload_set.members) == 1:
+        only, parameters = overload_set.members[0]
+        if not isinstance(only, Operator) and parameters == only.parameters:  # no choice is necessary
+            return only.form(kind)  # type: ignore[no-any-return]
     entry = choosing_entry(overload_set, kind)
     (plain, accepted), *others = overload_set.members
     if not isinstance(plain, Operator) or accepted != plain.schema.parameters:
         return entry
     if flattened(accepted[-1]):
         return compile_entry(plain, kind, (overload_set, entry)) if kind == "function" else entry
-    if not all(is_told_by_presence(plain, member, parameters, kind) for member, parameters in others):
+    if not all(is_distinguished_by_presence(plain, member, parameters, kind) for member, parameters in others):
         return entry
     return compile_entry(plain, kind, (overload_set, entry))
 
 
-def is_told_by_presence(plain: Operator[..., Any], member: Any, parameters: tuple[Parameter, ...], kind: str) -> bool:
-    """Whether the arguments that are present tell a member from the first one.
+def is_distinguished_by_presence(
+    plain: Operator[..., Any], member: Any, parameters: tuple[Parameter, ...], kind: str
+) -> bool:
+    """Return whether the presence of arguments distinguishes a member from the first one.
 
-    It accepts fewer of the first one's positional parameters, all of them required; or all of them and some of its own,
-    for which None stands where one is left out.
+    That holds if the member accepts fewer of the first one's positional parameters, all of them required, or all of
+    them and some of its own, which are None if omitted.
     """
     shared = plain.schema.parameters
     if any(p.keyword_only or p.variadic for p in shared):
@@ -81,7 +87,7 @@ def is_told_by_presence(plain: Operator[..., Any], member: Any, parameters: tupl
 
 
 def choosing_entry(overload_set: OverloadSet, kind: str) -> Choice:
-    """The entry that decides by the types of the arguments."""
+    """Return the entry that decides by the types of the arguments."""
     choices: dict[tuple[Any, ...], Choice] = {}
 
     def entry(*args: Any, **kwargs: Any) -> Any:
@@ -96,17 +102,17 @@ def choosing_entry(overload_set: OverloadSet, kind: str) -> Choice:
 
 
 def choose(overload_set: OverloadSet, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Choice:
-    """The form of the member that serves a call.
+    """Return the form of the member that serves a call.
 
-    Where none fits, the only one that takes so many arguments of these names says what is wrong with them; where there
-    is no such member, ``TypeError`` lists the overloads.
+    If none fits, but exactly one member takes this number of arguments with these names, that member raises its own
+    error. Otherwise ``TypeError`` lists the overloads.
     """
     chosen: Choice = member_for(overload_set, args, kwargs).form(kind)
     return chosen
 
 
 def member_for(overload_set: OverloadSet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The member that serves a call; see :func:`choose`."""
+    """Return the member that serves a call; see :func:`choose`."""
     bound = [
         (member, found)
         for member, parameters in overload_set.members
@@ -126,27 +132,30 @@ def member_for(overload_set: OverloadSet, args: tuple[Any, ...], kwargs: dict[st
 
 
 INTEGERS = ("DistinctDims", "ExpandedShape", "InferredShape", "UnitDims")
-"""Annotations of one integer or several."""
+"""Annotations that accept one integer or several."""
 OUT = Parameter("out", "optional", "Tensor | None", None, True)
 
 
 def has_out(member: Any) -> bool:
-    """Whether a member has an ``out=`` form."""
-    return bool(getattr(member, "out", False) or getattr(member, "factory", False))
+    """Return whether a member has an ``out=`` form."""
+    return bool(getattr(member, "out", False)) or "out=None" in added_keywords(member)
+
+
+def added_keywords(member: Any) -> list[str]:
+    """Return the keywords that the grammar adds to a member that is a factory."""
+    return factory_keywords(member) if getattr(member, "factory", False) else []
 
 
 def accepted(member: Any, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """The parameters of an overload, with the keywords that the grammar adds to a factory's."""
-    if not getattr(member, "factory", False):
-        return parameters
-    words = [keyword.partition("=")[0] for keyword in FACTORY_KEYWORDS]
-    return (*parameters, *[Parameter(name, PLAIN, "Any", None, True) for name in words if name != "out"])
+    """Return the parameters of an overload, with the keywords that the grammar adds to those of a factory."""
+    names = [keyword.partition("=")[0] for keyword in added_keywords(member)]
+    return (*parameters, *[Parameter(name, PLAIN, "Any", None, True) for name in names if name != "out"])
 
 
 def bind(
     parameters: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any], out: bool
 ) -> list[tuple[Parameter, Any]] | None:
-    """Each parameter of an overload with its argument, those left out omitted; None where the call does not fit."""
+    """Return (parameter, argument) for each argument of a call, or None if the call does not fit the overload."""
     positional = [p for p in parameters if not p.keyword_only]
     found: list[tuple[Parameter, Any]] = []
     if positional and positional[-1].variadic:
@@ -172,7 +181,7 @@ def bind(
 
 
 def fits(p: Parameter, value: Any) -> bool:
-    """Whether a value is of the kind that a parameter takes. What a sequence holds is not looked at."""
+    """Return whether a value is of the kind that a parameter takes. The items of a sequence are not checked."""
     if value is None:
         return p.default is None or p.kind in (DIMS, DEVICE) or p.optional
     if p.kind in (TENSOR, OPTIONAL, INDEX, MASK):
@@ -191,7 +200,7 @@ def fits(p: Parameter, value: Any) -> bool:
 
 
 def is_of(word: str, value: Any) -> bool:
-    """Whether a plain value is of the type that one word of an annotation names; unknown words take anything."""
+    """Return whether a plain value is of the type that a word of an annotation names. Unknown words accept any."""
     if word == "bool":
         return isinstance(value, bool)
     if word in ("int", "InsertedDim"):
@@ -208,12 +217,12 @@ def is_of(word: str, value: Any) -> bool:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer: Python's, or of an array library; bools and tensors with dims are not."""
+    """Return whether a value is an integer of Python or an array library. Bools and tensors with dims are not."""
     return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "_payload")
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a Python number, or a scalar of an array library."""
+    """Return whether a value is a Python number, or a scalar of an array library."""
     return isinstance(value, (bool, int, float, complex)) or (
         getattr(value, "shape", None) == () and hasattr(value, "item") and not hasattr(value, "_payload")
     )

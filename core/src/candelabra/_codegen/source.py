@@ -1,6 +1,6 @@
-"""Compiling generated functions: source text in, function out.
+"""Compile the source text of generated functions.
 
-The same text serves many keys (only the names bound into it differ), so code objects are kept by text.
+The same text serves many keys, with other names bound into it, so code objects are cached by their text.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _code: Final[dict[str, CodeType]] = {}
 
 
 def build(name: str, parameters: str, body: Sequence[str], names: dict[str, Any], where: str) -> Callable[..., Any]:
-    """Define ``def name(parameters): body`` with ``names`` as its globals.
+    """Compile ``def name(parameters): body`` with ``names`` as its globals.
 
-    The text is registered with ``linecache``, so that tracebacks and debuggers show generated lines too.
+    The text is registered with ``linecache``, so that tracebacks and debuggers show generated lines.
     """
     text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line in body) + "\n"
     code = _code.get(text)
@@ -32,5 +32,5 @@ def build(name: str, parameters: str, body: Sequence[str], names: dict[str, Any]
 
 
 def indent(lines: Sequence[str]) -> list[str]:
-    """One level deeper."""
+    """Indent lines by one level."""
     return ["    " + line for line in lines]

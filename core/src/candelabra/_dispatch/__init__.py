@@ -1,1 +1,1 @@
-"""From a call to the function that serves it, once per operator and key."""
+"""Dispatch: find the function that serves a call, once per operator and key."""

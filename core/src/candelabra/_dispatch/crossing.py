@@ -1,8 +1,8 @@
-"""Step 1: a call whose tensors live on several devices.
+"""Step 1: a call with tensors on several devices.
 
-Legal are 0-d tensors of the reference device beside another device's (they act as numbers), and what moves data by
-its nature (``copy_``, ``to``), which does not come here. All else is an error that names each argument's device and the
-``.to(…)`` that mends it — or a move, where :func:`transfers` allows it.
+A 0-d tensor of the reference device may be combined with tensors of another device: it acts as a number. Operators that
+copy between devices (``copy_``, ``to``) do not reach this step. Any other call raises an error that names each
+argument's device and the ``.to(…)`` that corrects it, or moves the tensors if :func:`transfers` allows it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _policy: Final = _Policy()
 
 @contextmanager
 def transfers(policy: str) -> Iterator[None]:
-    """What a call with tensors on several devices does in this thread: ``"error"``, ``"warn"`` or ``"move"``.
+    """Set the policy of this thread for calls with tensors on several devices: ``"error"``, ``"warn"`` or ``"move"``.
 
-    ``"move"`` moves everything to the device of the first tensor that has dimensions; ``"warn"`` does so and says it.
+    ``"move"`` moves all tensors to the device of the first tensor with dimensions. ``"warn"`` does the same and warns.
     """
     if policy not in ("error", "warn", "move"):
         raise ValueError(f'transfers() expects "error", "warn" or "move", got {policy!r}')
@@ -47,17 +47,17 @@ def transfers(policy: str) -> Iterator[None]:
 
 
 def cross_device(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
-    """The routine that decides at each call."""
+    """Return a function that checks the devices of the arguments at each call."""
 
     def call(*args: Any) -> Any:
-        found = named_devices(op, args)
-        target = _target(found)
-        movable = all(instance is target or _is_number(t, kind, instance) for _, t, kind, instance in found)
-        if inplace and found[0][3] is not target:
+        located = named_devices(op, args)
+        target = _target(located)
+        movable = all(instance is target or _is_number(t, kind, instance) for _, t, kind, instance in located)
+        if inplace and located[0][3] is not target:
             movable = False
         if not movable:
-            text = mismatch(op, found, target)
-            if _policy.value == "error" or (inplace and found[0][3] is not target):
+            text = mismatch(op, located, target)
+            if _policy.value == "error" or (inplace and located[0][3] is not target):
                 raise DeviceMismatch(text)
             if _policy.value == "warn":
                 warnings.warn(f"{text} (moved, since transfers('warn') is on)", UserWarning, stacklevel=3)
@@ -67,26 +67,26 @@ def cross_device(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
     return call
 
 
-Found = list[tuple[str, Any, str, Instance]]
+Located = list[tuple[str, Any, str, Instance]]
 
 
-def named_devices(op: Operator[..., Any], args: tuple[Any, ...]) -> Found:
-    """(argument's name, tensor, kind, device) of every tensor in a call."""
-    found: Found = []
+def named_devices(op: Operator[..., Any], args: tuple[Any, ...]) -> Located:
+    """Return (argument's name, tensor, kind, device) of every tensor in a call."""
+    located: Located = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if isinstance(value, Tensor):
-            found.append((p.name, value, p.kind, value._instance))
+            located.append((p.name, value, p.kind, value._instance))
         elif p.kind in (LIST, INDICES):
-            found += [(f"{p.name}[{i}]", t, p.kind, t._instance) for i, t in enumerate(value) if t is not None]
-    return found
+            located += [(f"{p.name}[{i}]", t, p.kind, t._instance) for i, t in enumerate(value) if t is not None]
+    return located
 
 
-def _target(found: Found) -> Instance:
-    """The device of the first data tensor with dimensions, else of the first that is not the host's."""
-    for _, tensor, kind, instance in found:
+def _target(located: Located) -> Instance:
+    """Return the device of the first data tensor with dimensions, else of the first that is not on the host."""
+    for _, tensor, kind, instance in located:
         if tensor._payload.shape and kind not in (INDEX, MASK, INDICES):
             return instance
-    return next((i for *_, i in found if not i.capabilities.host), found[0][3])
+    return next((i for *_, i in located if not i.capabilities.host), located[0][3])
 
 
 def _is_number(tensor: Any, kind: str, instance: Instance) -> bool:
@@ -95,11 +95,11 @@ def _is_number(tensor: Any, kind: str, instance: Instance) -> bool:
     return not tensor._payload.shape or kind in (INDEX, INDICES, MASK)
 
 
-def mismatch(op: Operator[..., Any], found: Found, target: Instance) -> str:
-    """The error's text."""
-    places = ", ".join(f"{name!r} on {instance.device}" for name, _, _, instance in found)
-    cure = ", ".join(f"{name}.to('{target.device}')" for name, _, _, instance in found if instance is not target)
+def mismatch(op: Operator[..., Any], located: Located, target: Instance) -> str:
+    """Return the text of the error."""
+    devices = ", ".join(f"{name!r} on {instance.device}" for name, _, _, instance in located)
+    cure = ", ".join(f"{name}.to('{target.device}')" for name, _, _, instance in located if instance is not target)
     return (
-        f"{op.name}(): Expected all tensors to be on the same device, but found {places}. Move them: {cure}; or allow "
+        f"{op.name}(): Expected all tensors to be on the same device, but found {devices}. Move them: {cure}; or allow "
         "it with candelabra.transfers('move')"
     )

@@ -1,7 +1,7 @@
-"""Why a call goes where it goes: dispatch told step by step, from the same function that dispatches.
+"""Explain dispatch step by step, with the same function that dispatches.
 
-:func:`explain` looks at a concrete call without running it; :func:`explain_key` at an operator, a device and a dtype,
-as ``candelabra explain`` does. Both follow a call down: a layer, a promotion, then what serves it.
+:func:`explain` takes a call and does not run it. :func:`explain_key` takes an operator, a device and a dtype, for the
+command ``candelabra explain``. Both follow a call through layers and promotion to the function that serves it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STEPS: Final[tuple[tuple[str, str], ...]] = (
     ("fallback", "the fallback policy: the reference device, with copies both ways"),
     ("unsupported", "an error: nobody serves it"),
 )
-"""The steps of dispatch by number, from 1: route and meaning."""
+"""The steps of dispatch, numbered from 1: (route, description)."""
 NUMBERS: Final = {**{route: i for i, (route, _) in enumerate(STEPS, 1)}, "strided": 4}
 FLAGS: Final = {
     "autograd": AUTOGRAD, "view": VIEW, "inference": INFERENCE, "no_grad": NO_GRAD, "saved-tensor hooks": PACK,
@@ -53,7 +53,7 @@ FLAGS: Final = {
 
 @dataclass(frozen=True)
 class Step:
-    """One decision: the number of the step that took it, its route and the reason in a sentence."""
+    """One decision: the number of the step, its route, and the reason in a sentence."""
 
     number: int
     route: str
@@ -65,16 +65,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How one call of one operator is served. ``route`` and ``reason`` are those of the last step."""
+    """The steps that serve one call of one operator. ``route`` and ``reason`` are those of the last step."""
 
     operator: str
     key: tuple[str, ...]
-    """The key of the call in words: functionality, scalars, dtypes, devices."""
+    """The dispatch key of the call in words: functionality, scalars, dtypes, devices."""
     steps: tuple[Step, ...]
     gradient: str
-    """Whether the call is recorded, and by what derivative."""
+    """Whether the call is recorded, and with which derivative."""
     calls: tuple[Explanation, ...] = field(default=())
-    """Of a public callable: the operators that it called."""
+    """For a public callable, the operators that it called."""
 
     @property
     def route(self) -> str:
@@ -102,23 +102,24 @@ class Explanation:
 
 
 def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
-    """How this call would be dispatched: the steps, the route that serves it, whether it is recorded.
+    """Return how a call would be dispatched: the steps, the route that serves it, and whether it is recorded.
 
     ``operator`` is a record, its name (``"add"``, in place ``"add_"``) or a function of the namespace. An operator is
-    not run; of an overload set (``max``), the operator is explained that the arguments choose. A public callable
-    (``split``) is run, and ``calls`` explains the operators that it calls. Raises
-    what the call itself would raise for arguments that no operator takes; ``TypeError`` for an unknown operator.
+    not run. For an overload set (``max``), the result explains the operator that the arguments select. A public
+    callable (``split``) is run, and ``calls`` explains the operators that it calls.
+
+    Raises the error of the call itself if no operator accepts the arguments, and ``TypeError`` for an unknown operator.
     """
     record, inplace = _record(operator, args, kwargs)
     if record is None:
         return _callable(operator, args, kwargs)
-    given = canonical(record.form("inplace" if inplace else "function"), args, kwargs)
-    compute = common_dtype(record, given) if _has_tensors(given) else None
-    return follow(record, key_of(record, given), inplace, compute)
+    arguments = canonical(record.form("inplace" if inplace else "function"), args, kwargs)
+    compute = common_dtype(record, arguments) if _has_tensors(arguments) else None
+    return follow(record, key_of(record, arguments), inplace, compute)
 
 
 def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: bool) -> Explanation:
-    """How the operator is served on tensors of one dtype, on one device, with or without a gradient asked for."""
+    """Return how a device serves the operator on tensors of one dtype, with or without a gradient."""
     tensors = [p for p in record.schema.parameters if p.kind in ("tensor", "operand", "list", "optional")]
     key = instance.keys_for(d) if tensors else instance.bit
     compute = record.promote(d) if tensors else None
@@ -126,7 +127,7 @@ def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: 
 
 
 def follow(record: Operator[..., Any], key: int, inplace: bool, compute: dtype | None) -> Explanation:
-    """The steps of a key, each as :func:`~candelabra._dispatch.resolve.resolution` decides it."""
+    """Return the steps of a key, as :func:`~candelabra._dispatch.resolve.resolution` decides them."""
     words = names_of(key)
     steps: list[Step] = []
     try:
@@ -146,7 +147,7 @@ def follow(record: Operator[..., Any], key: int, inplace: bool, compute: dtype |
 
 
 def names_of(key: int) -> tuple[str, ...]:
-    """A dispatch key in words."""
+    """Return a dispatch key in words."""
     words = [word for word, bit in FLAGS.items() if key & bit]
     words += [f"layer {layer.name!r}" for layer in layers_of_key(key)]
     words += [f"a Python {kind.__name__}" for kind, bit in SCALAR_BITS.items() if key & bit]
@@ -176,7 +177,7 @@ def _gradient(record: Operator[..., Any], key: int, last: Step) -> str:
 
 # -- from a call to its key -------------------------------------------------------------------------------------------
 def _record(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Operator[..., Any] | None, bool]:
-    """The record that serves a call, and whether in its in-place form; None for a public callable."""
+    """Return (the record that serves a call, whether in its in-place form); the record is None for a callable."""
     if isinstance(operator, Operator):
         return operator, False
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", "")
@@ -199,14 +200,14 @@ def _record(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
 
 
 class _Caught(dict[int, Any]):
-    """Stands in for a dispatch table and keeps the arguments that reached it."""
+    """A replacement for a dispatch table that keeps the arguments of the call."""
 
     def __missing__(self, key: int) -> Callable[..., Any]:
         return lambda *args: args
 
 
 def canonical(entry: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The canonical, positional arguments that an entry computes: the entry itself, over a table that catches them."""
+    """Return the canonical, positional arguments that an entry computes, by running it on a :class:`_Caught`."""
     assert isinstance(entry, FunctionType)
     twin = FunctionType(entry.__code__, {**entry.__globals__, "table": _Caught()}, entry.__name__, entry.__defaults__)
     twin.__kwdefaults__ = entry.__kwdefaults__
@@ -222,14 +223,14 @@ def _callable(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> E
     """Run a public callable under a layer that explains each operator that it calls."""
     calls: list[Explanation] = []
 
-    def tell(op: Operator[..., Any], next: Callable[..., Any], *given: Any) -> Any:
-        compute = common_dtype(op, given) if _has_tensors(given) else None
-        calls.append(follow(op, key_of(op, given), False, compute))
-        return next(*given)
+    def record_call(op: Operator[..., Any], next: Callable[..., Any], *arguments: Any) -> Any:
+        compute = common_dtype(op, arguments) if _has_tensors(arguments) else None
+        calls.append(follow(op, key_of(op, arguments), False, compute))
+        return next(*arguments)
 
     if isinstance(operator, str):
         operator = public_function(operator)
-    layer = Layer("explain", tell)
+    layer = Layer("explain", record_call)
     try:
         with layer:
             operator(*args, **kwargs)

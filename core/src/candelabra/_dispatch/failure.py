@@ -1,6 +1,6 @@
-"""When a kernel raises: run the operator's rule to say what is wrong in the user's words.
+"""Errors of kernels: run the operator's shape rule, which describes invalid arguments in the user's terms.
 
-Nothing here costs the happy path anything: kernels check what they must, once, and only their failure comes here.
+Successful calls do not run the rule: kernels check the arguments once, and only their failure leads here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> NoReturn:
-    """Raise what the rule finds wrong with the arguments; if it finds nothing, the kernel's own error with a note."""
+    """Raise the rule's error about the arguments or, if it has none, the kernel's own error with a note."""
     try:
         check(op, args)
     except Exception as found:
@@ -24,8 +24,7 @@ def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) ->
 
 
 def check(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
-    """The result's shape by the record's rule, or the error in the user's words: the rule's, or that of its check of
-    values."""
+    """Return the result's shape by the record's rule. Raise the error of the rule or of the record's value check."""
     shape = op.rule(op, args)
     if op.check is not None:
         op.check(*args)
@@ -33,7 +32,7 @@ def check(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def describe(args: tuple[Any, ...]) -> str:
-    """Arguments in a line: tensors by shape, dtype and device, the rest by value."""
+    """Return the arguments in one line: tensors by shape, dtype and device, other arguments by value."""
 
     def one(value: Any) -> str:
         if isinstance(value, Tensor):

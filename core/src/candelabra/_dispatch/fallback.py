@@ -1,7 +1,7 @@
-"""Steps 6 and 7: run on the reference device and copy back, or say who does have a kernel.
+"""Steps 6 and 7: run on the reference device and copy back, or name the devices that have a kernel.
 
-Policies, per operator or for all: ``"allow"`` (warn once per operator and device, count), ``"error"``. Views never
-fall back: a view of a copy would be a wrong number later.
+There are two policies, per operator or for all: ``"allow"`` (warn once per operator and device, and count) and
+``"error"``. Views never fall back: a view of a copy would not see later writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 counts: Final[Counter[tuple[str, str]]] = Counter()
-"""How often each (device, operator) fell back in this process."""
+"""The number of fallbacks of each (device, operator) in this process."""
 _warned: Final[set[tuple[str, str]]] = set()
 _lock: Final = threading.Lock()
 
@@ -35,13 +35,13 @@ class _Policy:
 
 
 def fallback_policy(op: Operator[..., Any]) -> str:
-    """``"allow"`` or ``"error"`` for this operator."""
+    """Return the policy of this operator, ``"allow"`` or ``"error"``."""
     return _Policy.operators.get(op.name, _Policy.default)
 
 
 @contextmanager
 def fallback(policy: str, operators: Iterable[str] = ()) -> Iterator[None]:
-    """Set the fallback policy inside a block: for the named operators, or for all when none is named."""
+    """Set the fallback policy inside a block, for the named operators or by default for all."""
     if policy not in ("allow", "error"):
         raise ValueError(f'fallback() expects "allow" or "error", got {policy!r}')
     before = _Policy.default, dict(_Policy.operators)
@@ -58,7 +58,7 @@ def fallback(policy: str, operators: Iterable[str] = ()) -> Iterator[None]:
 
 
 def reference_device(instance: Instance) -> Instance | None:
-    """The device that others fall back to, None where ``instance`` is it or none is installed."""
+    """Return the reference device, or None if ``instance`` is it or none is installed."""
     try:
         name = registry.reference_device()
     except BackendError:
@@ -68,7 +68,7 @@ def reference_device(instance: Instance) -> Instance | None:
 
 
 def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Callable[..., Any] | None:
-    """A kernel on payloads that copies to the reference device, runs there, and copies the results back."""
+    """Return a kernel that copies payloads to the reference device, runs there, and copies the results back."""
     if op.view or instance.capabilities.virtual or not instance.capabilities.data or fallback_policy(op) == "error":
         return None
     host = reference_device(instance)
@@ -108,7 +108,7 @@ def _is_payload(value: Any) -> bool:
 
 
 def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
-    """A payload on another device, through the host's memory where the backends differ."""
+    """Copy a payload to another device, through the host's memory if the backends differ."""
     if source.backend is target.backend:
         return source.backend.transfer(payload, source.index, target.index)
     d = source.backend.dtype_of(payload)
@@ -126,19 +126,20 @@ def _notice(mark: tuple[str, str], lacking: str, host: str) -> None:
         _warned.add(mark)
     warnings.warn(
         f"operator {mark[1]!r} has no kernel {lacking}on {mark[0]!r} and runs on {host!r}, with copies both ways. "
-        "This is said once; candelabra.fallback_counts() counts, candelabra.fallback('error') forbids it",
+        "This warning is shown once; candelabra.fallback_counts() counts fallbacks, and candelabra.fallback('error') "
+        "forbids them",
         FallbackWarning,
         stacklevel=4,
     )
 
 
 def fallback_counts() -> dict[tuple[str, str], int]:
-    """(device, operator) → number of calls that ran on the reference device instead."""
+    """Return ``{(device, operator): number of calls that ran on the reference device instead}``."""
     return dict(counts)
 
 
 def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> UnsupportedOperator:
-    """The error of step 7: operator, device, who does have a kernel, which plugins failed, what to do."""
+    """Return the error of step 7: operator, device, devices with a kernel, failed plugins, and possible remedies."""
     having = registry.backends_with_kernel(op.name)
     broken = registry.failures()
     text = f"operator {op.name!r} is not available on device {str(instance.device)!r} for {compute}"

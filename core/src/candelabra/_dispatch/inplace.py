@@ -1,9 +1,9 @@
 """In-place forms, computed from the record of the functional one.
 
-Two ways, beside that of view operators, which write nothing (``viewing.py``). Where no history is written and the
-backend has a kernel for it (its name ends in ``_``), a generated adapter calls that kernel and bumps the version.
-Everywhere else the result is computed out of place and written into the tensor: that is right on every device,
-immutable ones too, and for views.
+View operators write nothing and have their own in-place form (``viewing.py``). For other operators there are two
+methods. If the call is not recorded and the backend has an in-place kernel (its name ends in ``_``), a generated
+adapter calls it and increments the version. Otherwise the result is computed in new memory and copied into the tensor,
+which is correct on every device, including those with immutable arrays, and for views.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
-    """The in-place form for one key."""
+    """Compile the in-place form for one key."""
     if op.view:
         return inplace_view(op)
     result = op.results[0](compute)
@@ -57,7 +57,7 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         raise RuntimeError(f"result type {result.title} can't be cast to the desired output type {compute.title}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
     kernel = kernel_for(instance, op.name + "_", compute)
-    foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are written to in their mode only
+    foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are writable in inference mode only
     if (
         kernel is None
         or recording
@@ -100,7 +100,7 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
 
 
 def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> None:
-    """As ``fail``, and an in-place operator may not broadcast its target either."""
+    """As ``fail``, but also raise RuntimeError if the target would have to be broadcast."""
     try:
         shape = op.rule(op, args)
     except Exception:
@@ -114,9 +114,9 @@ def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, 
 
 
 def writing(op: Operator[..., Any]) -> Callable[..., Any]:
-    """The in-place form that computes its result in new memory and writes it into the tensor."""
+    """Return the in-place form that computes its result in new memory and writes it into the tensor."""
     first = op.schema.parameters[0].name
-    # A composite without a derivative of its own: its operators are recorded, and they may save what is overwritten.
+    # The operators of a composite without a derivative are recorded, and they may save the tensor that is overwritten.
     composite = op.body is not None and not op.differentiable and op.not_differentiable is None
     needs_input = composite or any(first in rule.names for rule in op.rules.values())
     recorded = composite or op.differentiable
@@ -150,7 +150,7 @@ def _requires_grad(value: Any) -> bool:
 def _cast(value: Any, target: Any) -> Any:
     if value.dtype is target.dtype:
         return value
-    if not can_cast(value.dtype, target.dtype):  # of a composite whose body decides on the dtype
+    if not can_cast(value.dtype, target.dtype):  # the body of a composite may determine the dtype
         raise RuntimeError(
             f"result type {value.dtype.title} can't be cast to the desired output type {target.dtype.title}"
         )

@@ -1,4 +1,4 @@
-"""The key of a call, computed from its arguments in any shape: the slow way, for paths that are slow already."""
+"""Compute the key of a call from its arguments. Slower than the generated entries, and only used on slow paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
-    """The key that an entry would compute for these (canonical, positional) arguments."""
+    """Return the key that an entry would compute for these (canonical, positional) arguments."""
     key = state.bits
     first = True
     for p, value in zip(op.schema.parameters, args, strict=True):
@@ -46,13 +46,13 @@ def key_of(op: Operator[..., Any], args: tuple[Any, ...]) -> int:
 
 
 def redispatch(op: Operator[..., Any], args: tuple[Any, ...], inplace: bool = False) -> Any:
-    """Call the operator anew with positional, canonical arguments."""
+    """Dispatch the operator again with positional, canonical arguments."""
     table = op.inplace_table if inplace else op.table
     return table[key_of(op, args)](*args)
 
 
 def map_tensors(op: Operator[..., Any], args: tuple[Any, ...], function: Callable[[Any, str], Any]) -> tuple[Any, ...]:
-    """``args`` with ``function(tensor, kind)`` in the place of every tensor."""
+    """Return ``args`` with every tensor replaced by ``function(tensor, kind)``."""
     mapped = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if isinstance(value, Tensor):

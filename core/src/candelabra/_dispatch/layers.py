@@ -1,7 +1,7 @@
-"""Functionality layers: what sits between a call and its kernel.
+"""Functionality layers, which run between a call and its kernel.
 
-A layer (a profiler, a checker, a tracer, a vendor's own) is one bit of the key. While the bit is in the thread's mode
-(``with layer:``) or in a tensor's keys, every operator that the layer serves goes through its handler, which takes
+A layer (a profiler, a checker, a tracer, or one of a vendor) is one bit of the key. While the bit is in the thread's
+mode (``with layer:``) or in a tensor's keys, every operator that the layer serves goes through its handler, which takes
 Tensors and ``next``, the function below it. While a handler runs, its bit is off in the thread's mode.
 """
 
@@ -26,22 +26,23 @@ _lock: Final = threading.Lock()
 
 
 class _Outer(threading.local):
-    """The mode bits around each ``with layer:`` that a thread is in, innermost first."""
+    """The mode bits outside each active ``with layer:`` of a thread, innermost first."""
 
     bits: tuple[int, Any] | None = None
 
 
 class Layer:
-    """One functionality layer. Of several, the one that was created last runs first (a freed place is taken again).
+    """One functionality layer. The layer that was created last runs first; the bit of a removed layer is reused.
 
-    ``handler`` serves every operator, unless ``register`` gives one its own; without either, the call falls through.
+    ``handler`` serves every operator that has no handler of its own (see ``register``). An operator without a handler
+    skips the layer.
     """
 
     def __init__(self, name: str, handler: Handler | None = None) -> None:
         with _lock:
             free = [b for b in range(LAYER_LIMIT) if 1 << (LAYER_SHIFT + b) not in _layers]
             if not free:
-                raise RuntimeError(f"no room for layer {name!r}: {LAYER_LIMIT} layers exist already")
+                raise RuntimeError(f"cannot create layer {name!r}: the maximum of {LAYER_LIMIT} layers exists already")
             self.name = name
             self.bit: Final = 1 << (LAYER_SHIFT + free[0])
             self.handler = handler
@@ -57,7 +58,7 @@ class Layer:
         invalidate()
 
     def remove(self) -> None:
-        """Forget the layer; its bit is free again."""
+        """Remove the layer and free its bit."""
         _layers.pop(self.bit, None)
         invalidate()
 
@@ -73,7 +74,7 @@ class Layer:
 
 
 class Bound:
-    """A layer's handler bound to an operator and to what lies below."""
+    """A layer's handler, bound to an operator and to the function below the layer."""
 
     def __init__(self, layer: Layer, function: Callable[..., Any]) -> None:
         self.name = layer.name
@@ -81,12 +82,12 @@ class Bound:
 
 
 def layers_of_key(key: int) -> list[Layer]:
-    """The layers whose bits stand in a key, in the order in which they run."""
+    """Return the layers whose bits are in a key, in the order in which they run."""
     return [_layers[bit] for bit in sorted((b for b in _layers if key & b), reverse=True)]
 
 
 def layer_for(op: Operator[..., Any], key: int, inplace: bool) -> Bound | None:
-    """The highest layer in ``key`` that serves ``op``, or None."""
+    """Return the highest layer in ``key`` that serves ``op``, or None."""
     for bit in sorted((b for b in _layers if key & b), reverse=True):
         layer = _layers[bit]
         handler = layer.handlers.get(op.name, layer.handler)

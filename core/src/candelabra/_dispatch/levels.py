@@ -1,10 +1,9 @@
-"""Levels: under which mode bits a virtual device runs the devices below it.
+"""Levels: the mode bits under which a virtual device runs the devices below it.
 
 A backend can be built over other devices: its payloads hold tensors, and its kernels call operators on them
 (``Capabilities.virtual``). Modes such as ``no_grad`` then belong to one level. A composite with a derivative, or the
-engine, switches recording off for the level that it works on; the tensors inside the payloads belong to the level
-below, whose own graph must go on. So a virtual device's kernels run under the bits that were in force when its level
-was entered.
+engine, switches recording off for its own level; the tensors inside the payloads belong to the level below, which must
+continue to record. So the kernels of a virtual device run under the bits that were active when its level was entered.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Levels(threading.local):
-    """The mode bits outside each level that this thread is in, by the bit of the level's device."""
+    """The mode bits outside each active level of a thread, by the bit of the level's device."""
 
     def __init__(self) -> None:
         self.outer: dict[int, int] = {}
@@ -32,9 +31,10 @@ _levels: Final = _Levels()
 
 @contextmanager
 def level(instance: Instance) -> Iterator[None]:
-    """Enter the level of a virtual device: inside the block its kernels run under the mode bits of this moment.
+    """Enter the level of a virtual device: inside the block its kernels run under the current mode bits.
 
-    Levels nest, the same device's too. A virtual device whose level was not entered runs its kernels without any mode.
+    Levels can be nested, also those of one device. If no level of a virtual device is active, its kernels run without
+    any mode.
     """
     before = _levels.outer.get(instance.bit)
     _levels.outer[instance.bit] = state.bits

@@ -1,4 +1,4 @@
-"""The ``out=`` form: compute, then write into the tensor that was given."""
+"""The ``out=`` form: compute the result, then write it into the given tensor."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
     """Run ``op`` and write the result into ``out``, resized if its shape differs (with a warning unless empty).
 
     ``args`` are in the schema's order. ``out`` may have a wider dtype of the same or a higher category. If the record
-    says ``out="exact"`` it must have the result's dtype and share no memory with an argument, if it says
-    ``out="disjoint"`` only the latter. Neither it nor the arguments may require grad.
+    has ``out="exact"``, it must have the result's dtype and share no memory with an argument; with ``out="disjoint"``
+    only the latter holds. Neither ``out`` nor the arguments may require grad.
     """
     if not state.bits & NO_GRAD and any(getattr(a, "_keys", 0) & AUTOGRAD for a in args):
         raise _undifferentiable(op.name)
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for p, given in zip(op.schema.parameters, args, strict=True):
+    for p, argument in zip(op.schema.parameters, args, strict=True):
         if p.keyword_only:
-            named[p.name] = given
+            named[p.name] = argument
         else:
-            positional += given if p.variadic else (given,)
+            positional += argument if p.variadic else (argument,)
     value = op.function(*positional, **named)
     return store(op.name, value, out, op.out == "exact", args if isinstance(op.out, str) else ())
 
 
 def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[Any, ...] = ()) -> Any:
-    """Write what was computed, a tensor or a NamedTuple of tensors, into ``out``, by :func:`write_out`'s rules.
+    """Write ``value``, a tensor or a tuple of tensors, into ``out``, by the rules of :func:`write_out`.
 
-    Without ``out`` the value is handed back. Of several tensors, or with ``exact``, the dtypes must agree. None of
-    ``inputs`` may share memory with ``out``. What was computed may also be a plain tuple of tensors, of any length.
+    If ``out`` is None, return the value. For several tensors, or with ``exact``, the dtypes must be equal. None of
+    ``inputs`` may share memory with ``out``.
     """
     if out is None:
         return value
     if isinstance(out, Tensor):
-        for given in inputs:
-            check_disjoint(out, given)
+        for tensor in inputs:
+            check_disjoint(out, tensor)
     if exact and isinstance(out, Tensor) and isinstance(value, Tensor) and out.dtype is not value.dtype:
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {value.dtype}, but got {out.dtype} instead")
     if isinstance(value, Tensor):
@@ -52,7 +52,7 @@ def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[An
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
         if not state.bits & NO_GRAD and (out._keys | value._keys) & AUTOGRAD:
             raise _undifferentiable(name)
-        _place(name, value, out)
+        _write(name, value, out)
         return out
     if not isinstance(out, (tuple, list)) or len(out) != len(value):
         raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(value)} Tensors")
@@ -63,14 +63,14 @@ def store(name: str, value: Any, out: Any, exact: bool = False, inputs: tuple[An
     return type(value)(*stored) if hasattr(value, "_fields") else tuple(stored)
 
 
-def check_disjoint(out: Tensor, given: Any) -> None:
-    """Refuse to write into the memory of an argument, or of one in a list, as far as contiguous tensors show it."""
-    if isinstance(given, (tuple, list)):
-        for element in given:
+def check_disjoint(out: Tensor, arguments: Any) -> None:
+    """Raise RuntimeError if ``out`` shares memory with an argument, as far as this is known for contiguous tensors."""
+    if isinstance(arguments, (tuple, list)):
+        for element in arguments:
             check_disjoint(out, element)
-    elif getattr(given, "_version", None) is out._version and out.is_contiguous() and given.is_contiguous():
-        starts = out.storage_offset(), given.storage_offset()
-        if max(starts) < min(starts[0] + out.numel(), starts[1] + given.numel()):
+    elif getattr(arguments, "_version", None) is out._version and out.is_contiguous() and arguments.is_contiguous():
+        starts = out.storage_offset(), arguments.storage_offset()
+        if max(starts) < min(starts[0] + out.numel(), starts[1] + arguments.numel()):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
                 "memory location. Please clone() the tensor before performing the operation."
@@ -84,7 +84,7 @@ def _undifferentiable(name: str) -> RuntimeError:
     )
 
 
-def _place(name: str, value: Any, out: Any) -> None:
+def _write(name: str, value: Any, out: Any) -> None:
     if value.device != out.device:
         raise RuntimeError(f"{name}(): Expected out tensor to have device {value.device}, but got {out.device} instead")
     if not can_cast(value.dtype, out.dtype):

@@ -1,4 +1,4 @@
-"""Step 3: operands of several dtypes are made alike by recorded casts, then the call is dispatched anew."""
+"""Step 3: promotion. Cast operands of several dtypes to one dtype, with recorded casts, and dispatch the call again."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def common_dtype(op: Operator[..., Any], args: tuple[Any, ...]) -> dtype:
-    """The dtype that the call computes in: the operands' common one, then what the record makes of it."""
+    """Return the dtype that the call computes in: the operands' common dtype, after the record's promotion."""
     return op.promote(result_dtype(operands(op, args)))
 
 
 def operands(op: Operator[..., Any], args: tuple[Any, ...]) -> list[Operand]:
-    """What promotion looks at: operands by (dtype, rank); indices and masks stay out."""
+    """Return the operands that take part in promotion as (dtype, rank). Indices and masks do not."""
     found = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if p.kind in (INDEX, MASK, INDICES):
@@ -44,7 +44,7 @@ def operands(op: Operator[..., Any], args: tuple[Any, ...]) -> list[Operand]:
 
 
 def promoting(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
-    """A routine that casts and calls again, or refuses several dtypes if the operator's operands are never cast."""
+    """Return a function that casts the operands and dispatches again, or raises if the operator never casts them."""
     if op.promote is identical:
 
         def refuse(*args: Any) -> NoReturn:
@@ -69,7 +69,10 @@ def different_dtypes(op: Operator[..., Any], args: tuple[Any, ...]) -> RuntimeEr
 
 
 def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
-    """For a dtype that the operator refuses (``words``): cast to the one that is named, if it is taken; call again."""
+    """Return a function for a dtype that the operator refuses: it casts to the ``dtype`` argument and calls again.
+
+    It raises NotImplementedError(``words``) if the operator refuses that dtype too.
+    """
     place = [p.name for p in op.schema.parameters].index("dtype")
 
     def cast(*args: Any) -> Any:
@@ -81,9 +84,9 @@ def casting(op: Operator[..., Any], words: str) -> Callable[..., Any]:
 
 
 def cast_operands(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> tuple[Any, ...]:
-    """Every operand as ``compute``; scalars of a lower kind stay as they are (every kernel takes those).
+    """Cast every operand to ``compute``, except scalars of a lower category, which every kernel accepts.
 
-    Where all operands are numbers, beside a mask, the first becomes a tensor.
+    If all operands are numbers, combined with a mask, the first becomes a tensor.
     """
     cast: list[Any] = []
     beside = None if any(map(_is_operand, op.schema.parameters, args)) else next(filter(_is_tensor, args))
@@ -107,12 +110,12 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _is_operand(p: Parameter, value: Any) -> bool:
-    """Whether an argument decides on the dtype and the device of a call."""
+    """Return whether an argument takes part in determining the dtype and the device of a call."""
     return p.kind == LIST or (_is_tensor(value) and p.kind not in (INDEX, MASK, INDICES))
 
 
 def _inplace(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> Any:
-    """The result is computed in the common dtype and must be castable into the tensor that receives it."""
+    """Compute in the common dtype, and write the result into the first tensor if it can be cast to its dtype."""
     target = args[0]
     result = op.results[0](compute)
     if not can_cast(result, target.dtype):
@@ -125,7 +128,7 @@ def _inplace(op: Operator[..., Any], args: tuple[Any, ...], compute: dtype) -> A
 
 
 def check_inplace_shape(op: Operator[..., Any], target: Any, value: Any) -> None:
-    """An in-place operator may not broadcast the tensor that it writes to."""
+    """Raise RuntimeError if an in-place operator would have to broadcast the tensor that it writes to."""
     if tuple(value._payload.shape) != tuple(target._payload.shape):
         raise RuntimeError(
             f"{op.name}_(): output with shape {list(target._payload.shape)} doesn't match the broadcast shape "
@@ -134,5 +137,5 @@ def check_inplace_shape(op: Operator[..., Any], target: Any, value: Any) -> None
 
 
 def title(d: dtype) -> str:
-    """PyTorch's name of a dtype in error messages."""
+    """Return PyTorch's name of a dtype in error messages."""
     return d.title

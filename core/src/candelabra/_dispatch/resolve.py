@@ -1,7 +1,7 @@
-"""A miss: decide, once per operator and key, which function serves the call.
+"""Resolve a miss of a dispatch table: decide, once per operator and key, which function serves the call.
 
-The numbered steps of :func:`resolve` are the whole of dispatch. Each returns a function of the operator's positional,
-canonical arguments; ``candelabra explain`` prints which step it was (:class:`Resolution`).
+The numbered steps of :func:`resolution` are all of dispatch. Each returns a function of the operator's positional,
+canonical arguments; ``candelabra explain`` prints the step that did (:class:`Resolution`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from candelabra._keys import (
     SCALAR_SHIFT,
 )
 from candelabra._records.accepts import refusal, refused_operand
-from candelabra._records.promotion import unpromoted
+from candelabra._records.promotion import highest, unpromoted
 from candelabra._records.schema import OPERAND
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Resolution(NamedTuple):
-    """What serves a key: the function, the step that found it, and a sentence about it."""
+    """The function that serves a key, the route of the step that found it, and a sentence about it."""
 
     function: Callable[..., Any]
     route: str
@@ -49,13 +49,13 @@ class Resolution(NamedTuple):
 
 
 def resolve(op: Operator[..., Any], key: int, inplace: bool) -> Callable[..., Any]:
-    """The function that serves ``op`` for ``key``."""
+    """Return the function that serves ``op`` for ``key``."""
     return resolution(op, key, inplace).function
 
 
 def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resolution:
-    """As :func:`resolve`, with the route."""
-    # 1. Tensors of two device instances: a routine that looks at the arguments.
+    """Return the function that serves ``op`` for ``key``, with its route."""
+    # 1. Tensors of two device instances: a function that checks the arguments at each call.
     devices = key >> DEVICE_SHIFT
     if devices & (devices - 1):
         names = ", ".join(str(i.device) for i in instances_of_key(key))
@@ -68,7 +68,7 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
         key &= ~LAYER_MASK
     if not devices:
         raise TypeError(f"{op.name}(): at least one argument must be a Tensor, all are numbers")
-    # 3. Mixed dtypes, or a scalar of a higher kind: promote, so that kernels see one dtype.
+    # 3. Mixed dtypes, or a scalar of a higher category: promote, so that kernels get one dtype.
     compute = _compute_dtype(op, key)
     words = refused_operand(op, key)
     if inplace and op.inplace_body is not None and compute is not None:
@@ -91,7 +91,7 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
 
 
 class Declined:
-    """Serves the calls that a kernel declines: the next steps, resolved at the first such call."""
+    """The function for calls that a kernel declines. It resolves the remaining steps at the first such call."""
 
     def __init__(self, op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> None:
         self.given = op, key, compute, instance
@@ -104,7 +104,7 @@ class Declined:
 
 
 def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance, declined: bool = False) -> Resolution:
-    """Steps 4 to 7. ``declined``: the kernel was asked and declined, so the steps after it decide."""
+    """Resolve steps 4 to 7. With ``declined``, skip the kernel, which has declined the call."""
     wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
     name = str(instance.device)
     call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
@@ -115,7 +115,7 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
     kernel = None if declined else kernel_for(instance, op.name, compute)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
-    # 4. The backend's kernel. It must not hide the operators of a composite that autograd has to see.
+    # 4. The backend's kernel, unless autograd has to record the operators of a composite.
     if kernel is not None and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
         call.kernel, call.declined = kernel, Declined(op, key, compute, instance)
         return Resolution(compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}")
@@ -123,7 +123,7 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         call.kernel = strided_view_kernel(op, instance)
         if call.kernel is not None:
             return Resolution(compile_adapter(call), "strided", "computed from strides by the core")
-    # 5. The composite body: above autograd, or below it when the record has a derivative of its own.
+    # 5. The composite body: above autograd, or below it if the record has a derivative of its own.
     if op.body is not None:
         if composite_above:
             why = (
@@ -142,18 +142,18 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         return Resolution(
             compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"
         )
-    # 7. Nobody serves it.
+    # 7. No device serves it.
     raise no_kernel(op, instance, compute)
 
 
 def output_keys(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:
-    """The keys of each output: its dtype's, and the inference mark where the mode has it."""
+    """Return the keys of each output: those of its dtype, with the inference mark in inference mode."""
     mark = _inference_mark(op, key)
     return tuple(instance.keys_for(rule(compute)) | mark for rule in op.results)
 
 
 def _inference_mark(op: Operator[..., Any], key: int) -> int:
-    """Results are inference tensors in inference mode; outside it only views of inference tensors are."""
+    """Return the inference mark of the results: set in inference mode and for views of inference tensors."""
     return INFERENCE if key & INFERENCE_MODE or (op.view and key & INFERENCE) else 0
 
 
@@ -162,7 +162,7 @@ def _keymap(op: Operator[..., Any], key: int, instance: Instance) -> dict[dtype,
 
 
 class _CheckedKeys(dict[Any, int]):
-    """``keys[dtype]``, with the error for a dtype that the device cannot hold."""
+    """``{dtype: keys}``. A dtype that the device does not support raises UnsupportedDType."""
 
     def __init__(self, instance: Instance, mark: int) -> None:
         self.instance = instance
@@ -173,12 +173,13 @@ class _CheckedKeys(dict[Any, int]):
 
 
 def _compute_dtype(op: Operator[..., Any], key: int) -> dtype | None:
-    """The one dtype of the tensors, if there is one and no scalar is of a higher kind."""
+    """Return the dtype of the tensors, or None if there are several or a scalar is of a higher category."""
     bits = key & DTYPE_MASK
     if op.promote is unpromoted:
-        # The highest of mixed dtypes: that of the scores of a loss, and not that of its int64 targets.
+        return BY_BIT[bits & -bits] if bits else ALL[0]
+    if op.promote is highest:
         return BY_BIT[1 << bits.bit_length() - 1] if bits else ALL[0]
-    if not bits:  # numbers beside a mask; or a factory, or a call with index tensors only
+    if not bits:  # numbers with a mask, a factory, or a call with index tensors only
         return None if key & SCALAR_MASK else ALL[0]
     if bits not in BY_BIT:
         return None
@@ -199,8 +200,7 @@ def _computes(instance: Instance, d: dtype) -> bool:
 
 
 def by_position(op: Operator[..., Any], body: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a body that takes all arguments by position: keyword-only and variadic ones are passed on as it declares
-    them.
+    """Wrap a body so that it takes all arguments by position, also keyword-only and variadic ones.
 
     If the record has a check of values and the body raises, the rule and the check say what is wrong.
     """

@@ -1,7 +1,7 @@
-"""View operators: on strided backends the core computes shape, strides and offset; the backend only re-strides.
+"""View operators: on strided backends the core computes shape, strides and offset, and the backend only re-strides.
 
-The in-place form of a view operator (``t_``, ``squeeze_``) writes nothing: the tensor shows its memory in another way
-from then on.
+The in-place form of a view operator (``t_``, ``squeeze_``) writes nothing: it changes the shape and strides of the
+tensor over the same memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VIEW_SLOTS = ("_base", "_parent", "_replay", "_seen")
 
 
 def strided_view_kernel(op: Operator[..., Any], instance: Instance) -> Callable[..., Any] | None:
-    """A kernel from the record's geometry, or None where it has none (its body serves it then)."""
+    """Return a kernel from the record's geometry, or None if it has none (then its body serves the call)."""
     geometry = op.geometry
     if geometry is None:
         return None
@@ -35,7 +35,7 @@ def strided_view_kernel(op: Operator[..., Any], instance: Instance) -> Callable[
 
 
 def inplace_view(op: Operator[..., Any]) -> Callable[..., Any]:
-    """The in-place form of a view operator."""
+    """Return the in-place form of a view operator."""
     view = op.canonical
 
     def inplace(input: Tensor, *arguments: Any) -> Tensor:
@@ -45,25 +45,25 @@ def inplace_view(op: Operator[..., Any]) -> Callable[..., Any]:
 
 
 def become_view(input: Tensor, view: Callable[..., Tensor], *arguments: Any) -> Tensor:
-    """Let ``input`` be what ``view(input, *arguments)`` shows; returns ``input``.
+    """Give ``input`` the shape, strides and offset of ``view(input, *arguments)``, and return it.
 
-    In the graph that is the view operator applied to what the tensor was; of a view it is one more step on the way from
-    its base. A leaf that requires grad refuses, as any write does.
+    In the graph, this is the view operator applied to the earlier state of the tensor. If ``input`` is a view, it adds
+    a step to the chain from its base. Raises RuntimeError for a leaf that requires grad, as any write does.
     """
     check_writable(input._fresh())
     was_view = input._keys & VIEW
     leaf = input._node is not None and input._node.is_leaf
-    # Of any other tensor the step is recorded even where recording is off: its node must know what shape it has now.
+    # For any other tensor the step is recorded even if recording is off: its node must know the new shape.
     with mode(include=NO_GRAD) if leaf else mode(exclude=NO_GRAD):
         made = view(same_tensor(input), *arguments)
     input._version[0] += 1
     input._payload = made._payload
     if was_view:
-        # Another way from the same base: the tensor as it was is the parent of what it is now.
+        # The chain from the same base grows by one step: the tensor's earlier state is the parent of the new one.
         for slot in VIEW_SLOTS:
             setattr(input, slot, getattr(made, slot))
         input._seen = input._version[0]
-    if leaf and input._node is not None:  # recording is off, or check_writable would have refused
+    if leaf and input._node is not None:  # recording is off, or check_writable would have raised
         input._node.shape = tuple(made._payload.shape)
     else:
         input._node = made._node
@@ -71,7 +71,7 @@ def become_view(input: Tensor, view: Callable[..., Tensor], *arguments: Any) -> 
 
 
 def same_tensor(input: Tensor) -> Tensor:
-    """The tensor as it is, as another object: same memory, version counter and place in the graph."""
+    """Return another object for the same tensor: same memory, version counter and node."""
     twin = new(Tensor)
     for slot in ("_payload", "_keys", "_node", "_version", *(VIEW_SLOTS if input._keys & VIEW else ())):
         setattr(twin, slot, getattr(input, slot))

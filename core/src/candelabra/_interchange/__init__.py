@@ -1,1 +1,1 @@
-"""Tensors from and to what is not a tensor: Python values, NumPy, DLPack, host memory."""
+"""Conversion between tensors and Python values, NumPy arrays, DLPack capsules and host memory."""

@@ -1,7 +1,7 @@
 """Deep and shallow copies of tensors, and pickles.
 
-Tensors that share memory share it in the copy too: the memory is copied once per ``memo``, and views are made anew
-from the copy. A pickle holds bytes, dtype, shape and device, and calls :func:`rebuilt` only.
+The copies of tensors that share memory share memory too: it is copied once per ``memo``, and views are created again
+from the copy. A pickle contains bytes, dtype, shape and device, and calls only :func:`rebuilt`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
-    """See ``Tensor.__deepcopy__``: ``RuntimeError`` for what is no leaf, as PyTorch."""
+    """Implement ``Tensor.__deepcopy__``. Raise ``RuntimeError`` for a tensor that is not a leaf, as PyTorch does."""
     if not tensor.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
@@ -44,19 +44,19 @@ def deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copied_memory(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
-    """The base's memory, copied once per memo. The version cell stands for the memory: all who share it share that."""
+    """Return a copy of the base's memory, once per memo. The version cell, which views share, identifies the memory."""
     base = tensor._base if tensor._keys & VIEW else tensor
     found = memo.get(id(base._version))
     if found is None:
         with mode(include=NO_GRAD):
             found = wrap(base._payload, base._keys & ~(AUTOGRAD | VIEW)).clone()
         memo[id(base._version)] = found
-        memo.setdefault(id(memo), []).append(base)  # an id is good as long as what it names lives
+        memo.setdefault(id(memo), []).append(base)  # an id is valid only while its object is alive
     return found
 
 
 def _alias(out: Tensor) -> Tensor:
-    """A second tensor on the same payload and version: it may require grad, which the copy of the memory does not."""
+    """Return a second tensor on the same payload and version, which may require grad without affecting the first."""
     made = wrap(out._payload, out._keys)
     made._version = out._version
     return made
@@ -71,14 +71,14 @@ def _dressed(out: Tensor, like: Tensor) -> Tensor:
 
 
 def shallow_copy(tensor: Tensor) -> Tensor:
-    """A second tensor on the same memory, a leaf, with the same attributes."""
+    """Return a second tensor on the same memory, a leaf with the same attributes."""
     out = _dressed(tensor.detach(), tensor)
     out.__dict__.update(tensor.__dict__)
     return out
 
 
 def reduced(tensor: Tensor) -> tuple[Any, ...]:
-    """What a pickle stores: the elements alone, so that a view of a large tensor is a small pickle."""
+    """Return the content of a pickle: only the tensor's own elements, so that a small view is a small pickle."""
     arguments = (
         type(tensor), tensor_to_bytes(tensor), tensor.dtype.name, tuple(tensor._payload.shape), str(tensor.device),
         tensor.requires_grad, dict(tensor.__dict__),
@@ -95,7 +95,7 @@ def rebuilt(
     requires_grad: bool,
     attributes: dict[str, Any],
 ) -> Any:
-    """The tensor that :func:`reduced` took apart, on the device where it was."""
+    """Create a tensor from the content that :func:`reduced` returned, on its original device."""
     if not issubclass(cls, Tensor):
         raise TypeError(f"a pickled tensor names the class {cls.__name__}, which is no Tensor")
     out = tensor_from_bytes(data, dtype, shape, device)

@@ -1,4 +1,4 @@
-"""DLPack: arrays of any library over one memory.
+"""DLPack: share memory with arrays of other libraries.
 
 Source: the DLPack specification and the Python Array API standard's ``__dlpack__``, ``__dlpack_device__`` and
 ``from_dlpack``.
@@ -14,7 +14,7 @@ from candelabra.errors import BackendError
 
 
 def export(tensor: Tensor, **options: Any) -> Any:
-    """A capsule over a tensor's memory; ``BufferError`` where it needs a gradient or the device exports none."""
+    """Return a capsule over a tensor's memory. Raise ``BufferError`` if it requires grad or has no DLPack."""
     if tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     instance = tensor._instance
@@ -22,7 +22,7 @@ def export(tensor: Tensor, **options: Any) -> Any:
 
 
 def device_of(tensor: Tensor) -> tuple[int, int]:
-    """(DLPack device type, id)."""
+    """Return (DLPack device type, id)."""
     instance = tensor._instance
     kind = instance.capabilities.dlpack
     if kind is None:
@@ -31,7 +31,7 @@ def device_of(tensor: Tensor) -> tuple[int, int]:
 
 
 def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of anything with ``__dlpack__``; see ``candelabra.from_dlpack``."""
+    """Return a tensor over the memory of an object with ``__dlpack__``; see ``candelabra.from_dlpack``."""
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
         raise TypeError(
             f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not {type(source).__name__}"
@@ -44,7 +44,7 @@ def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tenso
             if wanted is None or wanted is instance:
                 return made
             if copy is False:
-                raise ValueError(f"from_dlpack(): moving from {instance.device} to {wanted.device} takes a copy")
+                raise ValueError(f"from_dlpack(): moving from {instance.device} to {wanted.device} requires a copy")
             return made.to(wanted.device)
 
     kind, number = source.__dlpack_device__()
@@ -56,7 +56,7 @@ def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tenso
 
 
 def _candidates(source: Any) -> list[Instance]:
-    """The devices that may own the memory: those in use first, then one of every other backend that works."""
+    """Return the devices that may own the memory: those in use first, then one of every other working backend."""
     number = int(source.__dlpack_device__()[1])
     found = open_instances()
     for name in registry.plugins():

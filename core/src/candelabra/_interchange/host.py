@@ -1,4 +1,4 @@
-"""A tensor as bytes in the host's memory and back: what files, pickles and Python numbers are made of."""
+"""Convert tensors to bytes in the host's memory and back, for files, pickles and Python numbers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Bytes = bytes | bytearray | memoryview
 
 
 def host_view(tensor: Tensor) -> memoryview:
-    """The elements as bytes in C order, native endianness; no copy where the backend needs none."""
+    """Return the elements as bytes in C order and native endianness, without a copy if possible."""
     tensor._fresh()
     return tensor._instance.backend.to_host(tensor._payload)
 
 
 def tensor_to_bytes(tensor: Tensor) -> bytes:
-    """The elements as bytes in C order, native endianness: a copy. Complex numbers are (real, imaginary) pairs."""
+    """Copy the elements to bytes in C order and native endianness. Complex numbers are (real, imaginary) pairs."""
     return bytes(host_view(tensor))
 
 
 def tensor_from_bytes(data: Bytes, dtype_name: str | dtype, shape: Sequence[int], device: Any = None) -> Tensor:
-    """A new tensor of bytes in C order.
+    """Create a tensor from bytes in C order.
 
-    Raises ``ValueError`` for a dtype name that does not exist, and where the bytes are too few or too many.
+    Raises ``ValueError`` for an unknown dtype name, and if the number of bytes does not match shape and dtype.
     """
     if isinstance(dtype_name, dtype):
         d = dtype_name
@@ -42,10 +42,10 @@ def tensor_from_bytes(data: Bytes, dtype_name: str | dtype, shape: Sequence[int]
         raise ValueError(
             f"a tensor of shape {list(sizes)} and {d} takes {prod(sizes) * d.itemsize} bytes, got {len(view)}"
         )
-    return place(view, d, sizes, open_device(device))
+    return upload(view, d, sizes, open_device(device))
 
 
-def place(view: memoryview, d: dtype, shape: tuple[int, ...], instance: Instance) -> Tensor:
-    """A new tensor on a device, of bytes that are known to be as many as they must be."""
+def upload(view: memoryview, d: dtype, shape: tuple[int, ...], instance: Instance) -> Tensor:
+    """Create a tensor on a device from bytes whose number is known to be correct."""
     keys = instance.keys_for(d)
     return wrap(instance.backend.from_host(instance.index, view, shape, d), keys | state.bits & INFERENCE)

@@ -1,7 +1,7 @@
-"""Nested sequences of numbers as bytes of one dtype.
+"""Convert nested sequences of numbers to bytes of one dtype.
 
-Everything that grows with the data runs in C: levels are joined by ``itertools.chain``, kinds found by ``set(map(type,
-…))``, numbers packed by ``array``.
+All loops over the data run in C: ``itertools.chain`` joins the levels, ``set(map(type, …))`` determines the types,
+and ``array`` packs the numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUMBERS: Final = {bool, int, float, complex}
 
 
 class Flat(NamedTuple):
-    """The numbers in C order, the shape that they had, and the dtype that PyTorch would infer."""
+    """The numbers in C order, their shape, and the dtype that PyTorch would infer."""
 
     numbers: Sequence[Any]
     shape: tuple[int, ...]
@@ -39,7 +39,7 @@ class Flat(NamedTuple):
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether a value is a level of nesting: lists, tuples, ranges, and what else has a length and items."""
+    """Return whether a value is a level of nesting: a list, tuple or range, or another object with length and items."""
     if isinstance(value, (list, tuple, range)):
         return True
     if isinstance(value, (str, bytes, dict, set)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
@@ -48,45 +48,45 @@ def is_sequence(value: Any) -> bool:
 
 
 def flatten(data: Any) -> Flat:
-    """The numbers of nested sequences.
+    """Return the numbers of nested sequences.
 
-    ``ValueError`` where sequences of one level differ in length, ``TypeError`` or ``RuntimeError`` for what is no
-    number; the words are PyTorch's.
+    Raises ``ValueError`` if sequences of one level differ in length, and ``TypeError`` or ``RuntimeError`` for items
+    that are not numbers, with PyTorch's texts.
     """
     level: Sequence[Any] = (data,)
     shape: list[int] = []
     while level and is_sequence(level[0]):
-        wanted = len(level[0])
-        _check_level(level, wanted, len(shape))
-        shape.append(wanted)
+        expected = len(level[0])
+        _check_level(level, expected, len(shape))
+        shape.append(expected)
         inner = level[0]
         level = inner if len(level) == 1 and isinstance(inner, (list, tuple)) else list(chain.from_iterable(level))
-        if not wanted:
+        if not expected:
             break
     kinds = set(map(type, level))
     if kinds <= NUMBERS:
         top = max(map(CATEGORY.__getitem__, kinds), default=FLOATING)
         return Flat(level, tuple(shape), default_for_category(top))
-    return _of_strangers(level, tuple(shape))
+    return _convert_others(level, tuple(shape))
 
 
 CATEGORY: Final = {bool: 0, int: 1, float: 2, complex: 3}
 
 
-def _check_level(level: Sequence[Any], wanted: int, dim: int) -> None:
+def _check_level(level: Sequence[Any], expected: int, dim: int) -> None:
     try:
         lengths = set(map(len, level))
     except TypeError:
         raise TypeError("not a sequence") from None
-    if lengths != {wanted}:
-        got = next(length for length in map(len, level) if length != wanted)
-        raise ValueError(f"expected sequence of length {wanted} at dim {dim} (got {got})")
+    if lengths != {expected}:
+        got = next(length for length in map(len, level) if length != expected)
+        raise ValueError(f"expected sequence of length {expected} at dim {dim} (got {got})")
     if not all(map(is_sequence, level)):
         raise TypeError("not a sequence")
 
 
-def _of_strangers(level: Sequence[Any], shape: tuple[int, ...]) -> Flat:
-    """Elements that are not all Python's own numbers: 0-d tensors, array scalars, subclasses, mistakes."""
+def _convert_others(level: Sequence[Any], shape: tuple[int, ...]) -> Flat:
+    """Return elements that are not all Python numbers: 0-d tensors, array scalars, subclasses. Raise for others."""
     numbers = []
     operands = set()
     for value in level:
@@ -124,10 +124,10 @@ def _dtype_of_scalar(value: Any) -> dtype:
 
 # -- packing ----------------------------------------------------------------------------------------------------------
 def packed(numbers: Iterable[Any], d: dtype) -> tuple[memoryview, dtype]:
-    """The numbers as bytes, and the dtype of those: ``d``, or float32 for the half types, which the device then casts.
+    """Return the numbers as bytes and their dtype: ``d``, or float32 for the half types, which the device then casts.
 
-    ``RuntimeError`` for an integer or float outside the dtype's range, ``ValueError`` for an int that not even int64
-    holds, ``TypeError`` for complex numbers in a real dtype.
+    Raises ``RuntimeError`` for an integer or float outside the dtype's range, ``ValueError`` for an int outside the
+    range of int64, and ``TypeError`` for complex numbers in a real dtype.
     """
     if d.category == BOOL:
         return memoryview(bytes(map(bool, numbers))), d
@@ -144,7 +144,7 @@ def _integers(numbers: Iterable[Any], d: dtype) -> memoryview:
     values = numbers if isinstance(numbers, (list, tuple, range)) else list(numbers)
     try:
         return memoryview(array(d.format, values)).cast("B")
-    except (OverflowError, TypeError):  # floats are cut, and what is too large is named
+    except (OverflowError, TypeError):  # truncate floats, and report a number that is too large
         return memoryview(array(d.format, [_integer(v, d) for v in values])).cast("B")
 
 
@@ -161,13 +161,13 @@ def _integer(value: Any, d: dtype) -> int:
     top = (1 << bits) - 1
     if (-top - 1 if d.is_signed else 0) <= value <= top:
         return int(value)
-    if not d.is_signed and d.itemsize < 8 and -top <= value < 0:  # PyTorch lets -1 be the largest, and so on
+    if not d.is_signed and d.itemsize < 8 and -top <= value < 0:  # modulo 2**bits, as in PyTorch: -1 is the largest
         return int(value) & top
     raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
 
 
 def fitted(value: Any, d: dtype) -> Any:
-    """One Python number as a number of dtype ``d``; errors as in :func:`packed`."""
+    """Convert one Python number to a number of dtype ``d``. It raises the errors of :func:`packed`."""
     if d.category == BOOL:
         return bool(value)
     if d.category == INTEGER:

@@ -1,6 +1,6 @@
 """NumPy arrays: tensors over their memory, and arrays over a tensor's memory.
 
-NumPy is imported only where a user asks for an array; one that was handed in is recognised without importing it.
+NumPy is imported only if a user requests an array. An argument that is an array is recognised without importing it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import open_device
-from candelabra._interchange.host import host_view, place
+from candelabra._interchange.host import host_view, upload
 from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_NAME, dtype
@@ -24,13 +24,13 @@ SUPPORTED: Final = (
 
 
 def is_ndarray(value: Any) -> bool:
-    """Whether a value is a NumPy array. Where NumPy was never imported, nothing is."""
+    """Return whether a value is a NumPy array. If NumPy was not imported, none is."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
 def dtype_of_array(array: Any) -> dtype:
-    """The dtype of an array's elements (bfloat16 is ``ml_dtypes``'); TypeError and ValueError in PyTorch's words."""
+    """Return the dtype of an array's elements (bfloat16: of ``ml_dtypes``), or raise PyTorch's error."""
     found = BY_NAME.get(array.dtype.name)
     if found is None:
         raise TypeError(
@@ -46,17 +46,17 @@ def dtype_of_array(array: Any) -> dtype:
 
 
 def copied_array(array: Any, instance: Instance) -> Tensor:
-    """A tensor with a copy of an array's elements, on any device."""
+    """Return a tensor with a copy of an array's elements, on any device."""
     d = dtype_of_array(array)
     flat = (array if array.flags.c_contiguous else array.copy()).reshape(-1).view("u1")
-    return place(memoryview(flat), d, tuple(array.shape), instance)
+    return upload(memoryview(flat), d, tuple(array.shape), instance)
 
 
 def shared_array(array: Any) -> Tensor:
-    """A tensor over an array's memory, on the host's device; a write to one is seen by the other.
+    """Return a tensor over an array's memory on the host's device. A write to either is visible in the other.
 
-    A read-only array is copied, with a warning: PyTorch would let a write through. ``ValueError`` for negative strides
-    and for strides that are no multiple of the element's size.
+    A read-only array is copied, with a warning; PyTorch would allow writes. Raises ``ValueError`` for negative strides
+    and for strides that are not a multiple of the element's size.
     """
     d = dtype_of_array(array)
     if any(step < 0 for step in array.strides):
@@ -74,7 +74,7 @@ def shared_array(array: Any) -> Tensor:
     if not array.flags.writeable:
         warnings.warn(
             "The given NumPy array is not writable. candelabra copies it, so that a write to the tensor does not reach "
-            "memory that others take for constant; pass a copy to silence this warning.",
+            "memory that is meant to be constant; pass a copy to silence this warning.",
             UserWarning,
             stacklevel=3,
         )
@@ -84,7 +84,7 @@ def shared_array(array: Any) -> Tensor:
 
 
 def as_ndarray(tensor: Tensor, force: bool = False) -> Any:
-    """A NumPy array over a tensor's memory (bfloat16: of ``ml_dtypes``' type); see ``Tensor.numpy``."""
+    """Return a NumPy array over a tensor's memory (bfloat16: of the ``ml_dtypes`` type); see ``Tensor.numpy``."""
     if force:
         tensor = tensor.detach()
     elif tensor.requires_grad:

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 _READERS: Final[dict[int, Any]] = {
     d.bit: struct.Struct("=" + d.format).unpack for d in ALL if d.format and not d.is_complex
 }
-"""How one number is read from its bytes, by the dtype's bit."""
+"""Functions that read one number from its bytes, by the dtype's bit."""
 
 
 def unpacked(data: memoryview, d: dtype) -> list[Any]:
-    """The numbers in ``data``, as Python's bool, int, float or complex."""
-    if d.is_half and d.format:  # which memoryview does not know
+    """Return the numbers in ``data`` as Python's bool, int, float or complex."""
+    if d.is_half and d.format:  # a format that memoryview does not support
         return list(struct.unpack(f"{len(data) // 2}{d.format}", data))
     if not d.format:  # bfloat16, the upper half of a float32
         words = memoryview(data).cast("B").cast("H").tolist()
         return list(struct.unpack(f"{len(words)}f", struct.pack(f"{len(words)}I", *[w << 16 for w in words])))
-    parts: list[Any] = memoryview(data).cast("B").cast(d.format).tolist()  # type: ignore[call-overload] # a format by name if len(data) else []
+    parts: list[Any] = memoryview(data).cast("B").cast(d.format).tolist() if len(data) else []  # type: ignore[call-overload]
     if d.is_complex:
         return list(map(complex, parts[::2], parts[1::2]))
     return parts
 
 
 def item(tensor: Tensor) -> Any:
-    """The one element as a Python number; ``RuntimeError`` where there are several, or none."""
+    """Return the only element as a Python number. Raise ``RuntimeError`` for another number of elements."""
     keys = tensor._keys
     payload = (tensor._fresh() if keys & VIEW else tensor)._payload
     if payload.shape:
@@ -46,7 +46,7 @@ def item(tensor: Tensor) -> Any:
 
 
 def nested_list(tensor: Tensor) -> Any:
-    """The elements as lists in lists, one level per dim; a 0-d tensor's is a number."""
+    """Return the elements as nested lists, one level per dim, or as a number for a 0-d tensor."""
     values = unpacked(host_view(tensor), tensor.dtype)
     shape = tuple(tensor._payload.shape)
     if not shape:

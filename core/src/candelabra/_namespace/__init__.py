@@ -1,1 +1,1 @@
-"""The public names: where they are declared, and how they come to stand in ``candelabra``."""
+"""The public names: the modules that declare them, and their publication in ``candelabra``."""

@@ -1,6 +1,6 @@
-"""What a public callable calls, read off its code: operators, overload sets and other public callables.
+"""Determine from its code what a public callable calls: operators, overload sets and other public callables.
 
-Documentation and ``candelabra explain`` show it. A call by way of a variable is not found.
+Documentation and ``candelabra explain`` show the result. A call through a variable is not found.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from candelabra._records.registry import title_of
 
 
 def called_by(entry: PublicCallable) -> list[str]:
-    """The names of the operators and the public names that a callable names, itself or in helper functions."""
-    return Names(entry).found()
+    """Return the names of the operators and public callables that a callable or its helper functions use."""
+    return Names(entry).sorted_names()
 
 
 class Names:
-    """The names in one public callable, found by following its code into functions of the library."""
+    """The names in one public callable. Its code is followed into functions of the library."""
 
     def __init__(self, entry: PublicCallable) -> None:
         self.entry = entry
@@ -31,8 +31,8 @@ class Names:
         self.seen: set[CodeType] = set()
         self.callables = {id(e.form("function")): e for e in entries() if isinstance(e, PublicCallable)}
 
-    def found(self) -> list[str]:
-        """The names in alphabetical order."""
+    def sorted_names(self) -> list[str]:
+        """Return the names in alphabetical order."""
         self.follow(self.entry.declared)
         return sorted(self.names - {title_of(self.entry)})
 
@@ -42,7 +42,7 @@ class Names:
         self.read(function.__code__, function.__globals__)
 
     def read(self, code: CodeType, scope: dict[str, Any]) -> None:
-        """Note what the instructions load: globals, attributes of modules, imports, methods that are called."""
+        """Record the names that instructions load: globals, attributes of modules, imports, methods that are called."""
         if code in self.seen:
             return
         self.seen.add(code)
@@ -72,18 +72,20 @@ class Names:
                 self.read(constant, scope)
 
     def note(self, value: Any) -> None:
-        """Keep the name of an operator, a set or a callable; read the code of any other function of the library."""
+        """Record an operator, a set or a public callable, and read the code of any other function of the library."""
         entry = self.callables.get(id(value)) or published(value) or value
         if isinstance(entry, Operator):
             self.names.add(entry.name)
-        elif isinstance(entry, (OverloadSet, PublicCallable)):
+        elif isinstance(entry, (OverloadSet, PublicCallable)) and entry.public:
             self.names.add(title_of(entry))
+        elif isinstance(entry, PublicCallable):  # a member of an overload set, without a name of its own
+            self.follow(entry.declared)
         elif isinstance(entry, FunctionType) and entry.__module__.partition(".")[0] == "candelabra":
             self.follow(entry)
 
 
 def published(value: Any) -> Any:
-    """The operator or overload set whose function a value is, or None."""
+    """Return the operator or overload set whose function a value is, or None."""
     if not isinstance(value, FunctionType) or value.__module__ != "candelabra":
         return None
     for entry in (OPERATORS.get(value.__name__), entry_named(value.__name__)):
@@ -93,7 +95,7 @@ def published(value: Any) -> Any:
 
 
 def is_method(instruction: dis.Instruction) -> bool:
-    """Whether an instruction loads a method for a call. From Python 3.12 on that is a flag of ``LOAD_ATTR``."""
+    """Return whether an instruction loads a method for a call. Since Python 3.12 that is a flag of ``LOAD_ATTR``."""
     if instruction.opname == "LOAD_METHOD":
         return True
     return sys.version_info >= (3, 12) and bool((instruction.arg or 0) & 1)

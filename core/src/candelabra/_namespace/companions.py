@@ -1,7 +1,7 @@
-"""`candelabra.nn`, `candelabra.optim` and `candelabra.utils.data`: a distribution of its own, in folders of its own.
+"""`candelabra.nn`, `candelabra.optim` and `candelabra.utils.data`, which are a separate distribution.
 
 The package's ``__path__`` is extended by every folder ``candelabra`` on sys.path, so that plain imports find them
-wherever pip put them, editable installs included.
+wherever pip has installed them, also in editable installs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ COMPANIONS: Final[dict[str, tuple[str, str]]] = {
     "optim": ("candelabra.optim", "nn"),
     "utils": ("candelabra.utils.data", "nn"),
 }  # fmt: skip
-"""Attributes of ``candelabra`` that other distributions bring: what to import for each, and the extra that has it."""
+"""Attributes of ``candelabra`` that other distributions contain: the module to import and the extra to install."""
 
 
 def extend_path(path: list[str]) -> None:
-    """Append to ``path`` each ``<entry of sys.path>/candelabra`` that is a directory and not yet in it."""
+    """Append to ``path`` each directory ``<entry of sys.path>/candelabra`` that it does not contain yet."""
     known = set(path)
     for entry in sys.path:
         folder = os.path.join(os.path.abspath(entry), "candelabra")
@@ -32,9 +32,9 @@ def extend_path(path: list[str]) -> None:
 
 
 def companion(name: str, path: list[str]) -> ModuleType:
-    """The package ``candelabra.<name>``, imported; sys.path may have grown since the core was imported.
+    """Import and return the package ``candelabra.<name>``. sys.path may have grown since the import of the core.
 
-    Raises ``ModuleNotFoundError`` when the distribution is not installed.
+    Raises ``ModuleNotFoundError`` if the distribution is not installed.
     """
     extend_path(path)
     whole, extra = COMPANIONS[name]
@@ -42,7 +42,7 @@ def companion(name: str, path: list[str]) -> ModuleType:
         import_module(whole)
     except ModuleNotFoundError as error:
         if error.name is None or not whole.startswith(error.name):
-            raise  # the package is there, something that it needs is not
+            raise  # the package is installed, but not one of its dependencies
         raise ModuleNotFoundError(
             f'candelabra.{name} is not installed: pip install "candelabra[{extra}]"', name=f"candelabra.{name}"
         ) from None

@@ -1,7 +1,7 @@
-"""The public names that no declaration brings: dtypes, constants, classes, submodules.
+"""The public names without a declaration: dtypes, constants, classes, submodules.
 
-``candelabra.__getattr__`` looks here when a name is first asked for, imports the module, and stores what it found. So
-a name costs nothing at import.
+At the first use of a name, ``candelabra.__getattr__`` imports its module and stores the attribute. So the names do not
+slow down the import.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EXPORTED: Final[dict[str, str]] = {
         "special typing"
     ),
 }
-"""Module → the names that it brings, ``name=attribute`` where they differ. The empty module stands for submodules."""
+"""Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""
 EXPORTS: Final[dict[str, tuple[str, str]]] = {
     word.partition("=")[0]: (home, word.partition("=")[2] or word) for home, words in EXPORTED.items()
     for word in words.split()
@@ -52,7 +52,7 @@ EXPORTS: Final[dict[str, tuple[str, str]]] = {
 
 
 def exported(name: str) -> Any:
-    """What ``candelabra.<name>`` is by the table; KeyError where the table has no such name."""
+    """Return ``candelabra.<name>`` by the table. Raise KeyError if the table does not contain the name."""
     module, attribute = EXPORTS[name]
     whole = module or f"candelabra.{attribute}"
     __import__(whole)

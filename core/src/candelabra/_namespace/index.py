@@ -1,8 +1,8 @@
-"""Which module declares what, so that a module is imported when one of its names is first asked for.
+"""The index of public names: the module that declares each name, which is imported at the first use of the name.
 
-Every distribution that declares public names has a generated table, ``candelabra/_index/<distribution>.py``: for each
-module the operators that it declares, the public functions, the methods of Tensor, and which of these are properties.
-Builds write it (``hatch_build.py``), and ``make index`` does in a checkout.
+Every distribution that declares public names has a generated table, ``candelabra/_index/<distribution>.py``. For each
+module it lists the operators, the public functions, the methods of Tensor, and those that are properties. Builds write
+the table (``hatch_build.py``); in a checkout ``make index`` does.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ OPERATORS_IN: Final[dict[str, str]] = {}
 FUNCTIONS_IN: Final[dict[str, str]] = {}
 """Public function, ``exp`` or ``linalg.inv`` → the module that declares it."""
 METHODS_IN: Final[dict[str, str]] = {}
-"""Method of Tensor → likewise."""
+"""Method of Tensor → the module that declares it."""
 PROPERTIES: Final[set[str]] = set()
 _read: Final[set[str]] = set()
 
 
 def read(path: list[str]) -> bool:
-    """Read the tables in the folders ``_index`` of a package's path; whether there was one that is new."""
+    """Read the tables in the folders ``_index`` of a package's path, and return whether one of them is new."""
     before = len(_read)
     for folder in path:
         try:
@@ -43,7 +43,7 @@ def read(path: list[str]) -> bool:
 
 
 def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
-    """Take a table in: ``{module: (operators, functions, methods, properties)}``, names separated by spaces."""
+    """Add a table: ``{module: (operators, functions, methods, properties)}``, names separated by spaces."""
     for module, (operators, functions, methods, properties) in modules.items():
         OPERATORS_IN.update(dict.fromkeys(operators.split(), module))
         FUNCTIONS_IN.update(dict.fromkeys(functions.split(), module))
@@ -52,29 +52,29 @@ def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
 
 
 def load(module: str) -> None:
-    """Import a module that declares. It stays whatever becomes of the plugin in whose loading it was asked for."""
+    """Import a module that declares names. It stays imported even if the plugin that needs it fails to load."""
     with journal.unrecorded():
-        import_module(module)  # also where it is in sys.modules: another thread may be at it, and is waited for
+        import_module(module)  # also if it is in sys.modules: another thread may still import it, and this waits for it
 
 
 def load_all() -> None:
-    """Import every module that declares."""
+    """Import every module that declares names."""
     for places in (OPERATORS_IN, FUNCTIONS_IN, METHODS_IN):
         for module in dict.fromkeys(places.values()):
             load(module)
 
 
 class StaleIndex(RuntimeError):
-    """The index names what its module does not declare."""
+    """The index lists a name that the module does not declare."""
 
 
-def stale(what: str) -> str:
-    """The text of the error for an index that does not fit the sources."""
-    return f"the index of public names is not current: {what}. In a checkout run `make index`"
+def stale(reason: str) -> str:
+    """Return the text of the error for an index that does not match the sources."""
+    return f"the index of public names is not current: {reason}. In a checkout run `make index`"
 
 
 class Declared(dict[str, V]):
-    """Operators by name: what declares one is imported when it is asked for; who walks over it gets everything."""
+    """Operators by name. Looking up a name imports the module that declares it; iteration imports all modules."""
 
     def __missing__(self, name: str) -> V:
         load(OPERATORS_IN[name])
@@ -84,7 +84,7 @@ class Declared(dict[str, V]):
         return found
 
     def present(self) -> dict[str, V]:
-        """What is declared by now, as a plain dict: nothing is imported for it."""
+        """Return the entries that are declared so far, as a plain dict, without importing modules."""
         return {name: dict.__getitem__(self, name) for name in dict.__iter__(self)}
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Import paths of before 0.2, which lead to where their modules are now and warn. They go in the next release."""
+"""Import paths from before 0.2. They lead to the current modules with a warning; the next release removes them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ MOVED: Final[dict[str, str]] = {
     "candelabra.cli.main": "candelabra._cli.main",
     "candelabra.cli": "candelabra._cli",
 }
-"""The modules that documents named, and the module that has their names now."""
+"""The documented modules of earlier releases, and the modules that have their names now."""
 INSTEAD: Final[dict[str, str]] = {
     "candelabra._plugins.registry": "candelabra.library.plugins",
     "candelabra._plugins": "candelabra.library",
     "candelabra._cli.main": "candelabra.library.command",
     "candelabra._cli": "candelabra.library",
 }
-"""What the warning names in place of an internal module."""
+"""The public module that the warning names instead of an internal one."""
 
 
 class _Moved(ModuleType):
-    """A module under its old name: hands out the names of the one that took its place."""
+    """A module under its old name, with the names of its replacement."""
 
     def __getattr__(self, name: str) -> Any:
         target = MOVED[self.__name__]
@@ -45,11 +45,11 @@ class _Moved(ModuleType):
 
 
 class MovedModules:
-    """A finder that is asked last, when there is no module of that name."""
+    """The last finder of ``sys.meta_path``, which serves names that no other finder knows."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
-        """The spec of a moved module; None for any other name."""
+        """Return the spec of a moved module, or None for any other name."""
         if name not in MOVED:
             return None
         import warnings
@@ -57,7 +57,7 @@ class MovedModules:
 
         now = INSTEAD.get(MOVED[name], MOVED[name])
         warnings.warn(
-            f"the module {name} has moved: import from {now} instead. The old path goes in the next release",
+            f"the module {name} has moved: import from {now} instead. The next release removes the old path",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -66,15 +66,15 @@ class MovedModules:
 
     @staticmethod
     def create_module(spec: Any) -> ModuleType:
-        """The module, empty: its names are found when they are asked for."""
+        """Return an empty module, which looks its names up at their first use."""
         return _Moved(spec.name)
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        """Nothing to run."""
+        """Do nothing: the module has no code."""
 
 
 def install() -> None:
-    """Let old paths be found."""
+    """Add the finder of old paths to ``sys.meta_path``."""
     if MovedModules not in sys.meta_path:
         sys.meta_path.append(MovedModules)

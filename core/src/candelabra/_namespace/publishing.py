@@ -1,8 +1,8 @@
-"""The public names: functions of ``candelabra`` and its namespaces, methods of Tensor.
+"""Publish functions of ``candelabra`` and its namespaces, and methods of Tensor.
 
-All of them come from the one registry (``candelabra._records.registry``). Nothing is compiled at import. A method is a
-small descriptor until it is first looked up, then the real function takes its place; a function of a module is found by
-the module's ``__getattr__`` and stored.
+All of them come from one registry (``candelabra._records.registry``). Nothing is compiled at import. A method is a
+small descriptor until its first use, which replaces it by the function. A function of a module is found by the module's
+``__getattr__`` and stored.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ BINARY: Final[dict[str, str]] = {
     "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
     "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
 }  # fmt: skip
-"""Python's operators with a reflected and an in-place form, and the records that serve them."""
+"""Python's operators with a reflected and an in-place form, and the records that implement them."""
 COMPARISONS: Final[dict[str, str]] = {name: name for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 UNARY: Final[dict[str, str]] = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
 
 
 class LazyMethod:
-    """A method that is made when it is first looked up, and then replaces this descriptor in its class."""
+    """A method that is compiled at its first use, and then replaces this descriptor in its class."""
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class LazyMethod:
 
 
 class LazyProperty(LazyMethod):
-    """Likewise for a property: assigning to it must reach the property, not the tensor's own attributes."""
+    """The same for a property: an assignment must reach the property, not the tensor's own attributes."""
 
     def __set__(self, instance: Any, value: Any) -> None:
         self.__get__(None, Tensor)
@@ -50,7 +50,7 @@ class LazyProperty(LazyMethod):
 
 
 def data_model() -> dict[str, tuple[str, str]]:
-    """``{"__add__": (operator, form)}`` for every operator of Python's data model that records serve."""
+    """Return ``{"__add__": (operator, form)}`` for every operator of Python's data model that a record implements."""
     table = {}
     for symbol, name in BINARY.items():
         table[f"__{symbol}__"] = (name, "binary")
@@ -65,7 +65,7 @@ def data_model() -> dict[str, tuple[str, str]]:
 
 
 def install_methods() -> None:
-    """Attach every method to Tensor. Called once, when the package is imported."""
+    """Attach every method to Tensor. Called once, at the import of the package."""
     registry.ADDED.append(publish)
     for name, (operator, form) in data_model().items():
         setattr(Tensor, name, LazyMethod(name, partial(form_of, operator, form)))
@@ -73,7 +73,7 @@ def install_methods() -> None:
 
 
 def install_indexed() -> None:
-    """Attach the methods that the index knows."""
+    """Attach the methods that the index lists."""
     there = vars(Tensor)
     for name, module in index.METHODS_IN.items():
         if name not in there:
@@ -82,7 +82,7 @@ def install_indexed() -> None:
 
 
 def find_method(name: str, module: str) -> Any:
-    """The method of that name, which the index says a module declares."""
+    """Return a method from the module that declares it according to the index."""
     index.load(module)
     try:
         return method_made(*METHODS[name])
@@ -101,14 +101,14 @@ def form_of(operator: str, form: str) -> Any:
 
 
 def method_made(entry: Entry, form: str) -> Any:
-    """A form of an entry as an attribute of Tensor: a function or a property."""
+    """Return a form of an entry as an attribute of Tensor: a function or a property."""
     return property(entry.form(form)) if entry.is_property else entry.form(form)
 
 
 def publish(entry: Entry) -> Callable[[], None]:
-    """Attach the methods of an entry that the index does not know (a plugin's, a user's); returns how to undo it.
+    """Attach the methods of an entry that is not in the index (of a plugin or user), and return the undo function.
 
-    ValueError when Tensor has an attribute of that name already: nothing that was there is hidden.
+    Raises ValueError if Tensor already has an attribute of that name: existing attributes are not replaced.
     """
     methods = {name: form for name, form in entry.methods().items() if name not in index.METHODS_IN}
     hidden = [name for name in methods if hasattr(Tensor, name)]
@@ -131,16 +131,16 @@ def publish(entry: Entry) -> Callable[[], None]:
 
 
 def entries() -> list[Entry]:
-    """What stands behind all public names of functions and methods, each once. Imports every module that declares."""
+    """Return the distinct entries of all public functions and methods. This imports every module with declarations."""
     index.load_all()
     found = [*ENTRIES.values(), *(entry for entry, _ in METHODS.values())]
     return list({id(entry): entry for entry in found}.values())
 
 
 def entry_named(name: str) -> Entry | None:
-    """What stands behind a public name, ``"linalg.inv"`` or ``"Tensor.to"``; None if there is nothing of that name.
+    """Return the entry of a public name, such as ``"linalg.inv"`` or ``"Tensor.to"``, or None if it does not exist.
 
-    ``StaleIndex`` where the index says that a module declares the name, and it does not.
+    Raises ``StaleIndex`` if the index lists the name for a module that does not declare it.
     """
     if name.startswith("Tensor."):
         method = name.removeprefix("Tensor.")
@@ -155,7 +155,7 @@ def entry_named(name: str) -> Entry | None:
 
 
 def public_function(name: str) -> Any:
-    """The function ``candelabra.<name>``, or None. An in-place form is a function too: ``candelabra.add_``."""
+    """Return the function ``candelabra.<name>``, or None. In-place forms are functions too: ``candelabra.add_``."""
     entry = entry_named(name)
     if entry is not None:
         return entry.form("function")
@@ -166,7 +166,7 @@ def public_function(name: str) -> Any:
 
 
 def operator_named(name: str) -> Operator[..., Any] | None:
-    """The operator of that name or public name: ``linalg_svd``, ``linalg.svd``, ``arccos``; None if there is none."""
+    """Return an operator by its name, public name or alias (``linalg_svd``, ``linalg.svd``, ``arccos``), or None."""
     found: Any = OPERATORS.get(name)
     if found is None:
         found = entry_named(name)
@@ -174,13 +174,14 @@ def operator_named(name: str) -> Operator[..., Any] | None:
 
 
 def public_names() -> list[str]:
-    """Every function that the module and its namespaces offer: ``exp``, ``linalg.inv``."""
+    """Return the names of all functions of the package and its namespaces: ``exp``, ``linalg.inv``."""
     return sorted({*ENTRIES, *index.FUNCTIONS_IN})
 
 
 def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module such as ``candelabra.linalg``, and its ``__all__``, computed by the
-    former.
+    """Return ``__getattr__`` and ``__dir__`` for a module such as ``candelabra.linalg``.
+
+    ``__getattr__`` also computes the module's ``__all__``.
     """
     module = sys.modules[f"candelabra.{namespace}"]
     start = namespace + "."

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.conversion.dtype_and_device import uncast
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.comparison import maximum, minimum
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import new_arange, new_full, uncast
 from candelabra._operators.reductions.extrema import ValuesAndIndices
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.sorting.sort import gather_adjoint, two_like_input

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.primitives.creation import new_full
+from candelabra._operators.creation.filled import new_full
 from candelabra._records.callables import public
 from candelabra._records.promotion import same, unpromoted
 from candelabra._records.record import operator

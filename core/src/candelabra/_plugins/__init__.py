@@ -1,1 +1,1 @@
-"""Plugins: finding, loading and checking what distributions register."""
+"""Find, load and check the plugins that distributions register."""

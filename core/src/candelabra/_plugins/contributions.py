@@ -1,7 +1,7 @@
-"""What plugins bring beside kernels: subcommands of ``candelabra``, samples for the conformance suite.
+"""Contributions of plugins other than kernels: subcommands of ``candelabra`` and samples for the conformance suite.
 
-A plugin that brings a device is found under its entry point group; one that brings none, a tool, under
-``candelabra.plugins``: the entry's value is an object with the same hooks.
+A plugin with a device is registered in the entry point group of backends. A plugin without one, a tool, is registered
+in the group ``candelabra.plugins``; the entry's value is an object with the same hooks.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ Command = Callable[[list[str]], int | None]
 
 
 class Contributions(NamedTuple):
-    """What came, and from which plugins something did not come, with the reason."""
+    """The contributions, and for each plugin that failed the reason."""
 
     found: dict[str, Any]
     problems: dict[str, BaseException]
 
 
-def commands(taken: tuple[str, ...] = ()) -> Contributions:
-    """``{subcommand: function(arguments) -> exit status}``; names in ``taken`` are refused, as is a name twice."""
+def commands(reserved: tuple[str, ...] = ()) -> Contributions:
+    """Return ``{subcommand: function(arguments) -> exit status}``. Reserved and duplicate names are refused."""
     found: dict[str, Any] = {}
     problems: dict[str, BaseException] = {}
-    for plugin, name, command in _asked("candelabra_commands", problems):
-        if name in taken or name in found:
+    for plugin, name, command in _collect("candelabra_commands", problems):
+        if name in reserved or name in found:
             problems[plugin] = ValueError(
-                f"plugin {plugin!r} brings a command {name!r}, but there is one of that name already"
+                f"plugin {plugin!r} has a command {name!r}, but a command of that name exists already"
             )
         elif not callable(command):
             problems[plugin] = TypeError(f"plugin {plugin!r}: its command {name!r} is not callable: {command!r}")
@@ -40,25 +40,25 @@ def commands(taken: tuple[str, ...] = ()) -> Contributions:
 
 
 def samples() -> Contributions:
-    """``{operator: [what each plugin's sample hook gives for it]}``."""
+    """Return ``{operator: [the samples that each plugin's hook returns for it]}``."""
     found: dict[str, Any] = {}
     problems: dict[str, BaseException] = {}
-    for _, operator, generators in _asked("candelabra_samples", problems):
+    for _, operator, generators in _collect("candelabra_samples", problems):
         found.setdefault(operator, []).append(generators)
     return Contributions(found, problems)
 
 
-def _asked(hook: str, problems: dict[str, BaseException]) -> list[tuple[str, str, Any]]:
-    """(plugin, key, value) of the mappings that plugins return; a plugin that raises is one of the problems."""
+def _collect(hook: str, problems: dict[str, BaseException]) -> list[tuple[str, str, Any]]:
+    """Return (plugin, key, value) of the mappings that plugins return, and add plugins that raise to ``problems``."""
     from candelabra._plugins.loading import call_hook
 
     answers = []
     for name, loaded in _objects():
         try:
-            brought = call_hook(loaded(), hook)
-            if brought is not None and not isinstance(brought, Mapping):
-                raise TypeError(f"plugin {name!r}: {hook}() returned {brought!r}, not a mapping")
-            answers += [(name, key, value) for key, value in (brought or {}).items()]
+            mapping = call_hook(loaded(), hook)
+            if mapping is not None and not isinstance(mapping, Mapping):
+                raise TypeError(f"plugin {name!r}: {hook}() returned {mapping!r}, not a mapping")
+            answers += [(name, key, value) for key, value in (mapping or {}).items()]
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -68,7 +68,7 @@ def _asked(hook: str, problems: dict[str, BaseException]) -> list[tuple[str, str
 
 
 def _objects() -> list[tuple[str, Callable[[], Any]]]:
-    """(name, function that gives the object with the hooks): tools first, since they need no device."""
+    """Return (name, function that returns the object with the hooks), tools first, since they need no device."""
     from functools import partial
     from importlib.metadata import entry_points
 
@@ -77,7 +77,7 @@ def _objects() -> list[tuple[str, Callable[[], Any]]]:
 
 
 def _tool(entry: Any) -> Any:
-    """A plugin without a device, imported and registered at first use."""
+    """Return a plugin without a device, which is imported and registered at the first use."""
     from candelabra._plugins.loading import manager, register
 
     name = f"{GROUP}:{entry.name}"

@@ -16,22 +16,22 @@ hookimpl = pluggy.HookimplMarker("candelabra")
 
 
 class Hooks:
-    """What the core asks of plugins."""
+    """The hooks that the core calls."""
 
     @hookspec(firstresult=True)
     def candelabra_backend(self) -> Backend:  # type: ignore[empty-body]
-        """The backend; its name must equal the entry point's."""
+        """Return the backend. Its name must be equal to that of the entry point."""
 
     @hookspec
     def candelabra_operators(self) -> None:
-        """Declare operators (with ``candelabra.library.operator``); called once, after the backend has loaded."""
+        """Declare operators (with ``candelabra.library.operator``). Called once, after the backend has loaded."""
 
     @hookspec
     def candelabra_commands(self) -> Mapping[str, Any]:
-        """``{subcommand: function(list of arguments) -> exit status}`` for the ``candelabra`` command."""
+        """Return ``{subcommand: function(list of arguments) -> exit status}`` for the ``candelabra`` command."""
         return {}
 
     @hookspec
     def candelabra_samples(self) -> Mapping[str, Any]:
-        """``{operator: sample generators}`` for the conformance suite."""
+        """Return ``{operator: sample generators}`` for the conformance suite."""
         return {}

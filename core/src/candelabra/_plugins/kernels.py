@@ -1,4 +1,4 @@
-"""Kernels that come late: one operator on one device type replaced or added, and put back."""
+"""Replace or add the kernel of one operator on one device type at run time, and undo it."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
 
 _lock: Final = threading.Lock()
 _overrides: Final[dict[tuple[int, str], list[Any]]] = {}
-"""(identity of a kernel table, kernel's name) → what stood there first (None: nothing), then each override."""
+"""(id of a kernel table, kernel's name) → the original kernel (or None), then the overrides in order."""
 
 
 def register_kernel(device_type: str, operator: str | Operator[..., Any], kernel: Kernel) -> Callable[[], None]:
-    """Let ``kernel`` serve ``operator`` on every device of a type, from the next call on; returns the undo function.
+    """Let ``kernel`` serve ``operator`` on every device of a type, and return the undo function.
 
-    ``operator`` is a name, with ``_`` at its end for the in-place kernel, or a record. Calls resolved before are
-    forgotten. Of several overrides the newest serves; they may be undone in any order, each once. Raises
+    ``operator`` is a record or a name; a name that ends in ``_`` means the in-slot kernel. The kernel serves all later
+    calls. The newest of several overrides is active; they may be undone in any order, each once. Raises
     ``BackendError`` for an unknown device type or operator and for a kernel that is not callable.
     """
     name = operator if isinstance(operator, str) else operator.name
-    made, table = registry.backend(device_type)
-    check_kernel(made.name, name, kernel)
-    place = (id(table), name)
-    mark = (kernel,)  # an identity of its own: the same function may be registered twice
+    backend, table = registry.backend(device_type)
+    check_kernel(backend.name, name, kernel)
+    slot = (id(table), name)
+    mark = (kernel,)  # a distinct object, since the same function may be registered twice
     with _lock:
-        _overrides.setdefault(place, [(table.get(name),)]).append(mark)
-        _serve(table, name, place)
+        _overrides.setdefault(slot, [(table.get(name),)]).append(mark)
+        _serve(table, name, slot)
 
     def undo() -> None:
         with _lock:
-            stack = _overrides.get(place, [])
+            stack = _overrides.get(slot, [])
             if not any(entry is mark for entry in stack):
                 return
             stack[:] = [entry for entry in stack if entry is not mark]
-            _serve(table, name, place)
+            _serve(table, name, slot)
 
     journal.note(undo)
     return undo
 
 
-def _serve(table: dict[str, Any], name: str, place: tuple[int, str]) -> None:
-    (kernel,) = _overrides[place][-1]
-    if len(_overrides[place]) == 1:
-        del _overrides[place]
+def _serve(table: dict[str, Any], name: str, slot: tuple[int, str]) -> None:
+    (kernel,) = _overrides[slot][-1]
+    if len(_overrides[slot]) == 1:
+        del _overrides[slot]
     if kernel is None:
         table.pop(name, None)
     else:
@@ -62,7 +62,7 @@ def _serve(table: dict[str, Any], name: str, place: tuple[int, str]) -> None:
 
 
 def get_kernel(device_type: str, operator: str | Operator[..., Any]) -> Kernel:
-    """The kernel that serves an operator on a device type now. BackendError where there is none."""
+    """Return the active kernel of an operator on a device type. Raise BackendError if it has none."""
     name = operator if isinstance(operator, str) else operator.name
     _, table = registry.backend(device_type)
     try:

@@ -1,4 +1,4 @@
-"""Checking a plugin at registration: both sides are quoted, and a failure leaves nothing behind."""
+"""Check a plugin at registration. Errors quote the plugin and the contract, and a failure is undone completely."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _manager: pluggy.PluginManager | None = None
 
 
 def manager() -> pluggy.PluginManager:
-    """The plugin manager, made at first use."""
+    """Return the plugin manager, which is created at the first use."""
     global _manager
     if _manager is None:
         _manager = pluggy.PluginManager("candelabra")
@@ -25,9 +25,9 @@ def manager() -> pluggy.PluginManager:
 
 
 def register(name: str, plugin: Any) -> Callable[[], None]:
-    """Register a plugin object and return the function that takes it off again.
+    """Register a plugin object and return the function that unregisters it.
 
-    Raises what pluggy finds wrong: an implementation of an unknown hook, or of a hook with other parameters.
+    Raises pluggy's errors for an implementation of an unknown hook, or of a hook with other parameters.
     """
     pm = manager()
     pm.register(plugin, name)
@@ -45,7 +45,7 @@ def register(name: str, plugin: Any) -> Callable[[], None]:
 
 
 def call_hook(plugin: Any, hook: str) -> Any:
-    """Call one plugin's implementation of a hook; None where it has none."""
+    """Call one plugin's implementation of a hook. Return None if it has none."""
     for implementation in getattr(manager().hook, hook).get_hookimpls():
         if implementation.plugin is plugin:
             return implementation.function()
@@ -53,34 +53,36 @@ def call_hook(plugin: Any, hook: str) -> Any:
 
 
 def checked_backend(name: str, plugin: Any) -> Backend:
-    """Ask for the backend and check it."""
-    made = call_hook(plugin, "candelabra_backend")
-    if made is None:
+    """Return the plugin's backend after checking it."""
+    backend = call_hook(plugin, "candelabra_backend")
+    if backend is None:
         raise BackendError(
             f"plugin {name!r} implements no hook candelabra_backend: define it with @candelabra.backend.hookimpl"
         )
-    check_backend(name, made)
-    assert isinstance(made, Backend)
-    return made
+    check_backend(name, backend)
+    assert isinstance(backend, Backend)
+    return backend
 
 
-def check_backend(name: str, made: Any) -> None:
-    """Name, contract, version window, capabilities."""
-    if not isinstance(made, Backend):
-        raise BackendError(f"plugin {name!r}: candelabra_backend() returned {made!r}, not a candelabra.backend.Backend")
-    own = getattr(made, "name", None)
+def check_backend(name: str, backend: Any) -> None:
+    """Check the name, contract, version window and capabilities of a backend."""
+    if not isinstance(backend, Backend):
+        raise BackendError(
+            f"plugin {name!r}: candelabra_backend() returned {backend!r}, not a candelabra.backend.Backend"
+        )
+    own = getattr(backend, "name", None)
     if own != name:
-        raise BackendError(f"plugin {name!r}: its backend calls itself {own!r}; the two names must be equal")
+        raise BackendError(f"plugin {name!r}: its backend has the name {own!r}; the two names must be equal")
     if not name.isidentifier():
-        raise BackendError(f"plugin {name!r}: a device type is an identifier, so that device('name:0') can be read")
-    _check_window(name, made.api)
-    capabilities = getattr(made, "capabilities", None)
+        raise BackendError(f"plugin {name!r}: a device type must be an identifier, as in device('name:0')")
+    _check_window(name, backend.api)
+    capabilities = getattr(backend, "capabilities", None)
     if not isinstance(capabilities, Capabilities):
         raise BackendError(
             f"backend {name!r}: its capabilities are {capabilities!r}, not candelabra.backend.Capabilities"
         )
     for method in ("layout", "restride") if capabilities.strided else ():
-        if getattr(type(made), method) is getattr(Backend, method):
+        if getattr(type(backend), method) is getattr(Backend, method):
             raise BackendError(f"backend {name!r} claims strided=True but has no {method}()")
 
 
@@ -92,9 +94,9 @@ def _check_window(name: str, window: Any) -> None:
         well_formed = False
     if not well_formed:
         raise BackendError(
-            f"backend {name!r}: api is ((major, minor), (major, minor)), the first and the last, got {window!r}"
+            f"backend {name!r}: api must be ((major, minor), (major, minor)), the first and the last, got {window!r}"
         )
-    # A minor step only adds, so a newer minor of the last major still serves; an older core than the first does not.
+    # A minor version only adds, so a newer minor of the last major is compatible. A core before the first is not.
     if low <= API_VERSION and API_VERSION[0] <= high[0]:
         return
     advice = "update candelabra" if low > API_VERSION else f"update the package that brings {name!r}"
@@ -108,16 +110,16 @@ def _text(version: tuple[int, ...]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def checked_kernels(made: Backend) -> dict[str, Kernel]:
-    """The kernel table; names that no operator has, and values that cannot be called, are refused."""
-    table = dict(made.kernels())
+def checked_kernels(backend: Backend) -> dict[str, Kernel]:
+    """Return the kernel table. Raise BackendError for unknown operators and for values that are not callable."""
+    table = dict(backend.kernels())
     for name, kernel in table.items():
-        check_kernel(made.name, name, kernel)
+        check_kernel(backend.name, name, kernel)
     return table
 
 
 def check_kernel(backend: str, name: str, kernel: Any) -> None:
-    """One entry of a kernel table."""
+    """Check one entry of a kernel table."""
     base = name[:-1] if name.endswith("_") and name not in OPERATORS else name
     if base not in OPERATORS:
         raise BackendError(f"backend {backend!r} has a kernel for {name!r}, but no operator has that name")
@@ -126,5 +128,5 @@ def check_kernel(backend: str, name: str, kernel: Any) -> None:
 
 
 def declare_operators(plugin: Any) -> None:
-    """Let a plugin declare operators of its own."""
+    """Let a plugin declare its operators."""
     call_hook(plugin, "candelabra_operators")

@@ -1,9 +1,9 @@
-"""Device types that have a name before they have a plugin.
+"""Names of device types without an installed plugin.
 
-A program asks ``candelabra.<device type>.is_available()`` on machines where the answer is no. So that it gets that
-answer, and not an AttributeError, a distribution may register the names of device types under the entry point group
-``candelabra.device_names``: the entry's name is the device type, its value one of the two kinds below. The core's own
-metadata registers those that programs commonly say; a vendor's package adds its own. Nothing is imported to read them.
+Programs call ``candelabra.<device type>.is_available()`` also on machines without the device. So that the result is
+False and not an AttributeError, a distribution may register names of device types in the entry point group
+``candelabra.device_names``: the entry's name is the device type, its value one of the two kinds below. The core's
+metadata registers the names that are common in programs; a vendor's package adds its own. Reading them imports nothing.
 See docs/notes/0002-device-names.md.
 """
 
@@ -19,7 +19,7 @@ DISTRIBUTION: Final = "candelabra"
 
 @dataclass(frozen=True)
 class Kind:
-    """What kind of device a name stands for."""
+    """The kind of device that a name denotes."""
 
     name: str
     meaning: str
@@ -30,14 +30,14 @@ accelerator: Final = Kind("accelerator", "has memory of its own")
 
 
 def registered_names() -> dict[str, str]:
-    """``{device type: "host" | "accelerator"}`` as distributions register them, in alphabetical order."""
+    """Return the registered ``{device type: "host" | "accelerator"}``, in alphabetical order."""
     from importlib.metadata import entry_points
 
     return {entry.name: entry.attr for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
 
 
 def extras() -> set[str]:
-    """The extras that the core's own metadata offers."""
+    """Return the extras in the core's metadata."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
@@ -47,9 +47,9 @@ def extras() -> set[str]:
 
 
 def install_command(device_type: str | None = None) -> str:
-    """What brings a device: ``pip install "candelabra[…]"``, for one type or, without one, for the host.
+    """Return the command that installs a device type, by default the host: ``pip install "candelabra[…]"``.
 
-    Empty where the core's metadata offers no such extra.
+    The result is empty if the core's metadata has no such extra.
     """
     offered = extras()
     if device_type is None:

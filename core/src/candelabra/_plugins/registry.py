@@ -1,7 +1,8 @@
-"""Which backends exist, and their state: found, loaded, or failed with a traceback.
+"""The registry of backends and their state: found, loaded, or failed with a traceback.
 
-Listing names touches the metadata of installed distributions; a plugin is imported when its device is first named or
-listed. Whatever it raises is caught, kept, and told to whoever asks for that device: everything else works on.
+Listing the names reads only the metadata of installed distributions. A plugin is imported when its device is first
+named or listed. An exception that it raises is kept and reported for each use of that device; other devices keep
+working.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ if TYPE_CHECKING:
 
 GROUP: Final = "candelabra.backends"
 ENVIRONMENT: Final = "CANDELABRA_BACKENDS"
-"""A comma-separated list of device types: only those are seen."""
+"""The environment variable with a comma-separated list of device types: the others are hidden."""
 
 
 def _meta() -> tuple[Backend, dict[str, Kernel]]:
     from candelabra._meta import MetaBackend
 
-    made = MetaBackend()
-    return made, made.kernels()  # type: ignore[return-value]
+    backend = MetaBackend()
+    return backend, backend.kernels()  # type: ignore[return-value]
 
 
 BUILT_IN: Final[dict[str, Callable[[], tuple[Backend, dict[str, Kernel]]]]] = {"meta": _meta}
-"""The devices that are the core's own. They are not listed among the devices that compute."""
+"""The devices of the core. They are not listed among the devices that compute."""
 
 
 class BeingLoaded(BackendError):
-    """A plugin's own import asked for the plugin's device. No lasting failure: later the device may be there."""
+    """A plugin's import used the plugin's own device. The failure is temporary: the device may exist later."""
 
 
 @dataclass
 class Plugin:
-    """One entry point and what became of it."""
+    """One entry point and its state."""
 
     name: str
     entry: EntryPoint | None
@@ -64,14 +65,14 @@ class Plugin:
         return self.backend is not None
 
 
-# Two locks: who only looks at the list never waits for another thread's import.
+# Two locks, so that reading the list never waits for another thread's import.
 _listing: Final = threading.RLock()
 _loading: Final = threading.RLock()
 _plugins: dict[str, Plugin] | None = None
 
 
 def plugins() -> dict[str, Plugin]:
-    """Every backend plugin by device type, in alphabetical order; nothing is imported for it."""
+    """Return every backend plugin by device type, in alphabetical order, without importing it."""
     global _plugins
     with _listing:
         if _plugins is None:
@@ -86,7 +87,7 @@ def _table() -> dict[str, Plugin]:
 
 
 def allowed_names() -> set[str] | None:
-    """The device types that the environment variable names; None where it is not set."""
+    """Return the device types in the environment variable, or None if it is not set."""
     only = os.environ.get(ENVIRONMENT)
     return None if only is None else {name.strip() for name in only.split(",") if name.strip()}
 
@@ -103,7 +104,7 @@ def _discover() -> dict[str, Plugin]:
         owner = _canonical(entry.dist.name) if entry.dist is not None else entry.value
         first = found.setdefault(entry.name, Plugin(entry.name, entry, owner))
         same = first.entry is not None and (first.distribution, first.entry.value) == (owner, entry.value)
-        if first.entry is not entry and not same:  # equal: one installation seen through two paths
+        if first.entry is not entry and not same:  # equal if one installation is found through two paths
             owners.setdefault(entry.name, [_claim(first)]).append(f"{owner} ({entry.value})")
     for name, claims in owners.items():
         found[name].error = BackendError(
@@ -122,7 +123,7 @@ def _claim(plugin: Plugin) -> str:
 
 # -- loading ----------------------------------------------------------------------------------------------------------
 def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
-    """The backend of a device type, loaded; BackendError says why it cannot be, and what to do."""
+    """Load and return the backend of a device type. Raise BackendError with the reason and the remedy on failure."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
     plugin = plugins().get(name)
@@ -132,17 +133,17 @@ def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
 
 
 def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
-    """Load a plugin unless that was done; several threads load it once. BackendError when it fails or has failed.
+    """Load a plugin once, also with several threads. Raise BackendError if it fails or has failed before.
 
-    A plugin whose loading raises ``DeviceUnavailable`` lacks something of this machine, such as a library: it counts
-    as one without devices, and not as a broken one.
+    If loading raises ``DeviceUnavailable``, the machine lacks something such as a library: the plugin is treated as one
+    without devices, not as a broken one.
     """
     if plugin.backend is None:
         with _loading:
             if plugin.loading:
                 raise BeingLoaded(
-                    f"backend {plugin.name!r} is asked for while it is being loaded: its import, or one it causes, "
-                    "uses its device. Let the plugin make tensors only when it is called"
+                    f"backend {plugin.name!r} is used while it is being loaded: its import, or one that it causes, "
+                    "uses its device. Create tensors in the plugin's functions, not at import"
                 )
             if plugin.backend is None and plugin.error is None:
                 _load(plugin)
@@ -158,55 +159,55 @@ def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
 
 
 def _load(plugin: Plugin) -> None:
-    """Import, check, ask for kernels; commit only when all of it went well, and take all of it back otherwise."""
+    """Import and check a plugin and get its kernels. If any step fails, undo all of them."""
     plugin.loading = True
     try:
         with journal.Recording() as recording:
             try:
-                made, kernels, loaded = _brought_by(plugin)
+                backend, kernels, loaded = _import_plugin(plugin)
             except BaseException:
                 recording.undo()
                 raise
     except (KeyboardInterrupt, BeingLoaded):
         plugin.steps = ["found"]
         raise
-    except BaseException as error:  # SystemExit too: a plugin may end itself, not the program
+    except BaseException as error:  # SystemExit too: a plugin must not end the program
         plugin.error = error
         plugin.traceback = traceback.format_exc()
         return
     finally:
         plugin.loading = False
     plugin.kernels, plugin.plugin = kernels, loaded
-    plugin.backend = made  # last: who sees it without the lock sees the rest too
+    plugin.backend = backend  # last: a thread that reads it without the lock must also find the other attributes
 
 
-def _brought_by(plugin: Plugin) -> tuple[Backend, dict[str, Kernel], Any]:
+def _import_plugin(plugin: Plugin) -> tuple[Backend, dict[str, Kernel], Any]:
     from candelabra._plugins.loading import checked_backend, checked_kernels, declare_operators, register
 
     assert plugin.entry is not None
     loaded = plugin.entry.load()
     plugin.steps.append("imported")
     journal.note(register(plugin.name, loaded))
-    made = checked_backend(plugin.name, loaded)
+    backend = checked_backend(plugin.name, loaded)
     plugin.steps.append("version window ok")
     declare_operators(loaded)
-    kernels = checked_kernels(made)
+    kernels = checked_kernels(backend)
     plugin.steps.append(f"{len(kernels)} kernels")
-    return made, kernels, loaded
+    return backend, kernels, loaded
 
 
-def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
+def add_backend(backend: Backend, plugin: Any = None) -> Callable[[], None]:
     """Register a backend without an entry point, for tests and notebooks, and return the function that removes it.
 
-    ``plugin`` is an object with further hooks (operators, commands, samples). BackendError when the device type has an
-    owner already or the backend breaks the contract; nothing of it stays then. After removal, tensors that are on the
-    device keep working.
+    ``plugin`` is an object with further hooks (operators, commands, samples). Raises BackendError, without side
+    effects, if the device type already has an owner or the backend violates the contract. After the removal, existing
+    tensors on the device keep working.
     """
     from candelabra._plugins.loading import check_backend, checked_kernels, declare_operators, register
 
     with _loading:
         table = _table()
-        name = getattr(made, "name", type(made).__name__)
+        name = getattr(backend, "name", type(backend).__name__)
         if name in BUILT_IN:
             raise BackendError(f"device type {name!r} already has an owner, the core: choose another name")
         if name in table:
@@ -215,15 +216,15 @@ def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
             )
         with journal.Recording() as recording:
             try:
-                check_backend(name, made)
+                check_backend(name, backend)
                 if plugin is not None:
                     journal.note(register(name, plugin))
                     declare_operators(plugin)
-                kernels = checked_kernels(made)
+                kernels = checked_kernels(backend)
             except BaseException:
                 recording.undo()
                 raise
-        added = Plugin(name, None, type(made).__module__, made, kernels, steps=["added by hand"], plugin=plugin)
+        added = Plugin(name, None, type(backend).__module__, backend, kernels, steps=["added by hand"], plugin=plugin)
         table[name] = added
 
     def remove() -> None:
@@ -234,13 +235,13 @@ def add_backend(made: Backend, plugin: Any = None) -> Callable[[], None]:
                 recording.undo()
                 invalidate()
 
-    invalidate()  # what failed for want of a reference device may work now
+    invalidate()  # calls that failed without a reference device may succeed now
     journal.note(remove)
     return remove
 
 
 def missing(name: str) -> str:
-    """What to say when no plugin owns a device type."""
+    """Return the text of the error for a device type without a plugin."""
     command = names.install_command(name)
     allowed = allowed_names()
     if allowed is not None and name not in allowed:
@@ -255,9 +256,9 @@ def missing(name: str) -> str:
 
 
 def nothing_installed() -> str:
-    """What to say when there is no backend at all and no device was named."""
+    """Return the text of the error if no backend is installed and no device was named."""
     if allowed_names() is not None:
-        return f"no backend can be seen: {ENVIRONMENT}={os.environ[ENVIRONMENT]!r} lets none through that is installed"
+        return f"no backend can be seen: {ENVIRONMENT}={os.environ[ENVIRONMENT]!r} hides all that are installed"
     command = names.install_command()
     return "no backend is installed, and the core has no kernels of its own" + (
         f". Install one: {command}" if command else ""
@@ -266,7 +267,7 @@ def nothing_installed() -> str:
 
 # -- choosing ---------------------------------------------------------------------------------------------------------
 def working() -> list[tuple[Plugin, Backend]]:
-    """Every plugin that loads, with its backend."""
+    """Return every plugin that loads, with its backend."""
     found = []
     for plugin in plugins().values():
         try:
@@ -277,10 +278,10 @@ def working() -> list[tuple[Plugin, Backend]]:
 
 
 def reference_device() -> device:
-    """The device on the host's memory that others fall back to."""
-    for _, made in working():
-        if made.capabilities.host:
-            return device(made.name, 0)
+    """Return the reference device: a device in the host's memory, to which others fall back."""
+    for _, backend in working():
+        if backend.capabilities.host:
+            return device(backend.name, 0)
     if not plugins():
         raise BackendError(nothing_installed())
     broken = [f"{name} failed to load: {type(e).__name__}: {e}" for name, e in failures().items()]
@@ -293,37 +294,37 @@ def reference_device() -> device:
 
 
 def default_device() -> device:
-    """Where tensors go when nobody says where: the reference device, else the first device that works."""
+    """Return the default device for new tensors: the reference device, or else the first working device."""
     try:
         return reference_device()
     except BackendError:
-        for plugin, made in working():
-            if device_count(made):
+        for plugin, backend in working():
+            if device_count(backend):
                 return device(plugin.name, 0)
         raise
 
 
 def accelerator() -> str:
-    """The first device type that works and is not the host's; else the default's."""
-    for _, made in working():
-        if not made.capabilities.host and device_count(made):
-            return made.name
+    """Return the first working device type that is not the host's, or else that of the default device."""
+    for _, backend in working():
+        if not backend.capabilities.host and device_count(backend):
+            return backend.name
     return default_device().type
 
 
-def device_count(made: Backend) -> int:
-    """How many devices a backend offers; 0 when it says that there are none, or fails to say."""
+def device_count(backend: Backend) -> int:
+    """Return the number of a backend's devices, or 0 if it has none or raises."""
     try:
-        return len(made.devices())
+        return len(backend.devices())
     except Exception:
         return 0
 
 
 def backends_with_kernel(operator: str) -> list[str]:
-    """The device types that load and have a kernel of their own for an operator."""
+    """Return the device types that load and have a kernel for an operator."""
     return [plugin.name for plugin, _ in working() if operator in plugin.kernels]
 
 
 def failures() -> dict[str, BaseException]:
-    """Device types whose plugin failed to load, with the reason."""
+    """Return the device types whose plugin failed to load, with the reason."""
     return {name: p.error for name, p in plugins().items() if p.error is not None}

@@ -1,1 +1,1 @@
-"""Generators, and how draws consume their counters."""
+"""Generators, and the counters that draws consume."""

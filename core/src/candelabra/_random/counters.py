@@ -1,8 +1,8 @@
-"""How far a draw moves a generator: the one rule of the random-number specification that the core must know.
+"""The number of counters that a draw consumes: the only rule of the random-number specification that the core needs.
 
-A generator's state is ``(seed, offset)``. A draw reads the Philox counters ``offset + 1 … offset + used`` and leaves
-the offset at ``offset + used``; a backend is handed ``(seed, offset)`` and computes the same ``used`` for itself. One
-counter yields 256 random bits: ``used = ceil(n / k)`` with ``k = 256 / (bits per value)``, whatever the launch shape.
+A generator's state is ``(seed, offset)``. A draw reads the Philox counters ``offset + 1 … offset + used`` and advances
+the offset to ``offset + used``. A backend gets ``(seed, offset)`` and computes the same ``used``. One counter yields
+256 random bits: ``used = ceil(n / k)`` with ``k = 256 / (bits per value)``, independently of the launch shape.
 
 Specification: ``docs/notes/0001-random-numbers.md``.
 """
@@ -26,11 +26,11 @@ _ANY_DTYPE = {"permutation": 64, "multinomial": 64, "poisson": 64, "binomial": 6
 
 
 def bits_per_value(kind: str, dtype: str, span: int = 1) -> int:
-    """The random bits that one value of ``kind`` takes: 32, 64 or 128.
+    """Return the number of random bits for one value of ``kind``: 32, 64 or 128.
 
-    ``dtype`` is the name of the result's dtype (of the probability's, for ``"bernoulli"``); it does not matter to
+    ``dtype`` is the name of the result's dtype (for ``"bernoulli"``, that of the probability). It is ignored for
     ``"integers"``, ``"permutation"``, ``"multinomial"``, ``"poisson"`` and ``"binomial"``. ``span`` is ``high - low``,
-    of ``"integers"`` only.
+    for ``"integers"`` only.
 
     Raises ``ValueError`` for a kind, a dtype or a span that the specification does not define.
     """
@@ -49,7 +49,7 @@ def bits_per_value(kind: str, dtype: str, span: int = 1) -> int:
 
 
 def counters_used(kind: str, n: int, dtype: str, span: int = 1) -> int:
-    """The counters that drawing ``n`` values takes, 0 for ``n = 0``; arguments and errors as for `bits_per_value`.
+    """Return the number of counters for ``n`` values, 0 for ``n = 0``. Arguments and errors as in `bits_per_value`.
 
     >>> counters_used("uniform", 9, "float32"), counters_used("normal", 9, "complex128")
     (2, 5)

@@ -1,4 +1,4 @@
-"""Drawing: from a generator to a tensor of random numbers, and the checks that come before the generator moves."""
+"""Draw tensors of random numbers from a generator, after checks that run before the generator advances."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance
-from candelabra._operators.primitives import creation
+from candelabra._operators.conversion.dtype_and_device import cast
+from candelabra._operators.creation.filled import given_shape
 from candelabra._operators.random import draws
 from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._random import generator as generators
@@ -26,8 +27,9 @@ _RECORDS = {
 def take_counters(
     name: str, generator: Any, instance: Instance, kind: str, n: int, dtype: str = "int64", span: int = 1
 ) -> tuple[int, int]:
-    """The seed and the offset from which ``n`` values are drawn: of the generator that was given, or of the device's
-    default one. ``TypeError`` for what is no generator.
+    """Reserve the counters for ``n`` values, and return the seed and the offset.
+
+    The generator is the given one or that of the device. Raises ``TypeError`` for another object.
     """
     if generator is None:
         generator = generators.default_generator(instance)
@@ -40,11 +42,11 @@ def take_counters(
 def draw(
     name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Generator | None
 ) -> Tensor:
-    """``shape`` numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
-    instance.keys_for(d)  # refused before the generator moves
+    """Draw numbers of a continuous kind: ``"uniform"``, ``"normal"`` or ``"exponential"``."""
+    instance.keys_for(d)  # raises before the generator advances
     record: Operator[..., Any] = _RECORDS[kind]
     if min(shape, default=0) < 0:
-        creation.given_shape(record, (shape,))
+        given_shape(record, (shape,))
     seed, offset = take_counters(name, generator, instance, kind, prod(shape), d.name)
     out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
     return out
@@ -53,10 +55,10 @@ def draw(
 def draw_integers(
     name: str, low: int, high: int, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Generator | None
 ) -> Tensor:
-    """Integers in [low, high) of any dtype that holds them; floating ones are drawn as int64 and cast."""
+    """Draw integers in [low, high) of a dtype that can represent them. Floating ones are drawn as int64 and cast."""
     check_range(low, high, d)
     instance.keys_for(d)
-    creation.given_shape(draws.random_integers, (shape,))
+    given_shape(draws.random_integers, (shape,))
     whole = d if d.category <= INTEGER else int64
     seed, offset = take_counters(name, generator, instance, "integers", prod(shape), whole.name, high - low)
     out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
@@ -80,10 +82,10 @@ def draw_bernoulli(
 
 
 def cast_to(x: Tensor, d: dtype) -> Tensor:
-    """The tensor itself if it has the dtype, else a copy that does."""
+    """Return the tensor itself if it has the dtype, else a cast copy."""
     if x.dtype is d:
         return x
-    out: Tensor = creation.cast.function(x, dtype=d)
+    out: Tensor = cast.function(x, dtype=d)
     return out
 
 
@@ -101,7 +103,7 @@ def scaled(noise: Tensor, factor: Any, shift: Any) -> Tensor:
 
 # -- checks -----------------------------------------------------------------------------------------------------------
 def check_range(low: int, high: int, d: dtype) -> None:
-    """RuntimeError where [low, high) is empty or has numbers that ``d`` cannot hold."""
+    """Raise RuntimeError if [low, high) is empty or contains numbers that ``d`` cannot represent."""
     if d.category == COMPLEX:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if low >= high:
@@ -114,19 +116,19 @@ def check_range(low: int, high: int, d: dtype) -> None:
 
 
 def limits_of(d: dtype) -> tuple[int, int]:
-    """The least and the largest integer that may be drawn as ``d``."""
+    """Return the smallest and the largest integer that may be drawn as ``d``."""
     if d.category == BOOL:
         return 0, 1
     if d.category == INTEGER:
         limits = iinfo(d)
         return limits.min, limits.max
-    # A floating dtype holds more than int64 does, in which its integers are drawn.
+    # A floating dtype has a larger range than int64, in which its integers are drawn.
     top = min(int(finfo(d).max), (1 << 63) - 1)
     return -top - 1 if top == (1 << 63) - 1 else -top, top
 
 
 def check_std(std: Any) -> None:
-    """RuntimeError where a standard deviation, a number or an element of a tensor, is negative or NaN."""
+    """Raise RuntimeError if a standard deviation, a number or an element of a tensor, is negative or NaN."""
     if hasattr(std, "_payload"):
         wrong = (std.detach() >= 0).logical_not()
         raise_if_nonzero(wrong, "normal expects all elements of std >= 0.0", RuntimeError)
@@ -135,6 +137,6 @@ def check_std(std: Any) -> None:
 
 
 def check_probability(p: float) -> None:
-    """RuntimeError where a number is no probability."""
+    """Raise RuntimeError if a number is not a probability."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")

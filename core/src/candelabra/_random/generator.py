@@ -1,9 +1,9 @@
-"""Generators: where the seed and the offset of every draw come from.
+"""Generators, which supply the seed and the offset of every draw.
 
-A generator is two integers, the seed and the count of Philox counters that were drawn so far. A draw takes its counters
-first, under a lock, and the kernel that follows is a pure function of ``(seed, offset)``: threads never share a number,
-and the same seed gives the same numbers on every device. Each device has a default generator of its own, and
-:func:`manual_seed` seeds them all, so what one device draws does not depend on what another one drew.
+A generator is two integers: the seed and the number of Philox counters that were consumed. A draw reserves its counters
+under a lock, and the kernel is a pure function of ``(seed, offset)``. So threads never get the same numbers, and the
+same seed gives the same numbers on every device. Each device has its own default generator, and :func:`manual_seed`
+seeds all of them, so the draws of one device do not depend on those of another.
 
 Specification: ``docs/notes/0001-random-numbers.md``.
 """
@@ -29,10 +29,11 @@ _STATE_BYTES: Final = 16
 
 
 class Generator:
-    """A stream of random numbers: a seed, and how many counters were drawn.
+    """A stream of random numbers: a seed, and the number of counters that were consumed.
 
-    ``device`` is where the generator is at home; as its numbers are the same everywhere, it serves any device. A new
-    generator has a fixed seed, as in PyTorch: two of them give the same numbers until they are seeded differently.
+    A generator can be used with any device, since its numbers do not depend on the device; ``device`` is for
+    information only. As in PyTorch, a new generator has a fixed seed: two of them give the same numbers until they are
+    seeded.
     """
 
     __slots__ = ("__weakref__", "_device", "_lock", "_offset", "_seed")
@@ -45,32 +46,32 @@ class Generator:
 
     @property
     def device(self) -> device:
-        """The device that the generator was made for; the default device unless one was named."""
+        """The device that the generator was created for, by default the default device."""
         return open_device(self._device).device
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start anew from ``seed``, -2**63 to 2**64 - 1 (negative ones modulo 2**64). Returns the generator."""
+        """Restart from ``seed``, -2**63 to 2**64 - 1 (negative ones modulo 2**64), and return the generator."""
         number = as_seed(seed)
         with self._lock:
             self._seed, self._offset = number, 0
         return self
 
     def seed(self) -> int:
-        """Start anew from a seed that the operating system draws, and return it."""
+        """Restart from a random seed of the operating system, and return the seed."""
         number = random_seed()
         self.manual_seed(number)
         return number
 
     def initial_seed(self) -> int:
-        """The seed that the generator started from."""
+        """Return the seed."""
         return self._seed
 
     def get_offset(self) -> int:
-        """How many counters were drawn since the generator was seeded."""
+        """Return the number of counters that were consumed since the generator was seeded."""
         return self._offset
 
     def set_offset(self, offset: int) -> Generator:
-        """Go to another place of the same stream."""
+        """Move to another position of the same stream, and return the generator."""
         if not 0 <= offset < _WORDS:
             raise RuntimeError(f"offset must be in [0, 2**64), got {offset}")
         with self._lock:
@@ -78,30 +79,30 @@ class Generator:
         return self
 
     def take(self, counters: int) -> tuple[int, int]:
-        """Reserve the next ``counters`` counters: (seed, offset), what a kernel is given. Threads get disjoint ones."""
+        """Reserve the next ``counters`` counters and return (seed, offset) for a kernel. Thread-safe."""
         with self._lock:
             seed, offset = self._seed, self._offset
             if offset + counters >= _WORDS:
                 raise RuntimeError(
-                    f"the generator is used up: offset {offset} + {counters} passes 2**64 - 1; seed it anew"
+                    f"the generator is exhausted: offset {offset} + {counters} exceeds 2**64 - 1; seed it again"
                 )
             self._offset = offset + counters
         return seed, offset
 
     def get_state(self) -> Tensor:
-        """The state as a uint8 tensor of 16 elements in the host's memory: seed and offset, little-endian."""
+        """Return the state as a uint8 tensor of 16 elements in the host's memory: seed and offset, little-endian."""
         with self._lock:
             seed, offset = self._seed, self._offset
         return _as_bytes(seed.to_bytes(8, "little") + offset.to_bytes(8, "little"), self._device)
 
     def set_state(self, new_state: Tensor) -> None:
-        """Go back to a state that :meth:`get_state` returned."""
+        """Restore a state that :meth:`get_state` returned, and return the generator."""
         seed, offset = _from_bytes(new_state)
         with self._lock:
             self._seed, self._offset = seed, offset
 
     def clone_state(self) -> Generator:
-        """Another generator at the same place of the same stream."""
+        """Return another generator at the same position of the same stream."""
         return _restored(self._device, self._seed, self._offset)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -112,7 +113,7 @@ class Generator:
         return f"<candelabra.Generator seed={self._seed} offset={self._offset}>"
 
 
-_NEW_SEED: Final = 67280421310721  # PyTorch's default_rng_seed_val: a generator nobody seeded is the same every time
+_NEW_SEED: Final = 67280421310721  # PyTorch's default_rng_seed_val: an unseeded generator is reproducible
 
 
 def _restored(where: Any, seed: int, offset: int) -> Generator:
@@ -122,18 +123,18 @@ def _restored(where: Any, seed: int, offset: int) -> Generator:
 
 
 def as_seed(seed: Any) -> int:
-    """A seed modulo 2**64. TypeError for what is no number, ValueError beyond -2**63 … 2**64 - 1."""
+    """Return a seed modulo 2**64. Raise TypeError if it is not a number, ValueError outside -2**63 … 2**64 - 1."""
     try:
         number = int(seed)
     except (TypeError, ValueError) as error:
         raise TypeError(f"manual_seed expected an int, but got {type(seed).__name__}") from error
     if not -(_WORDS >> 1) <= number < _WORDS:
-        raise ValueError(f"Overflow when unpacking long long: a seed is in [-2**63, 2**64), got {number}")
+        raise ValueError(f"Overflow when unpacking long long: a seed must be in [-2**63, 2**64), got {number}")
     return number % _WORDS
 
 
 def random_seed() -> int:
-    """A seed that the operating system draws; 63 bits, so that it fits a signed integer elsewhere."""
+    """Return a random seed of the operating system, of 63 bits, so that it fits a signed integer."""
     return int.from_bytes(os.urandom(8), "little") >> 1
 
 
@@ -157,7 +158,7 @@ def _from_bytes(state: Any) -> tuple[int, int]:
 
 # -- the default generators -------------------------------------------------------------------------------------------
 class _Defaults:
-    """One generator per device, all of one seed; those of devices not used yet are made from it later."""
+    """One generator per device, all with one seed. The generator of a device is created at its first use."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -169,7 +170,7 @@ _defaults: Final = _Defaults()
 
 
 def default_generator(instance: Instance | None = None) -> Generator:
-    """The default generator of a device (None: of the default device)."""
+    """Return the default generator of a device (None: of the default device)."""
     place = (open_device() if instance is None else instance).device
     found = _defaults.by_device.get(place)
     if found is not None:
@@ -181,16 +182,16 @@ def default_generator(instance: Instance | None = None) -> Generator:
 
 
 def default_generators() -> list[Generator]:
-    """Every default generator in use, that of the default device among them."""
+    """Return every default generator in use, including that of the default device."""
     default_generator()
     with _defaults.lock:
         return list(_defaults.by_device.values())
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator of every device; returns that of the default device.
+    """Seed the default generator of every device, and return that of the default device.
 
-    ``seed`` is -2**63 to 2**64 - 1, negative ones count from 2**64 down.
+    ``seed`` is -2**63 to 2**64 - 1; negative ones are taken modulo 2**64.
     """
     number = as_seed(seed)
     with _defaults.lock:
@@ -201,32 +202,32 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed the default generator of every device with a number that the operating system draws, and return it."""
+    """Seed the default generator of every device with a random number of the operating system, and return it."""
     number = random_seed()
     manual_seed(number)
     return number
 
 
 def initial_seed() -> int:
-    """The seed of the default device's default generator."""
+    """Return the seed of the default device's default generator."""
     return default_generator().initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default device's default generator, as a uint8 tensor."""
+    """Return the state of the default device's default generator, as a uint8 tensor."""
     return default_generator().get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Put the default device's default generator back into a state that :func:`get_rng_state` returned."""
+    """Restore the default device's default generator to a state that :func:`get_rng_state` returned."""
     default_generator().set_state(new_state)
 
 
 @contextmanager
 def fork_rng(devices: Iterable[device | str] | None = None, enabled: bool = True) -> Iterator[None]:
-    """Inside the block draw as you like: afterwards the default generators are where they were before it.
+    """Restore the default generators at the end of the block to their states before it.
 
-    ``devices`` limits that to some devices (None: all, those that are first used inside the block too).
+    ``devices`` limits this to some devices (None: all, including those that are first used inside the block).
     """
     if not enabled:
         yield

@@ -1,1 +1,1 @@
-"""The grammar of operators: what an author writes down, read and checked."""
+"""The grammar of operators: read and check the declarations."""

@@ -1,4 +1,4 @@
-"""Which dtypes an operator refuses, checked once per key, in PyTorch's words."""
+"""Check the dtypes that an operator accepts, once per key, with PyTorch's error texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLASSES: Final[dict[str, Callable[[dtype], bool]]] = {
     "signed": lambda d: d.category != BOOL,
     "numeric operands": lambda d: d.category != BOOL,
 }
-"""The words that a record's ``accepts=`` may say. "numeric operands" looks at each operand, before promotion."""
+"""The possible values of a record's ``accepts=``. "numeric operands" checks each operand, before promotion."""
 SUBTRACTIONS: Final = ("sub", "sub_scaled", "rsub")
 INSTEAD: Final = {
     "neg": (
@@ -38,7 +38,7 @@ INSTEAD: Final = {
         "operator instead.",
     ),
 }
-"""The errors of operators for which there is another one."""
+"""The errors that recommend another operator."""
 ONE_BOOL: Final = (
     "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
     "`~` or `logical_not()` operator instead."
@@ -46,7 +46,7 @@ ONE_BOOL: Final = (
 
 
 def refusal(op: Operator[..., Any], d: dtype) -> str | None:
-    """Why ``op`` refuses ``d``, or None."""
+    """Return the reason why ``op`` refuses the dtype ``d``, or None if it accepts it."""
     if op.accepts is None or CLASSES[op.accepts](d):
         return None
     if op.name in INSTEAD:
@@ -66,7 +66,7 @@ def check_dtype(name: str, d: dtype, accepts: str) -> None:
 
 
 def refused_operand(op: Operator[..., Any], key: int) -> str | None:
-    """Why ``op`` refuses one operand among others, of which only the key is known; None where it doesn't."""
+    """Return the reason why ``op`` refuses an operand with the given key, or None if it accepts it."""
     operands = key & (DTYPE_MASK | SCALAR_MASK)
     bools = bool_.bit | SCALAR_BITS[bool]
     if op.accepts != "numeric operands" or not operands & bools or not operands & ~bools:

@@ -1,9 +1,9 @@
 """Public callables: public functions that cannot be operators' records.
 
-A record takes tensors and plain values and returns a fixed number of tensors. What takes or returns something else
-(``from_numpy``, ``to``, ``split``, ``x[index]``, ``equal``) is an ordinary typed function with the decorator
-:func:`public`. Its signature is its schema and its docstring its documentation, as with a record. It has no kernel, no
-key and no derivative: it calls operators.
+A record takes tensors and plain values and returns a fixed number of tensors. A function with other arguments or
+results (``from_numpy``, ``to``, ``split``, ``x[index]``, ``equal``) is an ordinary typed function with the decorator
+:func:`public`. As with a record, its signature is its schema and its docstring is its documentation. It has no kernel,
+key or derivative: it calls operators.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PublicCallable:
-    """One public callable: the function as its author wrote it, and what the grammar adds to it."""
+    """One public callable: the declared function, and the keywords that the grammar adds to it."""
 
     is_property: bool
 
@@ -35,7 +35,7 @@ class PublicCallable:
         namespace: str = "",
         aliases: tuple[str, ...] = (),
         out: bool | str = False,
-        factory: bool = False,
+        factory: bool | tuple[str, ...] = False,
     ) -> None:
         self.name: Final = function.__name__ if name is None else name
         self.title = self.name
@@ -56,16 +56,16 @@ class PublicCallable:
         self.factory: Final = factory
         self._function: Callable[..., Any] | None = None
         if not self.doc:
-            raise TypeError(f"public callable {self.name}: the docstring is its documentation and may not be missing")
+            raise TypeError(f"public callable {self.name}: a docstring is required, as it is the documentation")
 
     def methods(self) -> dict[str, str]:
-        """``{method of Tensor: form}``."""
+        """Return ``{method of Tensor: form}``."""
         if not self.public:
             return {}
         return dict.fromkeys(method_names(self.name, self.method, self.namespace, self.aliases), "function")
 
     def form(self, kind: str) -> Callable[..., Any]:
-        """What users call: the declared function, or the entry around it that serves the grammar's keywords."""
+        """Return the function that users call: the declared one, or an entry that adds the grammar's keywords."""
         if self._function is None:
             self._function = compile_callable(self)
         return self._function
@@ -74,7 +74,7 @@ class PublicCallable:
         return self.form("function")(*args, **kwargs)
 
     def signatures(self) -> tuple[Signature, ...]:
-        """The one signature."""
+        """Return the signature, in a tuple."""
         return (Signature(self.parameters, self.returns, self),)
 
     def __repr__(self) -> str:
@@ -88,20 +88,21 @@ def public(function: None = None, /, *, is_function: bool = True, **options: Any
 def public(function: Any = None, /, *, is_function: bool = True, **options: Any) -> Any:
     """Publish a function, by default also as a method of Tensor.
 
-    ``name`` is the public name where Python's own name is taken in the module. ``is_function=False``: a method only;
-    ``method=False``: a function only; ``method="where"``: a method of another name; ``is_property``: a property of
-    Tensor. ``namespace="linalg"`` publishes ``candelabra.linalg.<name>``, with a method only where ``method`` is a
-    name. ``aliases`` are further public names, ``"concat"`` or ``"special.expit"``.
+    ``name`` is the public name if the module uses it for something else. ``is_function=False``: only a method;
+    ``method=False``: only a function; ``method="where"``: a method of another name; ``is_property``: a property of
+    Tensor. ``namespace="linalg"`` publishes ``candelabra.linalg.<name>``, with a method only if ``method`` is a name.
+    ``aliases`` are further public names, such as ``"concat"`` or ``"special.expit"``.
 
-    The grammar's keywords are added on request and need no code in the function: ``out=True`` (``out="exact"``: the
-    tensor must have the result's dtype), ``factory=True`` (``out``, ``layout``, ``pin_memory``, ``requires_grad`` and
-    ``memory_format``, for a function with ``dtype`` and ``device``). ``axis`` and ``keepdims`` are accepted for ``dim``
-    and ``keepdim`` as in records.
+    Options add the grammar's keywords without code in the function: ``out=True`` (with ``out="exact"`` the tensor must
+    have the result's dtype), ``factory=True`` (``out``, ``layout``, ``pin_memory``, ``requires_grad`` and
+    ``memory_format``, for a function with ``dtype`` and ``device``; ``factory=("requires_grad",)`` adds only the
+    keywords that it names). A factory's sizes and dtypes (``Shape``, ``DType``) are canonical before it is called.
+    ``axis`` and ``keepdims`` are accepted for ``dim`` and ``keepdim`` as in records.
 
     ``public=False`` declares a member of an overload set, which has no public name of its own.
 
-    Returns the function that users call; with ``public=False``, the :class:`PublicCallable`. Raises ``ValueError`` when
-    the name is taken, ``TypeError`` for a parameter without an annotation and for a missing docstring.
+    Returns the function that users call; with ``public=False``, the :class:`PublicCallable`. Raises ``ValueError`` if
+    the name exists already, ``TypeError`` for a parameter without an annotation and for a missing docstring.
     """
     if function is None:
         return lambda declared: public(declared, is_function=is_function, **options)

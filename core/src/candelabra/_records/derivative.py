@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Rule(NamedTuple):
-    """One rule: the inputs whose gradients it gives, the function, and the names that it asks for."""
+    """One rule: the inputs whose gradients it computes, the function, and the names of its parameters."""
 
     targets: tuple[str, ...]
     function: Callable[..., Any]
@@ -23,26 +23,26 @@ class Rule(NamedTuple):
     joint: bool
 
     def optional(self, name: str) -> bool:
-        """Whether a gradient may be absent (None) instead of zeros: the parameter's default is None."""
+        """Return whether the parameter has the default None: an absent gradient is then None instead of zeros."""
         return not isinstance(self.function, Applied) and default_of(self.function, name) is None
 
 
 class Conjugate(NamedTuple):
-    """An argument of :func:`applied`: the conjugate of what has that name, and in a real dtype the thing itself."""
+    """An argument of :func:`applied`: the conjugate of the tensor of that name, which is itself in a real dtype."""
 
     name: str
 
 
 def conjugate(name: str) -> Conjugate:
-    """``mul.vjp(input=applied(mul, "g", conjugate("other")))``: see :class:`Conjugate`."""
+    """Return a :class:`Conjugate`, as in ``mul.vjp(input=applied(mul, "g", conjugate("other")))``."""
     return Conjugate(name)
 
 
 class Applied:
-    """A rule that is one operator on what it names: ``tanh.vjp(input=applied(tanh_backward, "g", "out"))``.
+    """A rule that applies one operator to named values: ``tanh.vjp(input=applied(tanh_backward, "g", "out"))``.
 
-    The operator's dispatch table is bound into the node, which saves two calls in each backward pass, and a conjugate
-    costs nothing in real dtypes.
+    The node refers to the operator's dispatch table, which saves two calls in each backward pass. In real dtypes a
+    conjugate has no cost.
     """
 
     def __init__(self, operator: Operator[..., Any], arguments: tuple[str | Conjugate, ...]) -> None:
@@ -66,9 +66,9 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
 def checked_rules(
     operator: Operator[..., Any], joint: tuple[Any, ...], single: dict[str, Callable[..., Any]]
 ) -> dict[tuple[str, ...], Rule]:
-    """Check both sides, the rules and the schema, and return ``{targets: rule}``."""
+    """Check the rules against the schema, and return ``{targets: rule}``."""
     if joint and (len(joint) != 2 or not isinstance(joint[0], tuple)):
-        raise TypeError(f"{operator.name}.vjp: a joint rule is vjp((names…), function), got {joint!r}")
+        raise TypeError(f"{operator.name}.vjp: a joint rule has the form vjp((names…), function), got {joint!r}")
     rules = {}
     if joint:
         targets, function = joint
@@ -90,7 +90,7 @@ def _check(operator: Operator[..., Any], rule: Rule) -> None:
         raise TypeError(f"{twice[0]!r} is both an input and an output of {signature}: rename the input; {asks}")
     for target in rule.targets:
         if target not in inputs or inputs[target].kind not in DIFFERENTIABLE:
-            raise TypeError(f"{target!r} is no differentiable input of {signature}; {asks}")
+            raise TypeError(f"{target!r} is not a differentiable input of {signature}; {asks}")
     gradients = {"g"} if schema.result is None else {f"g_{field}" for field in schema.outputs}
     specs = {f"{p.name}_spec" for p in schema.tensors}
     legal = gradients | specs | set(inputs) | set(schema.outputs) | ({"needs"} if rule.joint else set())
@@ -101,7 +101,7 @@ def _check(operator: Operator[..., Any], rule: Rule) -> None:
             f"input's spec of {signature}; {asks}"
         )
     if not gradients.intersection(rule.names):
-        raise TypeError(f"a derivative is linear in the gradient, but none of {sorted(gradients)} is asked for; {asks}")
+        raise TypeError(f"a derivative must be linear in the gradient and use one of {sorted(gradients)}; {asks}")
     for name in () if isinstance(rule.function, Applied) else rule.names:
         if name not in gradients and default_of(rule.function, name) is not REQUIRED:
-            raise TypeError(f"only a gradient may have a default (None: may be absent), {name!r} has one; {asks}")
+            raise TypeError(f"only a gradient may have a default (None: may be absent), but {name!r} has one; {asks}")

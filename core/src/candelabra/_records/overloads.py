@@ -1,8 +1,8 @@
 """Overload sets: one public name over several records.
 
-``torch.max`` is three operators: the largest element of all, the elementwise maximum of two tensors, and the largest
-element along a dim with its index. Here each is a record, and :func:`overloads` gives them the public name. The set has
-no key and no kernel of its own: its entry looks at the kinds of the arguments and calls the record's own entry.
+``torch.max`` is three operators: the maximum of all elements, the elementwise maximum of two tensors, and the maximum
+along a dim with its index. Here each is a record, and :func:`overloads` gives them the public name. The set has no key
+and no kernel of its own: its entry selects a record by the types of the arguments and calls the record's entry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from candelabra._records.schema import Parameter
 
 
 class OverloadSet:
-    """One public name, several entries, and the rule by which a call picks one of them."""
+    """One public name for several entries. The arguments of a call select one of them."""
 
     is_property = False
 
@@ -52,12 +52,12 @@ class OverloadSet:
                 entry.title = name
 
     def methods(self) -> dict[str, str]:
-        """``{method of Tensor: form}``."""
+        """Return ``{method of Tensor: form}``."""
         names = method_names(self.name, self.method, self.namespace, self.aliases)
         return dict.fromkeys(names, "function") | {f"{name}_": "inplace" for name in names if self.inplace}
 
     def form(self, kind: str) -> Callable[..., Any]:
-        """The entry that picks an overload, for the ``"function"`` or the ``"inplace"`` form."""
+        """Return the entry that selects an overload, for the ``"function"`` or the ``"inplace"`` form."""
         try:
             return self._forms[kind]
         except KeyError:
@@ -66,14 +66,14 @@ class OverloadSet:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """What users call."""
+        """Return the function that users call."""
         return self.form("function")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.form("function")(*args, **kwargs)
 
     def signatures(self) -> tuple[Signature, ...]:
-        """One signature per overload, in the order in which they are tried."""
+        """Return one signature per overload, in the order in which they are tried."""
         return tuple([
             Signature(parameters, entry.signatures()[0].returns, entry) for entry, parameters in self.members
         ])  # fmt: skip
@@ -82,10 +82,10 @@ class OverloadSet:
         return f"<overload set {self.public_name}: {', '.join(entry.name for entry, _ in self.members)}>"
 
 
-def _member(name: str, given: Any) -> tuple[Any, tuple[Parameter, ...]]:
-    """An entry, or ``(entry, "the parameters it accepts here")``, checked."""
-    entry, words = given if isinstance(given, tuple) else (given, None)
-    if not hasattr(entry, "signatures"):  # a plain function: an overload that is no record
+def _member(name: str, member: Any) -> tuple[Any, tuple[Parameter, ...]]:
+    """Check a member, an entry or ``(entry, "names of parameters")``, and return (entry, parameters)."""
+    entry, words = member if isinstance(member, tuple) else (member, None)
+    if not hasattr(entry, "signatures"):  # a plain function: an overload that is not a record
         entry = PublicCallable(entry, public=False)
     parameters: tuple[Parameter, ...] = entry.signatures()[0].parameters
     if words is None:
@@ -103,13 +103,13 @@ def _member(name: str, given: Any) -> tuple[Any, tuple[Parameter, ...]]:
 def overloads(name: str, *members: Any, **options: Any) -> OverloadSet:
     """Give several records one public name: ``max = overloads("max", (amax, "input"), maximum, max_dim)``.
 
-    A member is a record, a typed function (an overload that is no record), or ``(member, "input dim")`` where the
-    overload accepts only some of its parameters. Members are tried in the given order; the first whose parameters fit
-    the call serves it. Options are ``doc`` (by default the members' documentation), ``inplace`` (the in-place form
-    picks among the members' in-place forms), ``is_function``, ``method``, ``namespace`` and ``aliases``, as those of
+    A member is a record, a typed function (an overload that is not a record), or ``(member, "input dim")`` if the
+    overload accepts only some of its parameters. Members are tried in the given order; the first one whose parameters
+    fit the call serves it. Options are ``doc`` (by default the members' documentation), ``inplace`` (the in-place form
+    selects among the members' in-place forms), ``is_function``, ``method``, ``namespace`` and ``aliases``, as for
     records.
 
-    Raises ``ValueError`` when the name is taken, ``TypeError`` for a parameter that a member does not have.
+    Raises ``ValueError`` if the name exists already, ``TypeError`` for a parameter that a member does not have.
     """
     import sys
 

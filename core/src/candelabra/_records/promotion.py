@@ -1,6 +1,6 @@
-"""What a record says about dtypes: how its operands are made alike, and what the result's dtype is.
+"""The dtype rules of records: the promotion of the operands, and the dtype of the result.
 
-The core casts before a kernel is called, so a kernel only ever sees one dtype.
+The core casts operands before it calls a kernel, so a kernel always gets one dtype.
 """
 
 from __future__ import annotations
@@ -29,22 +29,28 @@ def common(d: dtype) -> dtype:
 
 
 def to_float(d: dtype) -> dtype:
-    """Integers and bools become the default floating dtype first (``exp``, ``sqrt``, true division)."""
+    """Promote integers and bools to the default floating dtype (``exp``, ``sqrt``, true division)."""
     return get_default_dtype() if d.category <= INTEGER else d
 
 
 def to_double(d: dtype) -> dtype:
-    """Everything becomes float64, or complex128 where it is complex (``float_power``)."""
+    """Promote to float64, or to complex128 for complex operands (``float_power``)."""
     return complex128 if d.is_complex else float64
 
 
 def to_integer(d: dtype) -> dtype:
-    """Bools become int64 first (``sum``, ``cumsum``)."""
+    """Promote bools to int64 (``sum``, ``cumsum``)."""
     return default_for_category(INTEGER) if d.category == BOOL else d
 
 
+def highest(d: dtype) -> dtype:
+    """Each operand keeps its dtype, and the result has the highest one: that of the scores of a loss, whose targets are
+    integers."""
+    return d
+
+
 def unpromoted(d: dtype) -> dtype:
-    """The operands are not made alike: the operator takes one tensor, or tensors that need not agree."""
+    """Do not promote: the operator takes one tensor, or tensors whose dtypes may differ."""
     return d
 
 
@@ -54,27 +60,27 @@ def identical(d: dtype) -> dtype:
 
 
 def same(d: dtype) -> dtype:
-    """The result has the dtype that was computed in."""
+    """Return the dtype of the computation."""
     return d
 
 
 def boolean(d: dtype) -> dtype:
-    """The result is bool (comparisons, ``isnan``, ``any``)."""
+    """Return bool, for comparisons, ``isnan``, ``any``."""
     return bool_
 
 
 def index(d: dtype) -> dtype:
-    """The result is int64 (``argmax``, ``nonzero``, the indices of ``sort``)."""
+    """Return int64, for ``argmax``, ``nonzero``, the indices of ``sort``."""
     return int64
 
 
 def real_part(d: dtype) -> dtype:
-    """The result is real (``abs``, ``angle``)."""
+    """Return the corresponding real dtype, for ``abs``, ``angle``."""
     return d.to_real()
 
 
 def to_complex(d: dtype) -> dtype:
-    """The result is complex, with parts of that dtype (``view_as_complex``)."""
+    """Return the complex dtype with real and imaginary part of that dtype, for ``view_as_complex``."""
     return d.to_complex()
 
 
@@ -84,5 +90,5 @@ def by_arguments(d: dtype) -> dtype:
 
 
 def accumulated(d: dtype) -> dtype:
-    """Sums and products of integers and bools are int64, as in PyTorch."""
+    """Return int64 for integers and bools, as PyTorch does for sums and products, and the dtype itself for others."""
     return int64 if d.category <= INTEGER else d

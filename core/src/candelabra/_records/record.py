@@ -1,8 +1,8 @@
 """One operator, one record.
 
 ``@operator(rule, …)`` turns a typed function into an :class:`Operator`: signature = schema, docstring = documentation,
-body = decomposition into other operators (``...`` for a primitive). Everything else — the function and the method that
-users call, in-place and ``out=`` forms, dispatch tables, graph nodes — is computed from the record, at first use.
+body = decomposition into other operators (``...`` for a primitive). Everything else is computed from the record at the
+first use: the function and the method that users call, in-place and ``out=`` forms, dispatch tables, graph nodes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 OPERATORS: Final[Declared[Operator[..., Any]]] = Declared()
-"""Every operator by name. Filled by the declarations, when a name of theirs is asked for, and by plugins."""
+"""Every operator by name. Declarations add to it when one of their names is used first, and plugins do."""
 
 ShapeRule = Callable[..., Any]
-"""Called with the operator and its canonical arguments; returns the shape of the result (a tuple of shapes for several
-outputs), or raises what is wrong in the user's words. A rule looks at shapes, dtypes and plain arguments only, never at
-values: it runs when a kernel has failed, and for tensors without data."""
+"""A function of the operator and its canonical arguments that returns the shape of the result (a tuple of shapes for
+several outputs), or raises an error that describes invalid arguments in the user's terms. A rule reads shapes, dtypes
+and plain arguments only, never values: it runs when a kernel has failed, and for tensors without data."""
 
 
 class DispatchTable(dict[int, Callable[..., Any]]):
-    """``{key: bound function}``. A miss asks the resolver once; the whole key is the cache key."""
+    """``{key: function}``, the cache of dispatch by the whole key. A miss calls the resolver once."""
 
     __slots__ = ("operator", "inplace")
 
@@ -49,13 +49,13 @@ class DispatchTable(dict[int, Callable[..., Any]]):
 
         generation = self.operator.generation
         found = self[key] = resolve(self.operator, key, self.inplace)
-        if self.operator.generation != generation:  # a kernel came meanwhile: what was found may be the old one
+        if self.operator.generation != generation:  # a kernel was registered meanwhile, so the result may be outdated
             self.pop(key, None)
         return found
 
 
 class Operator(Generic[P, R]):
-    """The record. Callable, though what users call is :attr:`function`, compiled at first use."""
+    """The record of an operator. It can be called; users call :attr:`function`, which is compiled at the first use."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Operator(Generic[P, R]):
     ) -> None:
         self.name: Final = function.__name__.rstrip("_") if name is None else name
         self.title = self.name
-        """What errors call the operator: its name, or the public name of the overload set that it is a member of."""
+        """The operator's name in errors: its own, or the public name of the overload set that contains it."""
         self.doc: Final = function.__doc__ or ""
         self.schema: Final[Schema] = read_schema(function)
         self.declared: Final = function
@@ -89,16 +89,16 @@ class Operator(Generic[P, R]):
         self.body: Final = None if _is_primitive(function) else function
         self.rule: Final = rule
         self.check: Final = check
-        """Called with the operator's arguments when a kernel, or the body of a composite, has failed and the rule found
-        nothing: looks at values, which the rule may not, and raises what is wrong with them."""
+        """A function of the operator's arguments that raises for invalid values, which the rule does not read. It runs
+        if a kernel, or the body of a composite, has failed and the rule has not raised."""
         self.promote: Final = promote
         self.results: Final = result if isinstance(result, tuple) else (result,) * len(self.schema.outputs)
         self.accepts: Final = accepts
         self.view: Final = bool(view)
-        """Whether the result always shows the memory of the first tensor. Its in-place form, if there is one, changes
-        the tensor's shape and strides over the same memory."""
+        """Whether the result is always a view of the first tensor. The in-place form, if it exists, changes the
+        tensor's shape and strides over the same memory."""
         self.geometry: Final = view if callable(view) else None
-        """Of a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
+        """For a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
         pointwise = getattr(rule, "pointwise", False)
         self.inplace: Final = pointwise if inplace is None else bool(inplace)
         self.inplace_argument: Final = inplace == "argument"
@@ -114,7 +114,7 @@ class Operator(Generic[P, R]):
         self.namespace: Final = namespace
         self.public_name: Final = dotted(self.name, namespace)
         self.aliases: Final = aliases
-        """Further public names, ``"arccos"`` or ``"special.expit"``; one without a dot is a method's name too."""
+        """Further public names, ``"arccos"`` or ``"special.expit"``. A name without a dot is also a method."""
         self.rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None
@@ -127,14 +127,14 @@ class Operator(Generic[P, R]):
         self._functions: dict[str, Callable[..., Any]] = {}
         self.node_classes: Final[dict[Any, type]] = {}
         if not self.doc:
-            raise TypeError(f"operator {self.name}: the docstring is its documentation and may not be missing")
+            raise TypeError(f"operator {self.name}: a docstring is required, as it is the documentation")
 
     def vjp(self, *joint: Any, **rules: Callable[..., Any]) -> Operator[P, R]:
         """Declare derivatives: ``op.vjp(input=rule, other=rule)``, or jointly ``op.vjp(("x", "weight"), rule)``.
 
         A rule maps ``g``, the gradient of the output, to the gradient of an input. Its parameters are names of inputs,
         of outputs (``out``, or the fields of the NamedTuple), ``g`` or ``g_<field>``, ``<input>_spec``, and ``needs``
-        in a joint rule. What it names is what is saved. Broadcasting is undone by the engine.
+        in a joint rule. The node saves exactly the values that a rule names. The engine undoes broadcasting.
         """
         added = checked_rules(self, joint, rules)
         self.rules.update(added)
@@ -143,33 +143,34 @@ class Operator(Generic[P, R]):
         return self
 
     def no_gradient(self, reason: str) -> Operator[P, R]:
-        """Say aloud that the result does not carry a gradient, and why."""
+        """Declare that the result has no gradient, and the reason."""
         self.not_differentiable = reason
         return self
 
     def scattered(self, scatter: Callable[..., Any]) -> Operator[P, R]:
-        """For a view: ``scatter(base, source, *arguments)`` is ``base`` with the viewed part replaced by ``source``."""
+        """For a view: ``scatter(base, source, *arguments)`` returns ``base`` with its viewed part replaced."""
         self.scatter = scatter
         return self
 
     def gathered(self, gather: Callable[..., Any]) -> Operator[P, R]:
-        """For a view that looks at strides: ``gather(g, *arguments)`` is what it shows of a gradient, which need not
-        lie in memory as the tensor that was viewed did.
+        """For a view that depends on strides: ``gather(g, *arguments)`` returns the viewed part of a gradient.
+
+        The gradient may have other strides than the tensor.
         """
         self.gather = gather
         return self
 
     def in_place(self, body: Callable[..., Tensor]) -> Operator[P, R]:
-        """Give a composite an in-place form that is made of in-place operators.
+        """Give a composite an in-place form that consists of in-place operators.
 
-        The form that the core makes of the functional one computes its result in new memory and copies it. ``body``
-        takes the operator's parameters and returns the first; it writes nothing when it raises.
+        The default form computes the result in new memory and copies it. ``body`` takes the operator's parameters and
+        returns the first; if it raises, it must not have written anything.
         """
         self.inplace_body = body
         return self
 
     def methods(self) -> dict[str, str]:
-        """``{method of Tensor: form}``."""
+        """Return ``{method of Tensor: form}``."""
         if not self.public:
             return {}
         functions = method_names(self.name, self.method, self.namespace, self.aliases)
@@ -178,7 +179,7 @@ class Operator(Generic[P, R]):
         return dict.fromkeys(functions, "function") | {f"{name}_": "inplace" for name in inplace if has_methods}
 
     def signatures(self) -> tuple[Signature, ...]:
-        """The one signature."""
+        """Return the signature, in a tuple."""
         result = self.schema.result
         return (Signature(self.schema.parameters, "Tensor" if result is None else result.__name__, self),)
 
@@ -187,7 +188,7 @@ class Operator(Generic[P, R]):
         return bool(self.rules)
 
     def form(self, kind: str) -> Callable[..., R]:
-        """The compiled ``"function"``, ``"inplace"`` form, or an operator of the data model (``"__add__"``)."""
+        """Return a compiled form: ``"function"``, ``"inplace"``, or an operator of the data model (``"__add__"``)."""
         try:
             return self._functions[kind]
         except KeyError:
@@ -198,12 +199,12 @@ class Operator(Generic[P, R]):
 
     @cached_property
     def function(self) -> Callable[..., R]:
-        """What users call."""
+        """Return the function that users call."""
         return self.form("function")
 
     @cached_property
     def canonical(self) -> Callable[..., R]:
-        """The same for arguments by position that are canonical already, as other operators' bodies have them."""
+        """Return the function for positional, canonical arguments, which other operators' bodies call."""
         return self.form("canonical")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -213,26 +214,26 @@ class Operator(Generic[P, R]):
         return f"<operator {self.name}>"
 
     def clear(self) -> None:
-        """Forget what was resolved: a kernel, a layer or a policy has changed."""
+        """Discard the resolved calls, since a kernel, a layer or a policy has changed."""
         self.generation += 1
         self.table.clear()
         self.inplace_table.clear()
 
 
 def _nothing() -> None:
-    """What the body of a primitive compiles to."""
+    """Have the same instructions as the body of a primitive."""
     ...
 
 
 def _is_primitive(function: Callable[..., Any]) -> bool:
-    # By the instructions without their arguments: a docstring moves constants, and ``return input`` is as short.
+    # Compare the instructions without their arguments: a docstring shifts constants, and ``return input`` is as short.
     return function.__code__.co_code[::2] == _nothing.__code__.co_code[::2]
 
 
 def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Operator[P, R]]:
-    """Declare an operator; see :class:`Operator` for the options and the module's docstring for the idea.
+    """Declare an operator. :class:`Operator` describes the options.
 
-    Raises ``ValueError`` when the name is taken: an operator has one record.
+    Raises ``ValueError`` if an operator of that name exists already.
     """
 
     def declare(function: Callable[P, R]) -> Operator[P, R]:
@@ -255,12 +256,12 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Oper
 
 
 def elsewhere(name: str, module: str) -> bool:
-    """Whether the index has the operator, not imported yet maybe, and a stranger's module wants its name."""
+    """Return whether the index lists the operator for another module, which may not be imported yet."""
     return name in OPERATORS_IN and not module.startswith("candelabra.")
 
 
 def forget_resolved() -> None:
-    """Forget the resolved calls of every operator."""
+    """Discard the resolved calls of every operator."""
     for record in list(OPERATORS.present().values()):
         record.clear()
 

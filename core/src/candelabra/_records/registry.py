@@ -15,11 +15,11 @@ from candelabra._namespace import index
 from candelabra._records.schema import REQUIRED, Parameter
 
 ENTRIES: Final[dict[str, Entry]] = {}
-"""Every entry by public name, of the modules that are imported so far. Aliases stand beside the names."""
+"""Every entry of the modules that are imported so far, by public name and by alias."""
 METHODS: Final[dict[str, tuple[Entry, str]]] = {}
-"""Every method of Tensor by name: the entry, and which of its forms it is."""
+"""Every method of Tensor by name: the entry and the form."""
 ADDED: Final[list[Callable[[Entry], Callable[[], None]]]] = []
-"""Functions to call with each entry that is added; each returns how to withdraw it."""
+"""Functions that are called with each new entry. Each returns its undo function."""
 
 
 FACTORY_KEYWORDS: Final = (
@@ -28,8 +28,20 @@ FACTORY_KEYWORDS: Final = (
 """The keywords that a factory's entry adds."""
 
 
+def factory_keywords(entry: Any) -> list[str]:
+    """The keywords that the grammar adds to a factory's entry: all, or those that the declaration names.
+
+    Without those that the function declares itself.
+    """
+    declared = {p.name for p in entry.parameters}
+    named = [(keyword.partition("=")[0], keyword) for keyword in FACTORY_KEYWORDS]
+    return [
+        keyword for name, keyword in named if name not in declared and (entry.factory is True or name in entry.factory)
+    ]
+
+
 class Signature:
-    """One way of calling a public name: parameters, the annotation of the result, and who serves it."""
+    """One signature of a public name: parameters, the annotation of the result, and the entry that serves it."""
 
     __slots__ = ("parameters", "returns", "entry")
 
@@ -39,7 +51,7 @@ class Signature:
         self.entry = entry
 
     def __str__(self) -> str:
-        """``(input: Tensor, dim: Dim, keepdim: bool = False, *, out=None) -> Tensor``."""
+        """Return text such as ``(input: Tensor, dim: Dim, keepdim: bool = False, *, out=None) -> Tensor``."""
         words: list[str] = []
         keyword_only = False
         for p in self.parameters:
@@ -52,17 +64,16 @@ class Signature:
             words.append("inplace: bool = False")
         added = ["out=None"] if getattr(self.entry, "out", False) else []
         if getattr(self.entry, "factory", False):
-            declared = {p.name for p in self.parameters}
-            added = [keyword for keyword in FACTORY_KEYWORDS if keyword.partition("=")[0] not in declared]
+            added = factory_keywords(self.entry)
         return f"({', '.join([*words, *(['*'] if added and not keyword_only else []), *added])}) -> {self.returns}"
 
 
 class Entry(Protocol):
-    """What stands behind a public name."""
+    """The declaration of a public name: a record, an overload set or a public callable."""
 
     @property
     def name(self) -> str:
-        """The Python identifier: ``linalg_inv`` of ``linalg.inv``."""
+        """The Python identifier: ``linalg_inv`` for ``linalg.inv``."""
         ...
 
     @property
@@ -72,7 +83,7 @@ class Entry(Protocol):
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Further public names; one without a dot is a method's name too."""
+        """Further public names. A name without a dot is also a method."""
         ...
 
     @property
@@ -87,7 +98,7 @@ class Entry(Protocol):
 
     @property
     def is_function(self) -> bool:
-        """False for what is a method only."""
+        """False for an entry that is only a method."""
         ...
 
     @property
@@ -97,33 +108,33 @@ class Entry(Protocol):
 
     @property
     def declared_in(self) -> str:
-        """The module that declares it."""
+        """The module that declares the entry."""
         ...
 
     def methods(self) -> dict[str, str]:
-        """``{method of Tensor: form}``."""
+        """Return ``{method of Tensor: form}``."""
         ...
 
     def form(self, kind: str) -> Callable[..., Any]:
-        """The ``"function"``, or the ``"inplace"`` form."""
+        """Return the ``"function"`` or the ``"inplace"`` form."""
         ...
 
     def signatures(self) -> tuple[Signature, ...]:
-        """Every way of calling the function, in the order in which they are tried."""
+        """Return the signatures of the function, in the order in which they are tried."""
         ...
 
 
 def add(entry: Entry) -> None:
-    """Enter a public name with its aliases and methods.
+    """Add a public name with its aliases and methods.
 
-    Raises ``ValueError`` when a name is taken: a public name has one entry.
+    Raises ``ValueError`` if one of the names has an entry already.
     """
     functions = [entry.public_name, *entry.aliases] if entry.public and entry.is_function else []
     methods = entry.methods()
     homes = [index.FUNCTIONS_IN.get(name) for name in functions] + [index.METHODS_IN.get(name) for name in methods]
     for home in homes:
         if home is not None and home != entry.declared_in:
-            index.load(home)  # the name is that module's: what it declares stands first
+            index.load(home)  # the index assigns the name to that module, so its declaration takes precedence
     taken = {name: ENTRIES[name] for name in functions if name in ENTRIES}
     taken |= {f"Tensor.{name}": METHODS[name][0] for name in methods if name in METHODS}
     if taken:
@@ -147,19 +158,19 @@ def add(entry: Entry) -> None:
 
 
 def title_of(entry: Entry) -> str:
-    """The name under which users find an entry: ``linalg.inv``, or ``Tensor.T`` of what is a method only."""
+    """Return the title of an entry: its public name ``linalg.inv``, or ``Tensor.T`` if it is only a method."""
     return entry.public_name if entry.is_function else f"Tensor.{next(iter(entry.methods()))}"
 
 
 def method_names(name: str, method: bool | str, namespace: str, aliases: tuple[str, ...]) -> list[str]:
-    """The names under which something is a method: its own, and its aliases without a dot.
+    """Return the names of an entry's methods: its own name and its aliases without a dot.
 
-    A function of a namespace is no method under its own name, but it is under an alias of the top namespace.
+    A function of a namespace is not a method under its own name, but it is under an alias of the top namespace.
     """
     own = [method if isinstance(method, str) else name] if method else []
     return [*own, *(alias for alias in aliases if "." not in alias)] if method or namespace else []
 
 
 def dotted(name: str, namespace: str) -> str:
-    """``linalg.inv`` of ``linalg_inv`` in the namespace ``linalg``; the name itself where there is no namespace."""
+    """Return ``linalg.inv`` for ``linalg_inv`` in the namespace ``linalg``, or the name itself without a namespace."""
     return f"{namespace}.{name.removeprefix(namespace.replace('.', '_') + '_')}" if namespace else name

@@ -1,6 +1,6 @@
-"""Rules of shape, one per family. They run when a kernel has failed, and say what is wrong in the user's words.
+"""Shape rules for groups of operators. They run when a kernel has failed, to describe invalid arguments.
 
-A rule is called with the operator and its canonical arguments and returns the result's shape, or raises.
+A rule is called with the operator and its canonical arguments. It returns the shape of the result, or raises.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Shape = tuple[int, ...]
 
 
 def shape_of(value: Any) -> Shape:
-    """The shape of a tensor, or of what stands for one without its data; a scalar's is ``()``."""
+    """Return the shape of a tensor, or of an object with a shape but without data; ``()`` for a scalar."""
     return tuple(getattr(value, "shape", ()))
 
 
 def pointwise(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
-    """All tensors broadcast together."""
+    """Return the shape to which all tensors broadcast."""
     shapes = []
     for p, value in zip(op.schema.parameters, args, strict=True):
         if p.kind == LIST:
@@ -37,7 +37,7 @@ pointwise.pointwise = True  # type: ignore[attr-defined]
 
 
 def checked_pointwise(check: Callable[..., object]) -> Callable[..., Any]:
-    """:func:`pointwise` of an operator that refuses some arguments: ``check(*arguments)`` raises what is wrong."""
+    """Return :func:`pointwise` with a check before it: ``check(*arguments)`` raises for invalid arguments."""
 
     def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
         check(*args)
@@ -48,7 +48,7 @@ def checked_pointwise(check: Callable[..., object]) -> Callable[..., Any]:
 
 
 def reduction(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
-    """``dim`` goes, or stays as 1 with ``keepdim``."""
+    """Return the shape without ``dim``, or with size 1 there if ``keepdim``."""
     named = {p.name: value for p, value in zip(op.schema.parameters, args, strict=True)}
     dim = named.get("dim")
     dims = (dim,) if isinstance(dim, int) else dim
@@ -56,12 +56,12 @@ def reduction(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
 
 
 def like_input(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
-    """The result has the first tensor's shape."""
+    """Return the shape of the first tensor."""
     return shape_of(args[0])
 
 
 def from_geometry(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
-    """A view has the shape that its geometry computes; every geometry serves contiguous memory."""
+    """Return the shape of a view, which its geometry computes as for contiguous memory."""
     shape = shape_of(args[0])
     assert op.geometry is not None
     found: Shape = op.geometry(shape, contiguous_strides(shape), 0, *args[1:])[0]
@@ -69,7 +69,7 @@ def from_geometry(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
 
 
 def by(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator's own rule, as a function of its arguments by position."""
+    """Return an operator's own rule from a function of its positional arguments."""
 
     def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
         return function(*args)

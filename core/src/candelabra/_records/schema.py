@@ -1,7 +1,7 @@
-"""The schema of an operator, read off its Python signature.
+"""Read the schema of an operator from its Python signature.
 
-The annotations are strings (``from __future__ import annotations``) and the signature is read from the code object, so
-that declaring an operator imports neither ``inspect`` nor ``typing`` and costs microseconds.
+The annotations are strings (``from __future__ import annotations``) and the signature is read from the code object. So
+a declaration imports neither ``inspect`` nor ``typing`` and takes microseconds.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ KINDS: Final[dict[str, str]] = {
     "DType | None": DTYPE,
     "Device": DEVICE,
 }
-"""What an annotation means to the dispatcher; any other annotation is a plain value, handed on as it is.
+"""The kinds of annotations for the dispatcher. Any other annotation is a plain value, which is passed unchanged.
 
 ``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64) and ``Mask`` (bool)
-tensors do not: their dtype is fixed; they may be absent (``| None``). ``Dim`` and ``Dims`` are canonical before kernels
-and rules see them: non-negative, a tuple for ``Dims``, None meaning all. ``Tensor | Number | None`` is for composites
-only: a number does not take part in the key.
+tensors do not: their dtype is fixed; they may be absent (``| None``). ``Dim`` and ``Dims`` are canonical in kernels and
+rules: non-negative, a tuple for ``Dims``, None for all. ``Tensor | Number | None`` is for composites only: a number
+does not take part in the key.
 """
 CONVERTERS: Final[dict[str, str]] = {
     "InsertedDim": "as_inserted_dim",
@@ -54,15 +54,15 @@ CONVERTERS: Final[dict[str, str]] = {
     "Origin": "as_origin",
     "Correction": "as_correction",
 }
-"""Annotations whose values are made canonical with a look at the first tensor, and the function of
-``candelabra._codegen.arguments`` that does it. ``candelabra.typing`` says what each one accepts. With ``| None``, None
-is passed on as it is."""
+"""Annotations whose values are converted with respect to the first tensor, and their converters in
+``candelabra._codegen.arguments``. ``candelabra.typing`` describes the values that each one accepts. With ``| None``,
+None is passed unchanged."""
 DIFFERENTIABLE: Final = (TENSOR, OPTIONAL, OPERAND, BOUND, LIST)
 TENSOR_KINDS: Final = (*DIFFERENTIABLE, INDEX, MASK, INDICES)
 
 
 class Required:
-    """Stands where a parameter has no default."""
+    """The default of a parameter without a default."""
 
     def __repr__(self) -> str:
         return "<required>"
@@ -82,12 +82,12 @@ class Parameter(NamedTuple):
 
     @property
     def optional(self) -> bool:
-        """Whether None may be passed, in so many words of the annotation."""
+        """Return whether the annotation allows None."""
         return self.annotation.endswith("| None")
 
 
 class Schema(NamedTuple):
-    """Parameters, and the names of the outputs: one, ``out``, or the fields of the NamedTuple that is returned."""
+    """Parameters, and the names of the outputs: ``out``, or the fields of the returned NamedTuple."""
 
     parameters: tuple[Parameter, ...]
     outputs: tuple[str, ...]
@@ -107,7 +107,7 @@ class Schema(NamedTuple):
 
 
 def read_parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """The parameters of a declared function, in the order in which a call passes them.
+    """Return the parameters of a declared function, in the order of a call.
 
     Raises ``TypeError`` for a parameter without an annotation.
     """
@@ -137,7 +137,7 @@ VARARGS: Final = 0x04
 
 
 def read_schema(function: Callable[..., Any]) -> Schema:
-    """The schema of a declared operator."""
+    """Return the schema of a declared operator."""
     parameters = read_parameters(function)
     returned = function.__annotations__.get("return")
     if returned == "Tensor":
@@ -153,13 +153,13 @@ def read_schema(function: Callable[..., Any]) -> Schema:
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names that a derivative rule asks for."""
+    """Return the names of the parameters of a derivative rule."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def default_of(function: Callable[..., Any], name: str) -> Any:
-    """The default of one parameter, or :data:`REQUIRED`."""
+    """Return the default of one parameter, or :data:`REQUIRED`."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
     defaults = function.__defaults__ or ()

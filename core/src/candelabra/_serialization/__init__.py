@@ -1,1 +1,1 @@
-"""Readers and writers of files. None of them executes what a file says."""
+"""Readers and writers of files. None of them executes code from a file."""

@@ -1,7 +1,7 @@
-"""`save` and `load`: one format written, four read.
+"""`save` and `load`, which write one format and read four.
 
-No pickle is executed, ever. `save` writes a safetensors file; `load` reads it, anybody else's safetensors file, and the
-files of PyTorch and LuaTorch, and knows them by their content.
+No pickle is executed. `save` writes a safetensors file. `load` reads safetensors files, also those of other programs,
+and the files of PyTorch and LuaTorch; it recognises the format by the content.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["load", "save"]
 
 Path = str | os.PathLike[str]
 MakeTensor = Callable[..., Any]
-"""``(data, dtype_name, shape, device=None)``, the data C order and little-endian"""
+"""A function of ``(data, dtype_name, shape, device=None)``; the data are in C order and little-endian."""
 
 _VIEWS = 16
-"""Tensors of a file may share its bytes, each taking memory of its own; all together at most so many times the file."""
+"""The maximum ratio of the memory of all tensors to the size of the file, in which tensors may share bytes."""
 
 _KNOWN = "a file of candelabra, safetensors, PyTorch (.pt, .pth) or LuaTorch (.t7)"
 
@@ -32,18 +32,19 @@ _KNOWN = "a file of candelabra, safetensors, PyTorch (.pt, .pth) or LuaTorch (.t
 def save(obj: object, f: Path | BinaryIO) -> None:
     """Write nested dicts, lists, tuples, numbers, strings, None and tensors to a file.
 
-    The file is a safetensors file that any reader of that format opens as tensors, named by their place in ``obj``
-    ("model.weight"); the rest stands as JSON in its metadata. A path is written atomically: when anything fails, the
-    file that was there is as before. A tensor object that stands in several places is written once and comes back as
-    one; requires_grad comes back, the device does not (`load` says where to).
+    The file is a safetensors file. Any reader of that format opens it as tensors, which are named by their path in
+    ``obj`` ("model.weight"); the other values are JSON in its metadata. A path is written atomically: if an error
+    occurs, an existing file is unchanged. A tensor object that occurs several times is written once and loaded as one
+    object. requires_grad is restored; the device is not (see ``map_location`` of `load`).
 
     Args:
-        obj: what to write. OrderedDict comes back as dict, a shape as tuple, subclasses of str, int and float as those.
+        obj: the object to write. An OrderedDict is loaded as a dict, a shape as a tuple, and instances of subclasses of
+            str, int and float as instances of these.
         f: a path, or a file opened for writing in binary mode.
 
     Raises:
-        TypeError: something in ``obj`` is of another type; its path is named: ``obj['opt']['hook']``.
-        ValueError: a container contains itself, or they nest too deep.
+        TypeError: ``obj`` contains another type; the error names the path, such as ``obj['opt']['hook']``.
+        ValueError: a container contains itself, or containers are nested too deeply.
     """
     from candelabra._serialization import safetensors_file
     from candelabra._serialization.atomic import replacing
@@ -59,17 +60,17 @@ def save(obj: object, f: Path | BinaryIO) -> None:
 
 
 def load(f: Path | BinaryIO, map_location: object = None, *, weights_only: bool | None = None) -> Any:
-    """The object in a file that `save`, safetensors, ``torch.save`` of PyTorch or of LuaTorch wrote.
+    """Load the object in a file that `save`, safetensors, ``torch.save`` of PyTorch or of LuaTorch has written.
 
     Args:
         f: a path, or a file opened for reading in binary mode, read from its position to its end.
         map_location: the device of the tensors; None for the default. The device in the file is not used.
-        weights_only: accepted for programs that pass it. Either way only numbers, strings, containers and tensors are
-            read, and nothing that a file names is imported or called.
+        weights_only: accepted for compatibility, without effect. Only numbers, strings, containers and tensors are
+            read; names in a file are never imported or called.
 
     Raises:
-        FileFormatError: a file of another kind, a damaged one, or one with something else in it.
-        TypeError: ``map_location`` is a dict or a function, which would need the devices in the file.
+        FileFormatError: the file has another format, is damaged, or contains other objects.
+        TypeError: ``map_location`` is a dict or a function, which would require the devices in the file.
     """
     import io
 
@@ -78,7 +79,7 @@ def load(f: Path | BinaryIO, map_location: object = None, *, weights_only: bool 
     if isinstance(map_location, dict) or (callable(map_location) and not isinstance(map_location, device)):
         raise TypeError(
             f"load(): map_location must be a device, got {kind_of(map_location)}; "
-            "all tensors of the file go to the one device, the default one for None"
+            "all tensors of the file are loaded to one device, by default the default device"
         )
     if isinstance(f, str | os.PathLike):
         with open(f, "rb") as opened:
@@ -87,13 +88,13 @@ def load(f: Path | BinaryIO, map_location: object = None, *, weights_only: bool 
         raise TypeError(f"load(): f must be a path or a binary file, got {type(f).__name__}")
     data = f.read()
     if not isinstance(data, bytes):
-        raise TypeError(f"load(): f must be opened in binary mode, its read() gave {type(data).__name__}")
+        raise TypeError(f"load(): f must be opened in binary mode, but its read() returned {type(data).__name__}")
     name = getattr(f, "name", None)
     return _load(io.BytesIO(data), name if isinstance(name, str) else "the file object", map_location)
 
 
 def _load(f: BinaryIO, file: str, device: object) -> object:
-    """The object in ``f``, a seekable file at its start."""
+    """Load the object in ``f``, a seekable file at its start."""
     import io
 
     from candelabra._serialization import safetensors_file, t7_file, torch_file
@@ -115,7 +116,7 @@ def _load(f: BinaryIO, file: str, device: object) -> object:
 
 
 def _what_else(start: bytes) -> tuple[str, str]:
-    """What a file is that is not known, for the message, and what to do about it."""
+    """Return a description of an unknown file and a hint, for the error."""
     if not start:
         return "an empty file", ""
     if start[257:262] == b"ustar":
@@ -130,7 +131,7 @@ def _what_else(start: bytes) -> tuple[str, str]:
 
 
 class _TensorMaker:
-    """Makes a Tensor of each stored one, and bounds what they take together."""
+    """Creates a Tensor from each stored tensor, and limits their total size."""
 
     def __init__(self, make: MakeTensor, file: str, file_size: int, device: object) -> None:
         from candelabra._serialization.stored import MAX_EXPANDED_BYTES
@@ -154,7 +155,7 @@ class _TensorMaker:
 
 
 def _bridge() -> tuple[TensorAccess, MakeTensor]:
-    """From Tensors to little-endian bytes, and back. Imported here: the core imports this package."""
+    """Return functions between Tensors and little-endian bytes. The imports are late: the core imports this package."""
     import sys
 
     from candelabra._interchange.host import tensor_from_bytes, tensor_to_bytes

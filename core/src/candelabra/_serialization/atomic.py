@@ -1,4 +1,4 @@
-"""Writing a file so that readers see either the old one or the whole new one."""
+"""Write a file atomically: readers see either the old content or the complete new one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["replacing"]
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of ``path`` when the block ends, and leaves no trace if the block raises.
+    """Open a binary file that replaces ``path`` at the end of the block, or is removed if the block raises.
 
-    The bytes go to a new file in the same folder (a rename is atomic only within a file system), are synced, and are
-    renamed over ``path``; then the folder is synced. A symbolic link stays and its target is replaced. The mode is the
-    old file's, or what the process's umask says. A device or a pipe cannot be replaced and is written directly.
+    The bytes are written to a new file in the same folder (a rename is atomic only within a file system) and synced.
+    The file is renamed to ``path``, and the folder is synced. If ``path`` is a symbolic link, its target is replaced.
+    The mode is that of the old file, or follows the process's umask. A device or a pipe is written directly.
 
     Raises:
         OSError: as opening ``path`` for writing would.
@@ -55,12 +55,12 @@ def _mode(path: str) -> int | None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the rename durable, where a folder can be opened (not on Windows)."""
+    """Make the rename durable, if the system can open a folder (Windows cannot)."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # some network file systems refuse; the file itself is synced
+        with suppress(OSError):  # some network file systems do not support it; the file itself is synced
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -1,18 +1,18 @@
-"""A pickle read as data: numbers, strings and containers are built, nothing is ever imported or called.
+"""Read a pickle as data: build numbers, strings and containers, and never import or call an object of the pickle.
 
 A pickle is a program for a small stack machine (the opcodes and their arguments: `pickletools` in the standard library;
 the machine: PEP 3154, and the comments in `pickletools`). Unpickling runs it, and two of its instructions look up any
-importable object and call it. Here those two know only the names in a table that the caller gives, which maps them to
-functions of ours; every other name is an error that says it.
+importable object and call it. Here these two instructions accept only the names in a table of the caller, which maps
+them to functions of this package. Every other name raises an error.
 
-More that a file may try:
+Other attacks by a file:
 
-- *Deep nesting*: nothing here recurses over the data.
-- *Hashing*: a deep tuple overflows the C stack; and the hashes of tuples and of long ints, unlike those of strings, can
-  be made to collide, a million of them. So keys are strings and numbers of 64 bits.
-- *Copies*: one instruction of two bytes may copy a list of a million items, again and again. Copying is paid for from
-  a budget of the pickle's own size.
-- *Cycles*, and the same container in many places: containers keep their identity, and each is visited once.
+- *Deep nesting*: no function recurses over the data.
+- *Hashing*: a deep tuple overflows the C stack, and the hashes of tuples and long ints, unlike those of strings, can be
+  chosen to collide. So keys are strings and numbers of 64 bits.
+- *Copies*: one instruction of two bytes may copy a list of a million items repeatedly. Copied items are deducted from a
+  budget of the pickle's own size.
+- *Cycles* and shared containers: containers keep their identity, and each is visited once.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _IGNORED = frozenset(["PROTO", "FRAME"])
 
 
 class Builder(NamedTuple):
-    """What stands for a class or function of the pickle: our own function, given the arguments as a tuple.
+    """The replacement of a class or function of the pickle: a function that gets the arguments as a tuple.
 
-    It raises TypeError or ValueError for arguments that it does not like, does not recurse over them, and takes no more
-    time than their lengths; what it returns is new.
+    It raises TypeError or ValueError for invalid arguments, does not recurse over them, takes time linear in their
+    length, and returns a new object.
     """
 
     name: str
@@ -56,19 +56,19 @@ class Builder(NamedTuple):
 
 
 def is_key(value: object) -> bool:
-    """Whether a value may be a key of a dict or stand in a set: str, bytes, float, None, or an int of 64 bits."""
+    """Return whether a value may be a key of a dict or an item of a set: str, bytes, float, None, an int of 64 bits."""
     if isinstance(value, int):
         return -(2**63) <= value < 2**64
     return isinstance(value, str | bytes | float | None)
 
 
 class PickleReader:
-    """Reads one pickle; `read`, then `finish`.
+    """A reader of one pickle. Call `read`, then `finish`.
 
     Args:
-        file: names the file in errors.
-        names: what stands for "module.name": a `Builder`, or a value to put in its place.
-        persistent: what stands for a persistent id (an object that the pickle refers to and does not contain).
+        file: the name of the file in errors.
+        names: the replacements of "module.name": a `Builder`, or a value.
+        persistent: returns the object for a persistent id (an object that the pickle refers to and does not contain).
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class PickleReader:
         self.budget = 0
 
     def read(self, f: BinaryIO) -> object:
-        """The object of the pickle that begins at ``f``'s position; ``f`` is left behind its end.
+        """Read the pickle that begins at the position of ``f``, and leave ``f`` after its end.
 
-        It may still hold what `Builder`s and ``persistent`` made; `finish` replaces that.
+        The result may contain objects that `Builder`s and ``persistent`` have created; `finish` replaces them.
 
         Raises:
             FileFormatError: truncated or damaged, or a name that is not in the table.
@@ -100,19 +100,19 @@ class PickleReader:
         while True:
             try:
                 opcode, argument, _ = next(operations)
-            except (ValueError, OverflowError, Warning) as error:  # Warning: of odd escapes, where it is an error
+            except (ValueError, OverflowError, Warning) as error:  # Warning: for invalid escapes
                 raise self._damaged("a pickle", f"{type(error).__name__}: {error}") from None
             if opcode.name == "STOP":
                 return self._pop()
             self._step(opcode.name, argument)
 
     def finish(self, root: object, replace: Callable[[object], object]) -> object:
-        """``root`` with everything that is no plain value or container replaced by ``replace(value)``, once each.
+        """Return ``root`` after replacing each object other than plain values and containers by ``replace(value)``.
 
-        Containers were recorded as they were made, a tuple after those in it, so this is a loop and no recursion.
+        Containers are recorded when they are created, a tuple after those in it, so this is a loop without recursion.
         """
         replaced: dict[int, object] = {}
-        kept: list[object] = []  # an id is an object's only as long as it lives
+        kept: list[object] = []  # an id is valid only while its object is alive
 
         def resolve(value: object) -> object:
             if isinstance(value, Builder):
@@ -137,7 +137,7 @@ class PickleReader:
         return resolve(root)
 
     def _within(self, root: object) -> list[Any]:
-        """The containers that ``root`` is or leads to, oldest first; others were arguments and are forgotten."""
+        """Return the containers that are reachable from ``root``, oldest first. The others were only arguments."""
         found: dict[int, object] = {}
         ahead = [root]
         while ahead:
@@ -291,7 +291,7 @@ class PickleReader:
         self.stack.append(result)
 
     def set_state(self, _: Any) -> None:
-        """BUILD: attributes of an object. Only a dict may have some (an OrderedDict did), and they are dropped."""
+        """Execute BUILD, which sets attributes. Only a dict (from an OrderedDict) may have any; they are dropped."""
         self._pop()
         target = self._top()
         if type(target) is not dict:
@@ -303,13 +303,13 @@ class PickleReader:
         self.stack.append(self.persistent(argument))
 
     def pay(self, items: int) -> None:
-        """Take the copying of so many items from the budget."""
+        """Deduct the copying of a number of items from the budget."""
         self.budget -= items
         if self.budget < 0:
-            raise self._damaged("copies of as many items as the pickle has bytes", "more", "it looks like a bomb")
+            raise self._damaged("copies of as many items as the pickle has bytes", "more", "the file may be malicious")
 
     def key(self, key: Any) -> Any:
-        """``key``, if `is_key`."""
+        """Return ``key`` if `is_key`, or raise FileFormatError."""
         if not is_key(key):
             raise self._damaged("plain values as keys", kind_of(key))
         return key

@@ -1,15 +1,15 @@
-"""The safetensors format, written and read, with a tree of containers in its metadata.
+"""Write and read the safetensors format, with a tree of containers in the metadata.
 
 The format (https://huggingface.co/docs/safetensors, "Format"): 8 bytes N, little-endian; N bytes of JSON,
 ``{"__metadata__": {str: str}, name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}}``; then the data,
-which the tensors cover without gap or overlap. That is little enough to be read here, and no package is needed: the
-byte-level functions of `safetensors` changed incompatibly in its version 0.8 (safetensors#738), give no metadata, and
-do not say where a file is damaged. The tests hold this file against that package, both ways.
+which the tensors cover without gap or overlap. The format is simple enough to be read here, without a package: the
+byte-level functions of `safetensors` changed incompatibly in its version 0.8 (safetensors#738), return no metadata, and
+do not report where a file is damaged. The tests compare this module with that package in both directions.
 
 Our metadata has one entry, ``candelabra``: a JSON document
-``{"version": 1, "tree": NODE, "tensors": {name: {"requires_grad": true, "dtype": "complex128"}}}`` (`tree.py` says what
-a NODE is; a tensor with nothing to say is not listed). Any other reader sees the tensors under their names. complex128,
-which the format lacks, is stored as F64 with one more dimension of 2.
+``{"version": 1, "tree": NODE, "tensors": {name: {"requires_grad": true, "dtype": "complex128"}}}``. `tree.py` defines
+NODE; a tensor without such properties is not listed. Other readers see the tensors under their names. complex128, which
+the format lacks, is stored as F64 with one more dim of size 2.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _DTYPE = {code: dtype for dtype, code in _CODE.items()}
 
 
 class TensorAccess(NamedTuple):
-    """What writing needs to know of a tensor class that it does not know.
+    """The functions with which the writer accesses tensors, whose class it does not import.
 
-    ``describe`` gives (dtype name, shape, requires_grad); ``to_bytes`` the elements, C order, little-endian. The bytes
-    are asked for one tensor after the other, so that no two copies are held at once.
+    ``describe`` returns (dtype name, shape, requires_grad), and ``to_bytes`` the elements in C order, little-endian.
+    The writer requests the bytes of one tensor at a time, so that at most one copy exists.
     """
 
     is_tensor: Callable[[object], bool]
@@ -53,8 +53,8 @@ def write(f: BinaryIO, obj: object, access: TensorAccess) -> None:
     """Write ``obj`` to ``f``.
 
     Raises:
-        TypeError, ValueError: see `tree.encode`; a tensor of a dtype that the format cannot hold; all before the first
-            byte is written.
+        TypeError, ValueError: see `tree.encode`; also for a dtype that the format lacks. All errors are raised before
+            the first byte is written.
     """
     import json
 
@@ -93,21 +93,21 @@ def write(f: BinaryIO, obj: object, access: TensorAccess) -> None:
         if len(data) != prod(shape) * ITEM_SIZE[dtype]:
             raise ValueError(
                 f"cannot save the tensor {name!r}: {dtype} of shape {shape} takes {prod(shape) * ITEM_SIZE[dtype]} "
-                f"bytes, its device gave {len(data)}"
+                f"bytes, but its device returned {len(data)}"
             )
         f.write(data)
 
 
 def looks_like(start: bytes) -> bool:
-    """Whether the first 9 bytes of a file are those of a safetensors file."""
+    """Return whether the first 9 bytes of a file are those of a safetensors file."""
     return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= MAX_HEADER_BYTES
 
 
 def read(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
-    """The object in ``f``, a seekable file at its start; ``file`` names it in errors.
+    """Return the object in ``f``, a seekable file at its start; ``file`` is its name in errors.
 
-    A file without our metadata gives a dict of its tensors. ``from_stored`` is called for each tensor as soon as its
-    bytes are read, and they are not kept.
+    A file without our metadata is loaded as a dict of its tensors. ``from_stored`` is called for each tensor as soon as
+    its bytes are read, and the bytes are not kept.
 
     Raises:
         FileFormatError: truncated or damaged, a dtype that candelabra lacks, or written by a later version.
@@ -137,7 +137,7 @@ class _Entry(NamedTuple):
 
 
 class _Note(NamedTuple):
-    """Our document in the metadata."""
+    """The document of candelabra in the metadata."""
 
     tree: tree.Node
     tensors: dict[str, dict[str, object]]
@@ -193,7 +193,7 @@ class _Note(NamedTuple):
 
 
 def _read_header(f: BinaryIO, file: str) -> tuple[list[_Entry], dict[str, str], int]:
-    """The tensors in the order of their data, the metadata, and where the data begins."""
+    """Return the tensors in the order of their data, the metadata, and the offset of the data."""
     size = f.seek(0, 2)
     f.seek(0)
     length = int.from_bytes(f.read(8), "little")
@@ -250,7 +250,7 @@ def _check_cover(entries: Iterable[_Entry], size: int, file: str) -> None:
         raise FileFormatError(file, f"{end} bytes of data", f"{size} bytes", "truncated, or something was appended")
 
 
-def _parse_json(text: str, file: str, what: str) -> Any:
+def _parse_json(text: str, file: str, part: str) -> Any:
     import json
 
     def no_constant(word: str) -> object:
@@ -259,10 +259,10 @@ def _parse_json(text: str, file: str, what: str) -> Any:
     def no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
         result = dict(pairs)
         if len(result) < len(pairs):
-            raise ValueError("a key stands there twice")
+            raise ValueError("a key occurs twice")
         return result
 
     try:
         return json.loads(text, parse_constant=no_constant, object_pairs_hook=no_duplicates)
     except (ValueError, RecursionError) as error:
-        raise FileFormatError(file, f"{what} in JSON", f"{type(error).__name__}: {error}") from None
+        raise FileFormatError(file, f"{part} in JSON", f"{type(error).__name__}: {error}") from None

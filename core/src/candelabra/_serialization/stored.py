@@ -1,8 +1,8 @@
-"""A tensor as it lies in a file: dtype, shape, strides and offset over a block of bytes.
+"""A tensor in a file: dtype, shape, strides and offset over a block of bytes.
 
-Every reader in this folder yields these; no reader knows the Tensor class. Strides and offset count elements, bytes
-are little-endian, complex numbers are (real, imaginary) pairs. The numbers come from files that nobody vouches for, so
-they are checked against the storage before a byte is touched.
+All readers in this package return these tensors, without importing the Tensor class. Strides and offset count elements,
+bytes are little-endian, complex numbers are (real, imaginary) pairs. Files are untrusted, so the numbers are checked
+against the storage before any byte is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 Bytes = bytes | bytearray | memoryview
 
 ITEM_SIZE = {d.name: d.itemsize for d in ALL}
-"""Bytes of one element of each dtype that a file may hold."""
+"""The size of one element in bytes, for each dtype that a file may contain."""
 
 MAX_EXPANDED_BYTES = 1 << 28
 """A tensor may be larger than its storage (stride 0, overlapping rows), but not larger than this: a file of 100 bytes
@@ -54,11 +54,11 @@ class StoredTensor(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the tensor takes when contiguous."""
+        """The number of bytes of the contiguous tensor."""
         return prod(self.shape) * ITEM_SIZE[self.dtype]
 
     def check(self) -> None:
-        """Raise ValueError unless every element lies inside the storage and the whole is of a bearable size."""
+        """Raise ValueError if an element is outside the storage or the tensor is too large."""
         if self.dtype not in ITEM_SIZE:
             raise ValueError(f"dtype {self.dtype!r} is not one of {', '.join(ITEM_SIZE)}")
         if len(self.shape) > MAX_DIMENSIONS:
@@ -87,10 +87,10 @@ class StoredTensor(NamedTuple):
             )
 
     def contiguous_bytes(self) -> bytes:
-        """The elements in C order.
+        """Return the elements in C order.
 
-        One slice where they lie so already; otherwise one strided copy (in C, by memoryview) per index of all
-        dimensions but the longest; a dimension of stride 0 is gathered once and then repeated.
+        A contiguous tensor takes one slice. Otherwise there is one strided copy (in C, by memoryview) per index of all
+        dims except the longest. A dim of stride 0 is copied once and then repeated.
 
         Raises:
             ValueError: see `check`; or a bool that is neither 0 nor 1.
@@ -127,7 +127,7 @@ def stored_tensor(
     storage: Bytes,
     requires_grad: bool = False,
 ) -> StoredTensor:
-    """A checked StoredTensor; what is wrong with it is reported as damage of ``file``."""
+    """Return a checked StoredTensor. Raise FileFormatError for ``file`` if it is invalid."""
     stored = StoredTensor(dtype, shape, strides, offset, storage, requires_grad)
     try:
         stored.check()
@@ -137,7 +137,7 @@ def stored_tensor(
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """C-order strides in elements: ``(3, 1)`` for shape ``(2, 3)``."""
+    """Return C-order strides in elements: ``(3, 1)`` for shape ``(2, 3)``."""
     strides: list[int] = []
     step = 1
     for n in reversed(shape):
@@ -147,7 +147,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def swap_bytes(data: Bytes, dtype: str) -> bytes:
-    """The same numbers in the other byte order (a complex number is two)."""
+    """Return the same numbers in the other byte order (a complex number is two)."""
     width = ITEM_SIZE[dtype] // 2 if dtype.startswith("complex") else ITEM_SIZE[dtype]
     source = memoryview(data).cast("B")
     swapped = bytearray(len(source))
@@ -157,7 +157,7 @@ def swap_bytes(data: Bytes, dtype: str) -> bytes:
 
 
 def _strided_copy(view: memoryview, size: int, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> bytes:
-    """C-order bytes of a strided tensor of at least one element, no dimension of which is repeated."""
+    """Return the C-order bytes of a strided tensor with at least one element and without repeated dims."""
     if size not in _WORD:  # complex128: two words of 8 bytes
         shape, strides, offset, size = (*shape, 2), (*(2 * s for s in strides), 1), 2 * offset, size // 2
     source = view[: len(view) // size * size].cast(_WORD[size])

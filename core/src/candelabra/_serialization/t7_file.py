@@ -1,22 +1,22 @@
-"""LuaTorch's ``.t7`` files, read as numbers, strings, containers and tensors.
+"""Read LuaTorch's ``.t7`` files as numbers, strings, containers and tensors.
 
-The format is what torch7's ``File.lua`` (writeObject), ``generic/Tensor.c`` and ``generic/Storage.c`` write: a 32-bit
+The format is defined by torch7's ``File.lua`` (writeObject), ``generic/Tensor.c`` and ``generic/Storage.c``: a 32-bit
 type, then for tables, torch objects and functions an index by which the same object is referred to later, then the
-contents. Binary files are little-endian; a C long in them takes 8 bytes, or 4 where the writer's long did. No mark says
-which: both are tried. In ASCII files the same numbers stand as text.
+contents. Binary files are little-endian. A C long takes 8 bytes, or 4 if the writer's long did; the file does not
+record it, so both are tried. ASCII files contain the same numbers as text.
 
-What comes back:
+The result contains:
 
-- a number without a fraction as int (Lua has doubles only, and most of these are counts); a string as str, or bytes
-  where it is not UTF-8; nil as None;
-- a table as list where its keys are 1 to n, otherwise as dict (so an empty one too);
-- ``torch.*Tensor``, also of CUDA, as tensor; ``torch.*Storage`` as 1-dimensional tensor; a tensor without dimensions is
-  empty there, and has shape (0,) here;
-- any other torch object, such as a module of nn, as a dict of its fields with the name of its class under
+- for a number without a fraction an int (Lua has only doubles, and most of these are counts); for a string a str, or
+  bytes if it is not UTF-8; for nil None;
+- for a table with keys 1 to n a list, for any other table (also an empty one) a dict;
+- for ``torch.*Tensor``, also of CUDA, a tensor; for ``torch.*Storage`` a 1-dimensional tensor. A tensor without dims is
+  empty in LuaTorch, and has shape (0,) here;
+- for any other torch object, such as a module of nn, a dict of its fields with the name of its class under
   ``"__class__"``;
-- a function as ``{"__class__": "function"}``: its bytecode is never looked at.
+- for a function ``{"__class__": "function"}``; its bytecode is skipped.
 
-An object met twice comes back as one, also when it contains itself; nothing here recurses.
+An object that occurs twice is one object in the result, also if it contains itself. No function recurses.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _STORAGES = {name.replace("Tensor", "Storage"): dtype for name, dtype in _TENSOR
 
 
 def looks_like(start: bytes) -> bool:
-    """Whether a file that begins so may be one: there is no magic number, only the type of the first object."""
+    """Return whether a file that begins so may be a ``.t7`` file, judging by the type of the first object."""
     return (start[:1] <= b"\x08" and start[1:4] == b"\0\0\0") or (b"0" <= start[:1] <= b"8" and start[1:2] == b"\n")
 
 
 def read(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
-    """The object in ``f``; ``file`` names it in errors.
+    """Return the object in ``f``; ``file`` is its name in errors.
 
     Raises:
-        FileFormatError: truncated or damaged, or a table with keys that Python cannot have.
+        FileFormatError: truncated or damaged, or a table with keys that Python does not support.
     """
     data = f.read()
     if data[:1] >= b"0":
@@ -72,7 +72,7 @@ class _Storage(NamedTuple):
 
 
 class _Table:
-    """A table, or an object of ``kind``, whose container is made when its keys are known."""
+    """A table, or an object of ``kind``. Its container is created when all keys are known."""
 
     def __init__(self, kind: str | None = None) -> None:
         self.kind = kind
@@ -85,7 +85,7 @@ class _Table:
 
 
 class _Reader:
-    """Reads one file. A generator per object asks for the objects inside it by ``yield``; `parse` drives them."""
+    """A reader of one file. A generator per object requests the contained objects by ``yield``; `parse` runs them."""
 
     def __init__(self, numbers: Numbers, file: str) -> None:
         self.numbers = numbers
@@ -148,13 +148,13 @@ class _Reader:
         self.numbers.chars(self.numbers.size("the length of a function"))
         if index is not None:
             self.objects[index] = function
-        yield  # the variables that it closes over: later objects may refer to what they hold
+        yield  # the variables of the closure: later objects may refer to their values
         return function
 
     def torch_object(self, index: int) -> Generator[None, object, object]:
         name = self.string()
         if isinstance(name, str) and name.startswith("V "):
-            name = self.string()  # before it stood the version of the class; old files have none
+            name = self.string()  # after the version of the class, which old files lack
         if not isinstance(name, str):
             raise FileFormatError(self.file, "the name of a class", f"{name[:60]!r}")
         if name in _STORAGES:
@@ -200,7 +200,7 @@ class _Reader:
         return self.tables[-1]
 
     def finish(self, root: object, from_stored: Callable[[StoredTensor], object]) -> object:
-        """``root`` with containers in place of tables and tensors in place of stored ones."""
+        """Return ``root`` with tables replaced by containers and stored tensors by tensors."""
         tensors: dict[int, object] = {}
 
         def resolve(value: object) -> object:

@@ -17,7 +17,7 @@ _TOKEN = re.compile(rb"[ \t\r\n]*([^ \t\r\n]{1,100})")
 
 
 class Numbers(ABC):
-    """What is in the file, in order; ``position`` is how far it was read, in bytes."""
+    """A sequential reader of numbers and characters; ``position`` is the number of bytes that were read."""
 
     def __init__(self, data: bytes, file: str) -> None:
         self.data = data
@@ -26,39 +26,39 @@ class Numbers(ABC):
 
     @abstractmethod
     def integer(self) -> int:
-        """A C int of 32 bits."""
+        """Read a C int of 32 bits."""
 
     @abstractmethod
     def longs(self, length: int) -> tuple[int, ...]:
-        """So many C longs."""
+        """Read ``length`` C longs."""
 
     @abstractmethod
     def double(self) -> float:
-        """A C double."""
+        """Read a C double."""
 
     @abstractmethod
     def chars(self, length: int) -> bytes:
-        """So many bytes."""
+        """Read ``length`` bytes."""
 
     @abstractmethod
     def array(self, dtype: str, length: int) -> bytes:
-        """So many elements, little-endian; those of int64 are C longs."""
+        """Read ``length`` elements, little-endian; those of int64 are C longs."""
 
     @abstractmethod
     def end(self) -> None:
-        """Raise unless everything was read."""
+        """Raise FileFormatError unless the file was read completely."""
 
-    def size(self, what: str) -> int:
-        """An int that must not be negative."""
-        return self._checked(self.integer(), what)
+    def size(self, expected: str) -> int:
+        """Read an int that must not be negative; ``expected`` describes it in the error."""
+        return self._checked(self.integer(), expected)
 
-    def long_size(self, what: str) -> int:
-        """A long that must not be negative."""
-        return self._checked(self.longs(1)[0], what)
+    def long_size(self, expected: str) -> int:
+        """Read a long that must not be negative; ``expected`` describes it in the error."""
+        return self._checked(self.longs(1)[0], expected)
 
-    def _checked(self, size: int, what: str) -> int:
+    def _checked(self, size: int, expected: str) -> int:
         if size < 0:
-            raise FileFormatError(self.file, what, str(size))
+            raise FileFormatError(self.file, expected, str(size))
         return size
 
     def _take(self, length: int) -> bytes:
@@ -72,7 +72,7 @@ class Numbers(ABC):
 
 
 class BinaryNumbers(Numbers):
-    """Little-endian, a C long in ``long`` bytes."""
+    """Little-endian numbers. A C long has ``long`` bytes."""
 
     def __init__(self, data: bytes, file: str, *, long: int) -> None:
         super().__init__(data, file)
@@ -102,7 +102,7 @@ class BinaryNumbers(Numbers):
 
 
 class AsciiNumbers(Numbers):
-    """Decimal numbers between white space; characters as they are, then a line's end."""
+    """Decimal numbers separated by white space; characters are followed by a line end."""
 
     def integer(self) -> int:
         return self.longs(1)[0]

@@ -1,4 +1,4 @@
-"""PyTorch's ``.pt`` and ``.pth`` files, read without executing the pickle in them.
+"""Read PyTorch's ``.pt`` and ``.pth`` files without executing the pickle in them.
 
 Two formats, both as `torch.save` writes them (`torch/serialization.py`):
 
@@ -8,10 +8,11 @@ Two formats, both as `torch.save` writes them (`torch/serialization.py`):
   and for each key the number of elements in 8 bytes and the elements, little-endian.
 
 A tensor is ``_rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks)``, a storage a persistent id
-``("storage", type, key, location, elements)``. What comes back: dict for OrderedDict (without its attributes, such as
-the ``_metadata`` of a state_dict) and Counter, tuple for torch.Size, str for a dtype ("float32") and a device, a
-1-dimensional tensor for a bare storage, a tensor with requires_grad for a Parameter. One tensor object met twice comes
-back as one; different tensors over one storage come back with memory of their own. The device in the file is not used.
+``("storage", type, key, location, elements)``. The result contains a dict for an OrderedDict (without its attributes,
+such as the ``_metadata`` of a state_dict) and for a Counter, a tuple for torch.Size, a str for a dtype ("float32") and
+a device, a 1-dimensional tensor for a storage, a tensor with requires_grad for a Parameter. A tensor object that occurs
+twice is one object in the result; different tensors over one storage get separate memory. The device in the file is not
+used.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ T = TypeVar("T")
 
 
 def read_zip(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
-    """The object in the zip archive ``f``; ``file`` names it in errors.
+    """Return the object in the zip archive ``f``; ``file`` is its name in errors.
 
     Raises:
-        FileFormatError: damaged, compressed, no checkpoint, or a pickle with other than values and tensors.
+        FileFormatError: damaged, compressed, not a checkpoint, or a pickle with objects other than values and tensors.
     """
     records = _Records(f, file)
     order = records.read("byteorder").decode("latin-1") if "byteorder" in records else "little"
@@ -53,7 +54,7 @@ def read_zip(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], objec
 
 
 def read_legacy(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
-    """The object in ``f``, a seekable file of the format before PyTorch 1.6, at its start.
+    """Return the object in ``f``, a seekable file of the format before PyTorch 1.6, at its start.
 
     Raises:
         FileFormatError: as `read_zip`.
@@ -95,10 +96,10 @@ def read_legacy(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], ob
 
 
 class _Records:
-    """The records of a zip archive as PyTorch writes it: in one folder, not compressed, each name once.
+    """The records of a zip archive as PyTorch writes it: in one folder, not compressed, with distinct names.
 
-    Names are only ever compared, never used as paths. No record is compressed and together they are no larger than the
-    file, so reading them all takes no more memory than the file has bytes.
+    Names are compared and never used as paths. No record is compressed and together they are no larger than the file,
+    so reading all of them takes no more memory than the file has bytes.
     """
 
     def __init__(self, f: BinaryIO, file: str) -> None:
@@ -136,7 +137,7 @@ class _Records:
         return self._guard(lambda: self.archive.read(self.folder + name))
 
     def _guard(self, act: Callable[[], T]) -> T:
-        """What ``act`` gives; whatever a damaged archive makes zipfile raise becomes one error."""
+        """Return ``act()``, and convert the exceptions of zipfile for a damaged archive to FileFormatError."""
         try:
             return act()
         except Exception as error:
@@ -144,7 +145,7 @@ class _Records:
 
 
 class _Storages:
-    """Turns the Tensor and Storage records of a pickle into tensors."""
+    """Converts the Tensor and Storage records of a pickle to tensors."""
 
     def __init__(
         self, file: str, fetch: Callable[[str], Bytes], order: str, from_stored: Callable[[StoredTensor], object]
@@ -157,7 +158,7 @@ class _Storages:
 
     @staticmethod
     def named_in(file: str) -> Callable[[object], Storage]:
-        """What a persistent id stands for."""
+        """Return the storage of a persistent id."""
 
         def persistent(saved: object) -> Storage:
             try:
@@ -184,7 +185,7 @@ class _Storages:
         )
 
     def little_endian(self, key: str, dtype: str) -> Bytes:
-        """The bytes under ``key``; in a big-endian file it depends on the dtype which of them are swapped."""
+        """Return the bytes under ``key``, little-endian. The dtype determines the swaps in a big-endian file."""
         reading = (key, dtype if self.order == "big" else "")
         if reading not in self.data:
             data = self.fetch(key)

@@ -1,9 +1,9 @@
-"""What the names in the pickle of a PyTorch file stand for here.
+"""The replacements of the names in the pickle of a PyTorch file.
 
 The names are those that `torch.save` writes for tensors and for the containers and values around them
-(``torch/_utils.py``, ``torch/_tensor.py``, ``torch/storage.py``). Each is mapped to a function of ours or to a value;
-`pickle_reader` refuses every other name. The functions raise TypeError or ValueError for arguments that PyTorch does
-not write.
+(``torch/_utils.py``, ``torch/_tensor.py``, ``torch/storage.py``). Each is mapped to a function of this module or to a
+value; `pickle_reader` refuses every other name. The functions raise TypeError or ValueError for arguments that PyTorch
+does not write.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from candelabra.dtypes import PYTHON_NAMES
 __all__ = ["NAMES", "Storage", "StorageType", "Tensor", "in_short", "storage_of"]
 
 _STORAGES = {kind: dtype for dtype, kind in PYTHON_NAMES.items() if dtype not in ("uint16", "uint32", "uint64")}
-"""The dtypes of PyTorch's typed storages; there are none of the later unsigned ones."""
+"""The dtypes of PyTorch's typed storages, which the unsigned dtypes other than uint8 lack."""
 _STORAGES["Untyped"] = "uint8"
 
 
@@ -50,12 +50,12 @@ class Tensor(NamedTuple):
 
 
 def storage_of(saved: object) -> Storage:
-    """The storage that a persistent id names: ``("storage", type, key, location, length)``.
+    """Return the storage that a persistent id names: ``("storage", type, key, location, length)``.
 
-    Old files have a sixth part: None, or ``(key, offset, length)`` of a view of that storage.
+    Old files have a sixth item: None, or ``(key, offset, length)`` of a view of that storage.
 
     Raises:
-        ValueError: the id is something else.
+        ValueError: the id has another form.
     """
     parts = saved if type(saved) is tuple else ()
     if len(parts) not in (5, 6) or parts[0] != "storage" or not isinstance(parts[1], StorageType):
@@ -71,7 +71,7 @@ def storage_of(saved: object) -> Storage:
 
 
 def in_short(value: object) -> str:
-    """A value for an error message; what may be long or deep is only named by its type."""
+    """Return a value for an error message; a value that may be long or deep is represented by its type."""
     if isinstance(value, str | bytes):
         return repr(value[:60])
     return repr(value) if _is_size(value) or value is None else kind_of(value)
@@ -108,7 +108,7 @@ def _rebuild_tensor(arguments: tuple[Any, ...]) -> Tensor:
 
 
 def _rebuild_parameter(arguments: tuple[Any, ...]) -> Tensor:
-    """Also of ``_rebuild_parameter_with_state``, whose state (Python attributes) is dropped."""
+    """Return the tensor of a parameter. The attributes of ``_rebuild_parameter_with_state`` are dropped."""
     tensor, requires_grad, *_ = arguments
     if not isinstance(tensor, Tensor) or type(requires_grad) is not bool:
         raise TypeError(f"{kind_of(tensor)} in place of a tensor")
@@ -116,13 +116,13 @@ def _rebuild_parameter(arguments: tuple[Any, ...]) -> Tensor:
 
 
 def _rebuild_from_type(arguments: tuple[Any, ...]) -> Tensor:
-    """``_rebuild_from_type_v2(function, class, arguments, state)``: a tensor with attributes, which are dropped."""
+    """Return the tensor of ``_rebuild_from_type_v2(function, class, arguments, state)``, without its attributes."""
     function, kind, inner, _ = arguments
     if not isinstance(function, Builder) or not isinstance(kind, Builder) or type(inner) is not tuple:
         raise TypeError("no function and class")
     tensor = None if function.build is _rebuild_from_type else function.build(inner)  # None: it would recurse
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"{function.name} makes no tensor")
+        raise TypeError(f"{function.name} does not create a tensor")
     return tensor
 
 
@@ -158,7 +158,7 @@ def _complex(arguments: tuple[Any, ...]) -> complex:
 
 
 def _encode(arguments: tuple[Any, ...]) -> bytes:
-    """How a pickle of protocol 2 says bytes: ``_codecs.encode(text, "latin1")``."""
+    """Return bytes, which a pickle of protocol 2 represents as ``_codecs.encode(text, "latin1")``."""
     text, codec = arguments
     if not isinstance(text, str) or codec not in ("latin1", "latin-1"):
         raise TypeError(f"{in_short(text)} to encode in {in_short(codec)}")

@@ -1,18 +1,18 @@
-"""Nested Python containers as a JSON document, with their tensors set aside by name.
+"""Encode nested Python containers as a JSON document that refers to tensors by name.
 
     {"epoch": 3, "model": {"weight": T}}  <->  {"epoch": 3, "model": {"weight": {"$tensor": "model.weight"}}}
 
-What JSON says is said in JSON: None, bool, str, finite float, int, list, and dict with str keys. The rest is an object
-of one key that begins with "$":
+None, bool, str, finite float, int, list, and dict with str keys are plain JSON. Other values are an object with one key
+that begins with "$":
 
     $tensor    the name of a tensor            $tuple     [item, ...]
     $dict      [[key, value], ...]             $float     "nan", "inf" or "-inf"
     $int       "0x..." beyond 64 bits          $complex   [real, imaginary]
 
-A dict of other than str keys, or of a key that begins with "$", is a $dict. OrderedDict comes back as dict (both keep
-their order), tuple subclasses without named fields as tuple, subclasses of str and of numbers as the plain type. A
-tensor object met twice is stored once and comes back as one; containers are not shared. The names are for people and
-for other readers of the file: keys joined by ".", made unique with "#2".
+A dict with other keys than str, or with a key that begins with "$", is a $dict. An OrderedDict is decoded as a dict
+(both keep their order), a tuple subclass without named fields as a tuple, instances of subclasses of str and of numbers
+as the plain type. A tensor object that occurs twice is stored once and decoded as one object; containers are not
+shared. The names are for people and for other readers of the file: keys joined by ".", made unique with "#2".
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from candelabra._serialization.kinds import kind_of
 __all__ = ["MAX_DEPTH", "decode", "encode"]
 
 MAX_DEPTH = 100
-"""Containers within containers: far from Python's own recursion limit, on the way out and on the way in."""
+"""The maximum depth of nested containers, far below Python's recursion limit, for encoding and decoding."""
 
 Node = object
-"""Anything that ``json.dumps`` takes."""
+"""Any value that ``json.dumps`` accepts."""
 
-_RESERVED = ("__metadata__", "")  # the first means something to safetensors, the second shows as nothing
+_RESERVED = ("__metadata__", "")  # the first is reserved by safetensors, the second is invisible
 
 
 def encode(obj: object, is_tensor: Callable[[object], bool]) -> tuple[Node, dict[str, object]]:
-    """The JSON node of ``obj`` and its tensors by name, in the order in which they are met.
+    """Return the JSON node of ``obj`` and its tensors by name, in the order of their first occurrence.
 
     Raises:
-        TypeError: ``obj`` holds something that is not written; its path is named.
-        ValueError: a container contains itself, or containers nest deeper than `MAX_DEPTH`.
+        TypeError: ``obj`` contains an unsupported type; the error names its path.
+        ValueError: a container contains itself, or containers are nested more deeply than `MAX_DEPTH`.
     """
     encoder = _Encoder(is_tensor)
     return encoder.node(obj, "obj", ()), encoder.tensors
@@ -75,9 +75,9 @@ class _Encoder:
 
     def container(self, obj: object, path: str, keys: tuple[object, ...]) -> Node:
         if id(obj) in self.open:
-            raise ValueError(f"cannot save {path}: it is one of the containers that it lies in, and so has no end")
+            raise ValueError(f"cannot save {path}: it is one of the containers around it, so the nesting is infinite")
         if len(keys) >= MAX_DEPTH:
-            raise ValueError(f"cannot save {path}: containers nest more than {MAX_DEPTH} deep")
+            raise ValueError(f"cannot save {path}: containers are nested more than {MAX_DEPTH} deep")
         self.open.add(id(obj))
         try:
             if isinstance(obj, dict):
@@ -99,7 +99,7 @@ class _Encoder:
         for key, value in mapping.items():
             if not _is_key(key):
                 raise TypeError(
-                    f"cannot save {path}: its key {key!r} is {kind_of(key)}; keys are str or int, of at most 64 bits"
+                    f"cannot save {path}: its key {key!r} is {kind_of(key)}; keys must be str, or int of up to 64 bits"
                 )
             nodes.append((key, self.node(value, f"{path}[{key!r}]", (*keys, key))))
         if all(isinstance(key, str) and not key.startswith("$") for key, _ in nodes):
@@ -121,10 +121,10 @@ class _Encoder:
 
 
 def decode(node: Node, tensor: Callable[[str], object]) -> object:
-    """The object of a node that `encode` made, or that somebody else wrote; ``tensor`` gives a tensor by its name.
+    """Return the object of a node, which may come from an untrusted file; ``tensor`` returns a tensor by its name.
 
     Raises:
-        ValueError: the node is none that `encode` makes; nesting deeper than `MAX_DEPTH`.
+        ValueError: the node has a form that `encode` does not produce, or is nested more deeply than `MAX_DEPTH`.
     """
     return _decode(node, tensor, 0)
 
@@ -133,11 +133,11 @@ def _decode(node: Node, tensor: Callable[[str], object], depth: int) -> object:
     if node is None or isinstance(node, str | int | float):
         return node
     if depth > MAX_DEPTH:
-        raise ValueError(f"containers nest more than {MAX_DEPTH} deep")
+        raise ValueError(f"containers are nested more than {MAX_DEPTH} deep")
     if isinstance(node, list):
         return _decode_items(node, tensor, depth)
     if not isinstance(node, dict):
-        raise ValueError(f"{kind_of(node)} is no JSON value")
+        raise ValueError(f"{kind_of(node)} is not a JSON value")
     tag = next((key for key in node if key.startswith("$")), None)
     if tag is None:
         result = {}
@@ -145,7 +145,7 @@ def _decode(node: Node, tensor: Callable[[str], object], depth: int) -> object:
             result[key] = _decode(value, tensor, depth + 1)
         return result
     if len(node) != 1:
-        raise ValueError(f"{tag} stands beside other keys")
+        raise ValueError(f"{tag} is combined with other keys")
     value = node[tag]
     if tag == "$tensor" and isinstance(value, str):
         return tensor(value)
@@ -175,34 +175,34 @@ def _decode_pairs(nodes: list[Node], tensor: Callable[[str], object], depth: int
     result: dict[object, object] = {}
     for pair in nodes:
         if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError("$dict holds something other than pairs")
+            raise ValueError("$dict contains items other than pairs")
         key = _decode(pair[0], tensor, depth + 1)
         if not _is_key(key) or key in result:
-            raise ValueError(f"$dict has a key that is {kind_of(key)}, too long, or there twice")
+            raise ValueError(f"$dict has a key that is {kind_of(key)}, too long, or a duplicate")
         result[key] = _decode(pair[1], tensor, depth + 1)
     return result
 
 
 def _is_key(key: object) -> bool:
-    """Long ints can be made to collide in a dict, a million of them, and so are no keys."""
+    """Return whether a value may be a key. Long ints may not: their hashes can be chosen to collide."""
     return isinstance(key, str) or (isinstance(key, int) and -(2**63) <= key < 2**64)
 
 
 def _is_tuple(obj: object) -> bool:
-    """A plain tuple, or one that only adds behaviour (a shape); named fields would be lost."""
+    """Return whether a value is a tuple without named fields, which would be lost."""
     return isinstance(obj, tuple) and not hasattr(obj, "_fields")
 
 
 def _advice(obj: object) -> str:
-    """What to do instead, for what people do pass."""
+    """Return advice for unsupported types that users frequently pass, or an empty text."""
     if hasattr(obj, "state_dict"):
-        return " (save what its state_dict() gives)"
+        return " (save its state_dict())"
     if isinstance(obj, bytes | bytearray):
-        return " (a uint8 tensor holds bytes)"
+        return " (a uint8 tensor can hold bytes)"
     if isinstance(obj, dict):
-        return " (dict(...) makes a plain one)"
+        return " (convert it with dict(...))"
     if isinstance(obj, tuple):
-        return " (tuple(...) makes a plain one)"
+        return " (convert it with tuple(...))"
     if hasattr(obj, "item") and getattr(obj, "shape", None) == ():
-        return " (its item() is a number)"
+        return " (convert it with its item())"
     return ""

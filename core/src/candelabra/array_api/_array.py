@@ -1,6 +1,6 @@
-"""The arrays of this namespace: tensors whose operators and indexing are the standard's rather than PyTorch's.
+"""The arrays of this namespace: tensors with the operators and the indexing of the standard.
 
-Where the two contracts agree an :class:`Array` is a :class:`candelabra.Tensor` like any other. They differ in three
+An :class:`Array` is a :class:`candelabra.Tensor`. The standard and PyTorch differ in three
 places: an operand without dims takes part in promotion like any other (PyTorch ranks it below those with dims), a
 negative step in an index makes a copy (PyTorch refuses it), and ``size`` is a number (PyTorch's is a method; ours may
 be called, too).
@@ -13,13 +13,16 @@ from functools import cache, reduce
 from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._device import device as device_type
 from candelabra._layout import wrap_dim
 from candelabra._namespace.publishing import BINARY, COMPARISONS, UNARY, public_function
-from candelabra._operators.families.array_protocol import __array_namespace__, to_device
+from candelabra._operators.conversion.dtype_and_device import to_device
+from candelabra._operators.conversion.interchange import __array_namespace__
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BOOL, FLOATING, INTEGER, int64, promote_types
+
+if TYPE_CHECKING:
+    from candelabra.typing import Device
 
 
 class Count(int):
@@ -62,7 +65,7 @@ class Array(Tensor):
             raise ValueError(f"mT transposes matrices: it takes an array of at least 2 dims, not {self.ndim}")
         return arrayed(Tensor.transpose(self, -1, -2))
 
-    def to_device(self, device: device_type | str, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: Device, /, *, stream: None = None) -> Array:
         """This array on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's is used."""
         return arrayed(to_device(self, device, stream=stream), self)
 
@@ -112,21 +115,21 @@ class Array(Tensor):
 # -- results ----------------------------------------------------------------------------------------------------------
 @cache
 def named(name: str) -> Callable[..., Any]:
-    """The function ``candelabra.<name>``. ``AttributeError`` where there is none."""
+    """Return the function ``candelabra.<name>``. Raise ``AttributeError`` if it does not exist."""
     found = public_function(name)
     if found is None:
         raise AttributeError(f"candelabra has no function {name!r}")
     return found  # type: ignore[no-any-return]
 
 
-def arrayed(out: Tensor, *given: Any) -> Array:
-    """What an operator has made, as an :class:`Array`: no copy, and its place in the graph is kept.
+def arrayed(out: Tensor, *arguments: Any) -> Array:
+    """Return the result of an operator as an :class:`Array`, without a copy and with its graph node.
 
-    Where ``out`` is one of the tensors that the caller was ``given``, that one stays what it is: a view of it is made.
+    If ``out`` is one of the ``arguments`` of the caller, return a view of it, so that its class does not change.
     """
     if isinstance(out, Array):
         return out
-    for tensor in given:
+    for tensor in arguments:
         if out is tensor:
             out = Tensor.__getitem__(out, ...)
     if type(out) is not Tensor:  # a subclass of the user's
@@ -136,7 +139,7 @@ def arrayed(out: Tensor, *given: Any) -> Array:
 
 
 def promoted(*operands: Any) -> tuple[Any, ...]:
-    """The arrays among ``operands`` cast to their common dtype, whatever their ranks; Python's numbers as they are."""
+    """Cast the arrays among ``operands`` to their common dtype, independently of their ranks; keep Python numbers."""
     if len(operands) == 2 and getattr(operands[0], "dtype", None) is getattr(operands[1], "dtype", None):
         return operands
     dtypes = {x.dtype for x in operands if isinstance(x, Tensor)}
@@ -147,7 +150,7 @@ def promoted(*operands: Any) -> tuple[Any, ...]:
 
 
 def arrays_of(*operands: Any, name: str) -> None:
-    """``TypeError`` unless at least one operand is an array."""
+    """Raise ``TypeError`` unless at least one operand is an array."""
     if not any(isinstance(x, Tensor) for x in operands):
         raise TypeError(f"{name}() takes at least one array, got {', '.join(type(x).__name__ for x in operands)}")
 
@@ -163,7 +166,7 @@ def _scalar(x: Tensor, kind: str) -> Any:
 
 # -- indexing ---------------------------------------------------------------------------------------------------------
 def _index(key: Any, x: Tensor) -> Any:
-    """A key in the terms of ``Tensor``: any integer dtype becomes int64, a mask of no elements one that takes none."""
+    """Convert a key for ``Tensor``: integer dtypes become int64, and an empty mask one that selects nothing."""
     if isinstance(key, tuple):
         return tuple(part.to(int64) if _is_narrow(part) else part for part in key)
     if isinstance(key, Tensor) and key.dtype.category == BOOL and key.ndim and not key.numel():
@@ -183,7 +186,7 @@ def _has_negative_step(key: Any) -> bool:
 
 
 def _unreversed(x: Tensor, key: Any) -> tuple[Tensor, list[int], tuple[Any, ...]]:
-    """A view of what slices with negative steps take, in ascending order; the dims to flip; the key that is left."""
+    """Return a view of the slices with negative steps in ascending order, the dims to flip, and the remaining key."""
     parts = list(key) if isinstance(key, tuple) else [key]
     taken = sum(_dims_taken(part) for part in parts)
     before = [slice(None)] * x.ndim
@@ -207,14 +210,14 @@ def _dims_taken(part: Any) -> int:
 
 
 def _ascending(part: slice, size: int) -> slice:
-    """The same elements from the lowest index upwards."""
+    """Return the slice of the same elements in ascending order."""
     places = range(*part.indices(size))
     return slice(places[-1], places[0] + 1, -places.step) if places else slice(0, 0)
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
 def floor_divided(x1: Any, x2: Any) -> Any:
-    """``x1 // x2``; beside infinities ``floor(x1 / x2)`` as the standard has it, where PyTorch follows Python."""
+    """Return ``x1 // x2``. With infinities it is ``floor(x1 / x2)``, as in the standard; PyTorch follows Python."""
     quotient = OPERATORS["floor_divide"].function(x1, x2)
     if quotient.dtype.category != FLOATING:
         return quotient
@@ -226,12 +229,12 @@ def floor_divided(x1: Any, x2: Any) -> Any:
 
 @cache
 def form_of(name: str, form: str) -> Callable[..., Any]:
-    """One form of an operator: ``"binary"``, ``"reflected"``, ``"assigned"``."""
+    """Return one form of an operator: ``"binary"``, ``"reflected"``, ``"assigned"``."""
     return OPERATORS[name].form(form)
 
 
 def _binary(name: str, form: str) -> Callable[[Any, Any], Any]:
-    """A method for one of Python's operators: the record's own, on operands of one dtype."""
+    """Return a method for one of Python's operators: the record's own form, on operands of one dtype."""
 
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Tensor) and other.dtype is not self.dtype:
@@ -283,7 +286,7 @@ for _symbol, _name in UNARY.items():
 
 
 def axes_of(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
-    """``axis`` as a tuple of dims counted from the front; None means all."""
+    """Return ``axis`` as a tuple of dims counted from the front; None means all."""
     if axis is None:
         return tuple(range(rank))
     return tuple(wrap_dim(a, rank) for a in (axis if isinstance(axis, tuple) else (axis,)))

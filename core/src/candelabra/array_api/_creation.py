@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import Any
 from candelabra._device import open_device
-from candelabra._operators.primitives import creation
+from candelabra._operators.creation import ranges
 from candelabra._tensor import Tensor
 from candelabra.array_api._array import Array, arrayed, named
 from candelabra.dtypes import default_for_category, dtype, int64
@@ -91,7 +91,7 @@ def arange(
     whole = all(isinstance(v, int) for v in (start, stop, step))
     length = -((start - stop) // step) if whole else math.ceil((stop - start) / step)
     d = dtype or (int64 if whole else default_for_category(2))
-    made = creation.arange(start, step, max(0, int(length)), dtype=d, device=open_device(device))
+    made = ranges.arange(start, step, max(0, int(length)), dtype=d, device=open_device(device))
     return arrayed(made)
 
 
@@ -105,12 +105,12 @@ def linspace(
     if complex_ends or d.is_complex:
         first, last = complex(start), complex(stop)
         parts = [
-            creation.linspace(a, b, count, dtype=d.to_real(), device=open_device(device))
+            ranges.linspace(a, b, count, dtype=d.to_real(), device=open_device(device))
             for a, b in ((first.real, last.real), (first.imag, last.imag))
         ]
         made = named("complex")(*parts)
     else:
-        made = creation.linspace(start, stop, count, dtype=d, device=open_device(device))
+        made = ranges.linspace(start, stop, count, dtype=d, device=open_device(device))
     return arrayed(made if count == num else made[:num])
 
 

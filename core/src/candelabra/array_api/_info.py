@@ -1,4 +1,4 @@
-"""What the standard lets a program find out: the functions of ``__array_namespace_info__()``."""
+"""The inspection functions of the standard, ``__array_namespace_info__()``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STANDARD: Final[tuple[str, ...]] = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
     "complex128",
 )  # fmt: skip
-"""The dtypes that the standard names. bfloat16 and float16 exist here beside them."""
+"""The dtypes of the standard. candelabra also has bfloat16 and float16."""
 
 
 class Info:

@@ -127,5 +127,5 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Array:
-    """``x`` so many times along each axis; axes that are missing on either side count as 1."""
+    """Repeat ``x`` along each axis; axes that are missing on either side count as 1."""
     return arrayed(named("tile")(x, tuple(repetitions)), x)

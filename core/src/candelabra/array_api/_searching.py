@@ -1,4 +1,4 @@
-"""Functions of the standard that search, sort, select and find what is distinct."""
+"""Functions of the standard that search, sort, select and find distinct elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def nonzero(x: Tensor, /) -> tuple[Array, ...]:
-    """The indices of what is nonzero or True, a vector per dim, in row-major order. ``ValueError`` for 0-d arrays."""
+    """Return the indices of nonzero elements, a vector per dim, in row-major order. ``ValueError`` for 0-d arrays."""
     if not x.ndim:
         raise ValueError("nonzero() takes an array with dims, and this one has none")
     return tuple(arrayed(indices) for indices in named("nonzero")(x).unbind(1))

@@ -49,7 +49,7 @@ def _of_matrices(name: str, doc: str) -> Callable[[Tensor], Array]:
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
-def _parts(name: str, x: Tensor, result: Any, *options: Any) -> Any:
+def _decompose(name: str, x: Tensor, result: Any, *options: Any) -> Any:
     return result(*(arrayed(part) for part in named(f"linalg.{name}")(x, *options)))
 
 
@@ -148,29 +148,29 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Array:
 
 def eig(x: Tensor, /) -> Eigenpairs:
     """The eigenvalues and, in columns, the eigenvectors of square matrices: complex."""
-    return _parts("eig", x, Eigenpairs)  # type: ignore[no-any-return]
+    return _decompose("eig", x, Eigenpairs)  # type: ignore[no-any-return]
 
 
 def eigh(x: Tensor, /) -> Eigenpairs:
     """The eigenvalues (real, ascending) and, in columns, the eigenvectors of Hermitian matrices."""
-    return _parts("eigh", x, Eigenpairs)  # type: ignore[no-any-return]
+    return _decompose("eigh", x, Eigenpairs)  # type: ignore[no-any-return]
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
     """Orthonormal times upper triangular matrices: "reduced", or "complete" with a square ``Q``."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr(): mode is 'reduced' or 'complete', not {mode!r}")
-    return _parts("qr", x, QR, mode)  # type: ignore[no-any-return]
+    return _decompose("qr", x, QR, mode)  # type: ignore[no-any-return]
 
 
 def slogdet(x: Tensor, /) -> SignedLogarithm:
     """The signs of determinants and the logarithms of their absolute values."""
-    return _parts("slogdet", x, SignedLogarithm)  # type: ignore[no-any-return]
+    return _decompose("slogdet", x, SignedLogarithm)  # type: ignore[no-any-return]
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
-    """The singular value decomposition ``U @ diag(S) @ Vh``; with square ``U`` and ``Vh`` unless told otherwise."""
-    return _parts("svd", x, SVD, full_matrices)  # type: ignore[no-any-return]
+    """The singular value decomposition ``U @ diag(S) @ Vh``; with square ``U`` and ``Vh`` if ``full_matrices``."""
+    return _decompose("svd", x, SVD, full_matrices)  # type: ignore[no-any-return]
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Array:

@@ -1,6 +1,6 @@
 """Automatic differentiation: a define-by-run graph of nodes and an iterative engine. PyTorch's ``torch.autograd``.
 
-Names are imported when they are first asked for, so that ``import candelabra`` pays for none of them.
+Each name is imported at its first use, so that ``import candelabra`` stays fast.
 """
 
 from __future__ import annotations

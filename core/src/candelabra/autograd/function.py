@@ -1,7 +1,7 @@
-"""``Function``: operators of users' own, with a forward and a backward in Python. As ``torch.autograd.Function``.
+"""``Function``: custom operators with a forward and a backward in Python. As ``torch.autograd.Function``.
 
-``forward`` runs with recording off; its outputs get one node, whose backward pass calls ``backward``. What ``backward``
-does is recorded under ``create_graph``, which is how second derivatives come out.
+``forward`` runs with recording off. Its outputs share one node, whose backward pass calls ``backward``. With
+``create_graph`` the operators in ``backward`` are recorded, which gives second derivatives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FunctionCtx:
-    """What ``forward`` (or ``setup_context``) leaves for ``backward``. Any attribute may be set on it."""
+    """The context that ``forward`` (or ``setup_context``) fills for ``backward``. It accepts any attribute."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -40,29 +40,27 @@ class FunctionCtx:
         self._node: Callable[[], Node | None] = lambda: None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for ``backward``, where ``saved_tensors`` gives them back; writes to them meanwhile are
-        noticed.
-        """
+        """Save tensors for ``backward``, which reads them from ``saved_tensors``. In-place writes are detected."""
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Accepted for forward-mode differentiation, which there is none of: nothing is kept."""
+        """Ignored: forward-mode differentiation is not supported."""
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say which inputs ``forward`` has written to in place; it must return them."""
+        """Mark inputs that ``forward`` has modified in place; it must return them."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which outputs carry no gradient."""
+        """Mark outputs that have no gradient."""
         self._non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether absent gradients of outputs are given to ``backward`` as zeros (the default) or as None."""
+        """Set whether ``backward`` gets zeros (the default) or None for outputs without a gradient."""
         self.materialize_grads = value
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What ``save_for_backward`` kept; RuntimeError if it was written to or let go of since."""
+        """Return the saved tensors. Raise RuntimeError if they were modified in place or released."""
         if self._saved is RELEASED:
             return tuple(RELEASED.unpack())
         return tuple([unpack(value, self._node()) for value in self._saved])
@@ -98,7 +96,10 @@ class FunctionNode(Node):
         return self._checked(results if isinstance(results, tuple) else (results,))
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One gradient per argument, None for what is no tensor; then in the dtype of each input, in edges' order."""
+        """Check that there is one gradient per argument, None for other values than tensors; return those of the edges.
+
+        Each gradient is cast to the dtype of its input.
+        """
         count = len(self.ctx.needs_input_grad)
         if len(results) > count and all(r is None for r in results[count:]):
             results = results[:count]
@@ -129,7 +130,7 @@ class FunctionNode(Node):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What the context has saved."""
+        """Return the tensors that the context has saved."""
         return self.ctx.saved_tensors
 
     def _arity(self) -> int:
@@ -140,7 +141,7 @@ class FunctionNode(Node):
 
 
 def _as_edge(node: Node, index: int, r: Any, edge: Node | None) -> Any:
-    """A gradient in the dtype of the input that it belongs to; its device must be the input's already."""
+    """Return a gradient in the dtype of its input. Raise RuntimeError if it is on another device."""
     if r is None or edge is None:
         return None
     want = BY_BIT[edge.keys & DTYPE_MASK]
@@ -155,10 +156,11 @@ def _as_edge(node: Node, index: int, r: Any, edge: Node | None) -> Any:
 
 
 class Function:
-    """An operator of your own: subclass it with static methods ``forward`` and ``backward``, call it by ``apply``.
+    """A custom operator: a subclass has static methods ``forward`` and ``backward`` and is called by ``apply``.
 
-    Either ``forward(ctx, *args)``, or ``forward(*args)`` and ``setup_context(ctx, inputs, output)``.
-    ``backward(ctx, *grad_outputs)`` returns one gradient per argument of ``forward``, None for what has none.
+    Define either ``forward(ctx, *args)``, or ``forward(*args)`` and ``setup_context(ctx, inputs, output)``.
+    ``backward(ctx, *grad_outputs)`` returns one gradient per argument of ``forward``, or None for an argument without
+    a gradient.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -169,17 +171,17 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """The operation. To be written by the subclass."""
+        """Compute the outputs. The subclass implements it."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """What ``backward`` will need, when ``forward`` takes no ``ctx``."""
+        """Save what ``backward`` needs, if ``forward`` takes no ``ctx``."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The derivative. To be written by the subclass; ``vjp`` is another name for it."""
+        """Compute the gradients of the inputs. The subclass implements it, under this name or as ``vjp``."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
@@ -189,7 +191,7 @@ class Function:
 
     @classmethod
     def backward_of(cls) -> Callable[..., Any]:
-        """The derivative under either of its names."""
+        """Return the derivative: ``backward`` or ``vjp``."""
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
@@ -256,7 +258,7 @@ def _check_marks(cls: type[Function], ctx: FunctionCtx, outputs: tuple[Any, ...]
 
 
 class _Outputs:
-    """Turns what ``forward`` returned into outputs of a node: copies of handles where needed, ports, histories."""
+    """Converts the results of ``forward`` to outputs of a node: new handles if needed, ports, histories."""
 
     def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], node: FunctionNode | None) -> None:
         self.cls, self.ctx, self.args, self.node = cls, ctx, args, node
@@ -285,7 +287,7 @@ class _Outputs:
         return tuple(kept)
 
     def _handle(self, out: Tensor, earlier: tuple[Any, ...]) -> Tensor:
-        """The tensor to return: another handle on the same memory where the one at hand belongs to somebody else."""
+        """Return the tensor itself, or a second handle on its memory if it is an input or an earlier output."""
         if _among(out, self.ctx._dirty):
             return out
         foreign = _among(out, self.args) or _among(out, earlier) or out._node is not None
@@ -315,14 +317,14 @@ class _Outputs:
                 if not is_cut(out):
                     base._node = Overwrite(base, chain_of(out), port)
                     base._keys |= AUTOGRAD
-                    out._seen = -1  # its node is made anew from the base's at the next look
+                    out._seen = -1  # stale: its node is computed from the base's at the next use
                 return
         out._node = port
         out._keys |= AUTOGRAD
 
 
 def _saved(ctx: FunctionCtx, node: FunctionNode, outputs: tuple[Any, ...]) -> Any:
-    """Saved values: outputs by payload (they hold the node), the rest as they are."""
+    """Return the saved values: outputs by payload (they refer to the node), other tensors themselves."""
     return [save(t, next((i for i, o in enumerate(outputs) if o is t), -1), node) for t in ctx._to_save]
 
 
@@ -331,7 +333,7 @@ def _among(tensor: Any, tensors: Sequence[Any]) -> bool:
 
 
 class _Refusal(Node):
-    """The node behind the gradients of a function that is differentiable once."""
+    """The node of the gradients of a function that is differentiable once. Its backward pass raises RuntimeError."""
 
     __slots__ = ("more",)
     operator = "once_differentiable"
@@ -348,7 +350,7 @@ class _Refusal(Node):
 
 
 def once_differentiable(backward: F) -> F:
-    """For ``backward``: it uses what autograd does not see, so a second derivative is an error instead of wrong."""
+    """Decorate a ``backward`` whose steps autograd does not record: a second derivative raises RuntimeError."""
 
     @wraps(backward)
     def once(ctx: Any, *args: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Products with Jacobians and Hessians, and the matrices themselves. As ``torch.autograd.functional``.
+"""Jacobians, Hessians, and their products with vectors. As ``torch.autograd.functional``.
 
-``jvp`` and ``hvp`` are reverse mode twice: the product with a Jacobian is the derivative of the (linear) map from the
+``jvp`` and ``hvp`` apply reverse mode twice: the product with a Jacobian is the derivative of the (linear) map from the
 output's gradient to the input's ("double backward trick").
 """
 
@@ -23,11 +23,10 @@ Tensors = Any
 def vjp(
     func: Callable[..., Tensors], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
-    """``(func(inputs), v^T J)``: outputs and the vector-Jacobian product. ``v`` may be left out for a scalar output.
+    """Return ``(func(inputs), v^T J)``: the outputs and the vector-Jacobian product.
 
-    ``create_graph``: the results can be differentiated. ``strict``: an output or input without a path between them is
-    an
-    error, instead of zeros.
+    ``v`` may be omitted for a scalar output. ``create_graph``: the results can be differentiated. ``strict``: raise
+    RuntimeError instead of returning zeros if an output does not depend on an input.
     """
     with mode(exclude=NO_GRAD):
         single, values = _prepared(inputs, "inputs", "vjp", create_graph)
@@ -36,13 +35,16 @@ def vjp(
         vectors = _vector_for(outputs, v, "vjp")
         found = _grad(outputs, values, vectors, create_graph)
         filled = _filled(found, values, strict, create_graph, "back")
-    return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single, create_graph, strict)
+    return _results(outputs, single_out, create_graph, strict), _results(filled, single, create_graph, strict)
 
 
 def jvp(
     func: Callable[..., Tensors], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
-    """``(func(inputs), J v)``: outputs and the Jacobian-vector product. ``v`` may be left out for a scalar input."""
+    """Return ``(func(inputs), J v)``: the outputs and the Jacobian-vector product.
+
+    ``v`` may be omitted for a scalar input. ``create_graph`` and ``strict`` as in :func:`vjp`.
+    """
     with mode(exclude=NO_GRAD):
         _, values = _prepared(inputs, "inputs", "jvp", create_graph)
         vectors = _vector_for(values, v, "jvp")
@@ -52,7 +54,7 @@ def jvp(
         rows = _grad(outputs, values, probes, True)
         _check_requires_grad(rows, "grad_inputs", strict)
         filled = _filled(_grad(rows, probes, vectors, create_graph), outputs, strict, create_graph, "back_trick")
-    return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single_out, create_graph, strict)
+    return _results(outputs, single_out, create_graph, strict), _results(filled, single_out, create_graph, strict)
 
 
 def jacobian(
@@ -63,11 +65,10 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Tensors:
-    """The Jacobian: ``J[i][j]`` has the shape of output ``i`` followed by that of input ``j``.
+    """Return the Jacobian: ``J[i][j]`` has the shape of output ``i`` followed by that of input ``j``.
 
-    A tensor where both are single tensors, else a tuple (per output) of tuples (per input). One backward pass per
-    output
-    element; ``vectorize`` is accepted and changes nothing.
+    The result is a tensor if the output and the input are single tensors, else a tuple (per output) of tuples (per
+    input). Each element of the output takes one backward pass; ``vectorize`` is accepted and has no effect.
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(
@@ -83,7 +84,7 @@ def jacobian(
         single_out, outputs = _outputs(func(*values), "jacobian")
         _check_requires_grad(outputs, "outputs", strict)
         rows = [_jacobian_of(out, i, values, create_graph, strict) for i, out in enumerate(outputs)]
-    rows = [_handed_out(row, single, create_graph, strict) for row in rows]
+    rows = [_results(row, single, create_graph, strict) for row in rows]
     return rows[0] if single_out else tuple(rows)
 
 
@@ -122,7 +123,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Tensors:
-    """The Hessian of a function with one real scalar output: the Jacobian of its gradient."""
+    """Return the Hessian of a function with one real scalar output: the Jacobian of its gradient."""
     single, values = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*at: Tensor) -> Tensors:
@@ -131,22 +132,22 @@ def hessian(
         _check_scalar(outputs, single_out, "hessian")
         found = _filled(_grad(outputs, at, None, True), at, False, True, "back")
         _check_requires_grad(found, "jacobian", strict)
-        # Where the output doesn't depend on an input, or not twice, the second derivative is zero.
-        return found if strict else tuple([g + _tied(x) for g, x in zip(found, at, strict=True)])
+        # If the output does not depend on an input, or only linearly, the second derivative is zero.
+        return found if strict else tuple([g + _connected_zeros(x) for g, x in zip(found, at, strict=True)])
 
     rows = jacobian(gradient, values, create_graph, strict, strategy=outer_jacobian_strategy)
     return rows[0][0] if single else rows
 
 
-def _tied(x: Tensor) -> Tensor:
-    """Zeros that depend on ``x``, so that there is a graph to differentiate."""
+def _connected_zeros(x: Tensor) -> Tensor:
+    """Return zeros that depend on ``x``, so that there is a graph to differentiate."""
     return x * 0
 
 
 def vhp(
     func: Callable[..., Tensor], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
-    """``(func(inputs), v^T H)``: the output and the product of a vector with the Hessian. Cheaper than :func:`hvp`."""
+    """Return ``(func(inputs), v^T H)``: the output and the product of a vector with the Hessian."""
     with mode(exclude=NO_GRAD):
         single, values = _prepared(inputs, "inputs", "vhp", create_graph)
         vectors = _vector_for(values, v, "vhp")
@@ -156,41 +157,41 @@ def vhp(
         first = _grad(outputs, values, None, True)
         _check_requires_grad(first, "jacobian", strict)
         filled = _filled(_grad(first, values, vectors, create_graph), values, strict, create_graph, "double_back")
-    return _handed_out(outputs, single_out, create_graph, strict), _handed_out(filled, single, create_graph, strict)
+    return _results(outputs, single_out, create_graph, strict), _results(filled, single, create_graph, strict)
 
 
 def hvp(
     func: Callable[..., Tensor], inputs: Tensors, v: Tensors = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
-    """``(func(inputs), H v)``: the output and the product of the Hessian with a vector.
+    """Return ``(func(inputs), H v)``: the output and the product of the Hessian with a vector.
 
-    Real Hessians are symmetric, so this is :func:`vhp`, one backward pass instead of two.
+    Real Hessians are symmetric, so this is :func:`vhp`, which takes one backward pass less.
     """
     return vhp(func, inputs, v, create_graph, strict)
 
 
 # -- arguments and results ----------------------------------------------------------------------------------------
-def _as_tuple(value: Any, what: str, name: str) -> tuple[bool, tuple[Tensor, ...]]:
-    """(whether it was a single tensor, the tensors)."""
+def _as_tuple(value: Any, argument: str, name: str) -> tuple[bool, tuple[Tensor, ...]]:
+    """Return (whether ``value`` was a single tensor, the tensors)."""
     single = not isinstance(value, (tuple, list))
     tensors = (value,) if single else tuple(value)
     for position, tensor in enumerate(tensors):
         if not hasattr(tensor, "_payload"):
             if single:
                 raise TypeError(
-                    f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the given {what} "
-                    f"has type {type(tensor)}."
+                    f"The {argument} given to {name} must be either a Tensor or a tuple of Tensors but the given "
+                    f"{argument} has type {type(tensor)}."
                 )
             raise TypeError(
-                f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the value at index "
+                f"The {argument} given to {name} must be either a Tensor or a tuple of Tensors but the value at index "
                 f"{position} has type {type(tensor)}."
             )
     return single, tensors
 
 
-def _prepared(value: Any, what: str, name: str, create_graph: bool) -> tuple[bool, tuple[Tensor, ...]]:
-    """Inputs as new tensors of the graph: still tied to the caller's with ``create_graph``, else leaves."""
-    single, tensors = _as_tuple(value, what, name)
+def _prepared(value: Any, argument: str, name: str, create_graph: bool) -> tuple[bool, tuple[Tensor, ...]]:
+    """Return the inputs as new tensors: connected to the caller's graph with ``create_graph``, else leaves."""
+    single, tensors = _as_tuple(value, argument, name)
     if create_graph:
         return single, tuple([t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in tensors])
     return single, tuple([t.detach().requires_grad_() for t in tensors])
@@ -243,21 +244,21 @@ _NOT_STRICT = {
         "for example)."
     ),
 }
-"""What it means, per kind of tensor, that one requires no gradient."""
+"""The errors for a tensor that does not require grad, per kind of tensor."""
 
 
-def _check_requires_grad(tensors: tuple[Tensor | None, ...], what: str, strict: bool) -> None:
+def _check_requires_grad(tensors: tuple[Tensor | None, ...], kind: str, strict: bool) -> None:
     if not strict:
         return
     for position, tensor in enumerate(tensors):
         if tensor is None:
             raise RuntimeError(_INDEPENDENT["back"].format(position))
         if not tensor.requires_grad:
-            raise RuntimeError(_NOT_STRICT[what].format(position))
+            raise RuntimeError(_NOT_STRICT[kind].format(position))
 
 
 def _grad(outputs: Any, inputs: Any, vectors: Any, create_graph: bool) -> tuple[Tensor | None, ...]:
-    """``grad`` that leaves out outputs that are None or have no graph."""
+    """Call ``grad`` without the outputs that are None or have no graph."""
     vectors = (None,) * len(outputs) if vectors is None else vectors
     pairs = [(o, w) for o, w in zip(outputs, vectors, strict=True) if o is not None and o.requires_grad]
     if not pairs:
@@ -281,13 +282,14 @@ _INDEPENDENT = {
 
 
 def _filled(
-    found: tuple[Tensor | None, ...], like: tuple[Tensor, ...], strict: bool, create_graph: bool, stage: str
+    gradients: tuple[Tensor | None, ...], like: tuple[Tensor, ...], strict: bool, create_graph: bool, stage: str
 ) -> tuple[Tensor, ...]:
-    """Zeros where there is no path; with ``strict`` that is an error, and so is a result that cannot be
-    differentiated.
+    """Replace absent gradients by zeros.
+
+    With ``strict``, raise RuntimeError instead, also if a result cannot be differentiated.
     """
     filled = []
-    for position, (g, x) in enumerate(zip(found, like, strict=True)):
+    for position, (g, x) in enumerate(zip(gradients, like, strict=True)):
         if strict and g is None:
             raise RuntimeError(_INDEPENDENT[stage].format(position))
         if strict and create_graph and g is not None and not g.requires_grad:
@@ -300,8 +302,8 @@ def _filled(
     return tuple(filled)
 
 
-def _handed_out(tensors: tuple[Tensor, ...], single: bool, create_graph: bool, strict: bool) -> Tensors:
-    """Results without a graph unless one was asked for; a single tensor where a single one came in."""
+def _results(tensors: tuple[Tensor, ...], single: bool, create_graph: bool, strict: bool) -> Tensors:
+    """Detach results unless a graph was requested, and return a single tensor for a single input."""
     kept = tensors if create_graph else tuple([t.detach() for t in tensors])
     return kept[0] if single else kept
 

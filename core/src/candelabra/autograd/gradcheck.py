@@ -1,8 +1,8 @@
-"""``gradcheck`` and ``gradgradcheck``: derivatives against finite differences.
+"""``gradcheck`` and ``gradgradcheck``: compare derivatives with finite differences.
 
-Complex numbers are treated as pairs of reals throughout: a gradient is ``dL/dRe + i dL/dIm`` (PyTorch's convention), so
-the analytical rows of an output's real part come from ``g = 1`` and those of its imaginary part from ``g = i``.
-Central differences; the check along random directions (``fast_mode``) is that of HIPS/autograd's ``check_grads``.
+Complex numbers are treated as pairs of reals: a gradient is ``dL/dRe + i dL/dIm`` (PyTorch's convention), so the
+analytical rows of an output's real part result from ``g = 1`` and those of its imaginary part from ``g = i``. The
+differences are central. The check along random directions (``fast_mode``) is that of HIPS/autograd's ``check_grads``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 Matrix = list[list[float]]
-"""Rows per real direction of the output, columns per real direction of the input."""
+"""One row per real direction of the output, one column per real direction of the input."""
 
 
 class GradcheckError(RuntimeError):
@@ -45,10 +45,10 @@ def gradcheck(
 ) -> bool:
     """Compare ``func``'s gradients at ``inputs`` with central differences of width ``eps``.
 
-    Every tensor of ``inputs`` that requires grad is checked, in float64 or complex128. ``fast_mode`` compares along
-    one random
-    direction instead of entry by entry. Raises :class:`GradcheckError` showing both (or returns False without
-    ``raise_exception``). Arguments as ``torch.autograd.gradcheck``; ``masked`` concerns sparse tensors only.
+    Every tensor of ``inputs`` that requires grad is checked; it should be float64 or complex128. ``fast_mode`` compares
+    along one random direction instead of entry by entry. Raises :class:`GradcheckError` with both matrices (or returns
+    False without ``raise_exception``). Arguments as ``torch.autograd.gradcheck``; ``masked`` concerns sparse tensors
+    only.
     """
     if check_forward_ad or check_batched_grad:
         raise NotImplementedError(
@@ -89,8 +89,8 @@ def gradgradcheck(
 ) -> bool:
     """Compare the second derivatives of ``func`` with central differences of its first ones.
 
-    ``grad_outputs``: the gradients of the outputs at which to check; random ones unless given. Otherwise as
-    :func:`gradcheck`.
+    ``grad_outputs``: the gradients of the outputs at which to check, by default random. The other arguments are those
+    of :func:`gradcheck`.
     """
     arguments = _as_tuple(inputs)
     if grad_outputs is None:
@@ -143,11 +143,11 @@ class _Check:
                 self._along_a_direction(number, _as_tuple(self.func(*self.arguments))[number])
             else:
                 self._entry_by_entry(number, _as_tuple(self.func(*self.arguments))[number], dtypes)
-        # The inputs have been written to since, so the graph of `outputs` is no longer valid.
+        # The numerical check has modified the inputs in place, so the graph of `outputs` is no longer valid.
         again = _as_tuple(self.func(*self.arguments))
         self._linear_in_gradient(tuple([again[i] for i in carrying]))
 
-    # -- the two ways of comparing ----------------------------------------------------------------------------------
+    # -- the two comparisons ----------------------------------------------------------------------------------------
     def _entry_by_entry(self, number: int, out: Tensor, dtypes: bool) -> None:
         rows = [self._gradients(out, g, dtypes) for g in _basis(out)]
         again = [self._gradients(out, g, False) for g in _basis(out)]
@@ -175,16 +175,16 @@ class _Check:
             analytical = sum(u * r for u, r in zip(_reals(direction), rows[position], strict=True))
             self._compare(number, place, [[numerical]], [[analytical]])
 
-    def _compare(self, number: int, place: int, numerical: Matrix, analytical: Matrix) -> None:
+    def _compare(self, number: int, position: int, numerical: Matrix, analytical: Matrix) -> None:
         if not _close(analytical, numerical, self.atol, self.rtol):
             raise GradcheckError(
-                f"Jacobian mismatch for output {number} with respect to input {place},\n"
+                f"Jacobian mismatch for output {number} with respect to input {position},\n"
                 f"numerical:{_text(numerical)}\nanalytical:{_text(analytical)}\n"
             )
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     def _gradients(self, out: Tensor, g: Tensor, dtypes: bool) -> list[list[float]]:
-        """The analytical gradients of one output direction, per checked input, as reals."""
+        """Return the analytical gradients of one output direction, per checked input, as reals."""
         targets = [self.arguments[i] for i in self.checked]
         found = grad(out, targets, g, retain_graph=True, allow_unused=True)
         for x, gx in zip(targets, found, strict=True):
@@ -193,7 +193,7 @@ class _Check:
         return [_reals(gx) if gx is not None else [0.0] * len(_basis(x)) for x, gx in zip(targets, found, strict=True)]
 
     def _difference(self, number: int, x: Tensor, direction: Tensor) -> list[float]:
-        """The central difference of one output along ``direction`` of ``x``, written to in place and put back."""
+        """Return the central difference of one output along ``direction``; ``x`` is modified in place and restored."""
         kept = x.detach().clone()
         ends = []
         for sign in (1, -1):
@@ -227,7 +227,7 @@ class _Check:
                 raise GradcheckError("backward not multiplied by grad_output")
 
     def _absent_gradients(self, outputs: tuple[Tensor, ...]) -> None:
-        """With several outputs, each alone must do: the gradients of the others are then absent."""
+        """Check that each of several outputs can be differentiated alone, with the others' gradients absent."""
         if len(outputs) < 2:
             return
         targets = [self.arguments[i] for i in self.checked]
@@ -287,14 +287,14 @@ def _reals(tensor: Tensor) -> list[float]:
 
 
 def _from_values(values: list[Any], like: Tensor) -> Tensor:
-    from candelabra._operators.from_data import tensor
+    from candelabra._operators.creation.from_data import tensor
 
     made: Tensor = tensor(values, dtype=like.dtype, device=like.device).reshape(like.shape)
     return made
 
 
 def _basis(tensor: Tensor) -> list[Tensor]:
-    """The real directions of a tensor, one-hot, in the order of :func:`_reals`."""
+    """Return the real directions of a tensor, one-hot, in the order of :func:`_reals`."""
     count = tensor.numel()
     units = (1, 1j) if tensor.is_complex() else (1,)
     return [_from_values([u * (i == j) for j in range(count)], tensor) for i in range(count) for u in units]
@@ -309,7 +309,7 @@ def _random_like(tensor: Tensor, generator: random.Random) -> Tensor:
 
 
 def _non_contiguous(tensor: Tensor) -> Tensor:
-    """The same values, every second element of its memory."""
+    """Return a tensor with the same values that occupies every second element of its memory."""
     from candelabra._operators.shapes.joining import cat
 
     last = tensor.detach().unsqueeze(-1)

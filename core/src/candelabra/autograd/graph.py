@@ -1,4 +1,4 @@
-"""Looking at the graph and hanging hooks on it. As ``torch.autograd.graph``."""
+"""Inspecting the graph and registering hooks. As ``torch.autograd.graph``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class GradientEdge(NamedTuple):
-    """Where a tensor's gradient goes: a node, and which of its outputs."""
+    """The destination of a tensor's gradient: a node, and the number of its output."""
 
     node: Node
     output_nr: int
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of a tensor that requires grad: its ``grad_fn`` (of a leaf, its accumulator) and its output number."""
+    """Return the edge of a tensor that requires grad: its ``grad_fn`` (or a leaf's node) and output number."""
     node = tensor._fresh()._node
     if node is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
@@ -29,7 +29,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def nodes_of(*tensors: Tensor) -> list[Node]:
-    """Every node that the tensors depend on."""
+    """Return every node that the tensors depend on."""
     return list(_count([n for n in (t._fresh()._node for t in tensors) if n is not None]))
 
 

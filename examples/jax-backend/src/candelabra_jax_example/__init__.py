@@ -1,4 +1,4 @@
-"""JAX on the CPU as a device of candelabra: an example of a backend over somebody else's array library."""
+"""JAX on the CPU as a device of candelabra: an example of a backend over an existing array library."""
 
 from candelabra.backend import hookimpl
 

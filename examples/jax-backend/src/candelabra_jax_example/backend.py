@@ -30,7 +30,7 @@ def wide(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JaxBackend(Backend):
-    """The devices that JAX finds on the CPU: one, unless it was told to split it up."""
+    """The devices of JAX on the CPU: one, unless JAX is configured to divide it."""
 
     name = "jax"
     api = ((1, 0), (1, 0))

@@ -13,7 +13,7 @@ from jax import lax
 from jax import numpy as jnp
 
 MOVES = ("basic_index_adjoint", "basic_index_scatter", "cat", "clone", "flip", "gather", "index", "index_select")
-"""Beside the views: what moves numbers and computes none."""
+"""The operators that only move numbers, in addition to the views."""
 
 LONG = 1024
 
@@ -34,7 +34,7 @@ def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, 
 
 
 def assign(x: Any, index: Any, values: Any) -> Any:
-    """``x`` but for ``values`` at ``[index]``: JAX's form of ``x[index] = values``."""
+    """Return a copy of ``x`` with ``values`` at ``[index]``: JAX's form of ``x[index] = values``."""
     return by_bits(lambda x, values: x.at[index].set(values))(x, values)
 
 
@@ -65,9 +65,9 @@ def div(x: Any, y: Any) -> Any:
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """The product, long sums in parts: XLA adds what goes into one element to one number, whose error grows along."""
-    places = list(range(LONG, x.shape[-1], LONG))
-    parts = zip(jnp.split(x, places, axis=-1), jnp.split(y, places, axis=max(y.ndim - 2, 0)), strict=True)
+    """Return the product. Long sums are divided, since XLA adds all terms to one number, whose error grows."""
+    indices = list(range(LONG, x.shape[-1], LONG))
+    parts = zip(jnp.split(x, indices, axis=-1), jnp.split(y, indices, axis=max(y.ndim - 2, 0)), strict=True)
     return reduce(jnp.add, (jnp.matmul(a, b) for a, b in parts))
 
 

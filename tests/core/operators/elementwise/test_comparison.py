@@ -56,3 +56,33 @@ def test_bounds_get_the_gradient_of_what_they_replace() -> None:
     assert x.grad.tolist() == [0.0, 1.0, 1.0, 0.0]
     assert low.grad.item() == 1.0
     assert high.grad.tolist() == [1.0]
+
+
+def test_equal_looks_at_shape_and_values() -> None:
+    """Shapes must agree, dtypes need not, NaN equals nothing."""
+    assert cd.equal(cd.ones(2), cd.ones(2, dtype=cd.float64))
+    assert not cd.ones(2).equal(cd.ones(3))
+    assert not cd.equal(cd.ones(2), cd.ones(2, 1))
+    assert not cd.equal(cd.tensor(math.nan), cd.tensor(math.nan))
+    assert cd.equal(cd.ones(0), cd.zeros(0))
+    with pytest.raises(TypeError, match=r"equal\(\): argument 'other' \(position 2\) must be Tensor, not int"):
+        cd.equal(cd.ones(2), 1)
+
+
+def test_isclose_is_relative_to_the_second() -> None:
+    """Tolerances add up; infinities equal themselves only; NaN only where asked."""
+    a = cd.tensor([1.0, math.inf, math.inf, math.nan, 100.0])
+    b = cd.tensor([1.0 + 1e-6, math.inf, -math.inf, math.nan, 101.0])
+    assert cd.isclose(a, b).tolist() == [True, True, False, False, False]
+    assert a.isclose(b, rtol=0.1, equal_nan=True).tolist() == [True, True, False, True, True]
+    assert cd.isclose(a, b, rtol=0, atol=0).tolist() == [False, True, False, False, False]
+    assert cd.isclose(cd.tensor([1, 2]), cd.tensor([1, 3]), rtol=0.5).tolist() == [True, True]
+    assert cd.isclose(cd.tensor(True), cd.tensor(True)).item() is True
+    assert cd.allclose(cd.ones(0), cd.zeros(0))
+    assert not cd.allclose(a, b)
+    with pytest.raises(RuntimeError, match="Float did not match Double"):
+        cd.isclose(a, b.double())
+    with pytest.raises(RuntimeError, match="rtol must be greater than or equal to zero, but got -1"):
+        cd.isclose(a, b, rtol=-1)
+    with pytest.raises(RuntimeError, match="atol must be greater than or equal to zero, but got -1"):
+        cd.allclose(a, b, atol=-1)

@@ -84,6 +84,7 @@ def test_normal_numbers_of_tensors() -> None:
     mean = cd.zeros(2, 1, dtype=cd.float64, requires_grad=True)
     made = cd.normal(mean, cd.ones(3))
     assert (made.shape, made.dtype, made.requires_grad) == ((2, 3), cd.float64, False)
+    assert cd.normal(cd.ones(2), cd.ones(2, dtype=cd.float64)).dtype is cd.float32
     assert listed(cd.normal(5.0, cd.zeros(2))) == [5, 5]
     out = cd.zeros(2)
     assert cd.normal(cd.ones(2), 0.0, out=out) is out

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.adapters import FLOATING_BITS
+from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import zeroed
 from candelabra._records.derivative import applied, conjugate
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted

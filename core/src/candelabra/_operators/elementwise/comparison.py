@@ -5,9 +5,9 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._dispatch.inplace import writing
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.inquiry import check_tensors
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.callables import public
 from candelabra._records.promotion import boolean, unpromoted
 from candelabra._records.record import operator

@@ -6,7 +6,8 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.primitives.creation import new_full
+from candelabra._operators.creation.filled import new_full
+from candelabra._records.callables import public
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise, shape_of
@@ -90,3 +91,15 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     if abs.dtype.is_half:
         abs, angle = abs.float(), angle.float()
     return complex.function(abs * angle.cos(), abs * angle.sin())
+
+
+@public
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never lazy."""
+    return input
+
+
+@public
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negation is never lazy."""
+    return input

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import zeroed
 from candelabra._records.callables import public
 from candelabra._records.derivative import applied, conjugate
 from candelabra._records.overloads import overloads

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import zeroed
 from candelabra._operators.shapes.views import view_as_complex, view_as_real
 from candelabra._records.promotion import boolean, same, to_float
 from candelabra._records.record import operator

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.inquiry import result_type
-from candelabra._operators.primitives.creation import new_full, zeroed
 from candelabra._records.callables import public
 from candelabra._records.promotion import to_double, to_float, to_integer
 from candelabra._records.record import operator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.creation import zeroed
+from candelabra._operators.creation.filled import zeroed
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise
 from candelabra.dtypes import FLOATING

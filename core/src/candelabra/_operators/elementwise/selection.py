@@ -7,8 +7,9 @@ from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._codegen.arguments import as_operand
 from candelabra._interchange.nested import fitted
 from candelabra._keys import SCALAR_BITS
+from candelabra._operators.conversion.copies import filled
+from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.conversion.python_numbers import number_for
-from candelabra._operators.primitives.creation import cast, filled
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import by_arguments, unpromoted

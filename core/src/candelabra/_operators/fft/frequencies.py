@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dtype
+from candelabra._operators.creation.ranges import arange
 from candelabra._operators.fft.arguments import dims_and_sizes
-from candelabra._operators.primitives.creation import arange
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.record import operator

@@ -7,7 +7,8 @@ by its square root) and "forward" (the transform is). Everything else in ``cande
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._operators.primitives.creation import cast, new_full
+from candelabra._operators.conversion.dtype_and_device import cast
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator

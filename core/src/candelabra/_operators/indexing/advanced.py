@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Ints
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.indexing.gather_scatter import index_outside
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.promotion import identical
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

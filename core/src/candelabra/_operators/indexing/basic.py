@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.creation import new_arange, new_full
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._records.record import operator
 from candelabra._records.rules import by, from_geometry, like_input
 from candelabra.dtypes import int64

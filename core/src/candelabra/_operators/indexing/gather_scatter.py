@@ -9,9 +9,9 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Ints
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.indexing.basic import basic_index, basic_index_adjoint
-from candelabra._operators.primitives.creation import new_full, zeroed
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import identical
 from candelabra._records.record import operator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Ints
 from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.arithmetic import mul
 from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.gather_scatter import index_outside
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import by_arguments, identical, unpromoted
 from candelabra._records.record import operator

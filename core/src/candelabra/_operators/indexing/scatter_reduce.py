@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.indexing.gather_scatter import (
     cropped,
     scatter_add,
@@ -11,11 +13,10 @@ from candelabra._operators.indexing.gather_scatter import (
     without_scattered,
 )
 from candelabra._operators.indexing.index_operators import fits_slices, index_select
-from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._records.promotion import identical
 from candelabra._records.record import operator
 from candelabra._records.rules import by
-from candelabra.dtypes import BOOL, COMPLEX, INTEGER, PYTHON_NAMES, dtype, int64
+from candelabra.dtypes import BOOL, COMPLEX, INTEGER, dtype, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Index, Tensor
@@ -41,7 +42,7 @@ def _check_reduction(reduce: str, d: dtype) -> None:
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if (d.category == COMPLEX and reduce in ("amax", "amin")) or (d.category == BOOL and reduce == "mean"):
-        raise NotImplementedError(f"\"scatter_reduce_{reduce}\" not implemented for '{PYTHON_NAMES[d.name]}'")
+        raise NotImplementedError(f"\"scatter_reduce_{reduce}\" not implemented for '{d.title}'")
 
 
 def _scatter_reduced(

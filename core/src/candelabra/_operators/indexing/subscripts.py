@@ -13,13 +13,15 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._keys import active, state
+from candelabra._operators.conversion.copies import copied, filled
+from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import masked_fill
 from candelabra._operators.indexing.advanced import index as advanced_index
 from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.basic import basic_index
 from candelabra._operators.indexing.masks import masked_select
-from candelabra._operators.primitives.creation import cast, copied, filled, new_full
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
 from candelabra.dtypes import INTEGER, bool_, int64

@@ -7,11 +7,12 @@ place of det(A) A⁻¹: the diagonal of the products of all *other* singular val
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.creation.matrices import new_eye
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.factorizations.svd import linalg_svd
 from candelabra._operators.linalg.inverses import linalg_inv_ex
 from candelabra._operators.linalg.rules import check_square, floating, scalar, square
-from candelabra._operators.primitives.creation import new_arange, new_eye
 from candelabra._records.derivative import applied
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator

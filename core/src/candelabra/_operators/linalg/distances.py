@@ -6,9 +6,10 @@ from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes, reduced_shape, wrap_dim
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.linalg.norms import linalg_vector_norm, norm_of_order
 from candelabra._operators.linalg.products.matmul import matmul
-from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import to_float, unpromoted
 from candelabra._records.record import operator

@@ -11,9 +11,10 @@ loss that depends on it has no derivative, and is refused.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._operators.conversion.dtype_and_device import uncast
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.rules import check_square, floating, matrix, square, vector
 from candelabra._operators.linalg.solvers import linalg_solve_ex
-from candelabra._operators.primitives.creation import new_eye, uncast
 from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, same

@@ -8,12 +8,13 @@ basis is orthonormalised by QR before the small problem is solved.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._operators.creation.filled import zeroed
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.eigenvalues import linalg_eigh
 from candelabra._operators.linalg.factorizations.cholesky import linalg_cholesky_ex
 from candelabra._operators.linalg.factorizations.qr import linalg_qr
 from candelabra._operators.linalg.rules import check_square, check_tensor, floating
 from candelabra._operators.linalg.solvers import linalg_solve_ex, triangular_solution
-from candelabra._operators.primitives.creation import new_eye, zeroed
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public
 from candelabra._records.rules import shape_of

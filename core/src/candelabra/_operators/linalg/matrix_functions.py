@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._operators.creation.filled import zeroed
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.inverses import linalg_inv
 from candelabra._operators.linalg.rules import check_square, floating, matrix, square
-from candelabra._operators.primitives.creation import new_eye, zeroed
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

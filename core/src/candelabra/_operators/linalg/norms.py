@@ -11,9 +11,9 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dims
 from candelabra._layout import broadcast_shapes, reduced_shape
+from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.rules import floating
-from candelabra._operators.primitives.creation import zeroed
 from candelabra._operators.reductions.sums import expand_reduced
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.eigenvalues import linalg_eigvalsh
 from candelabra._operators.linalg.factorizations.svd import linalg_svdvals
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.promotion import index, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

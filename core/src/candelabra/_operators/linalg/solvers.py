@@ -9,8 +9,8 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import wrap_dim
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg import rules
-from candelabra._operators.primitives.creation import new_eye
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import same, unpromoted
 from candelabra._records.record import operator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.primitives.creation import new_full
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.promotion import accumulated
 from candelabra._records.record import operator

@@ -46,7 +46,7 @@ def normal_tensors(mean: Tensor | Number, std: Tensor | Number = 1.0, *, generat
     like = tensors[0]
     shape = broadcast_shapes(*[tuple(t._payload.shape) for t in tensors])
     noise = draw("normal", "normal", shape, like.dtype, like._instance, generator)
-    mean, std = [v.detach() if hasattr(v, "_payload") else v for v in parameters]
+    mean, std = [cast_to(v.detach(), like.dtype) if hasattr(v, "_payload") else v for v in parameters]
     return noise * std + mean
 
 

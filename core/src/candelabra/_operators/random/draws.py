@@ -7,7 +7,7 @@ draw reads. ``docs/notes/0001-random-numbers.md`` specifies the bits of each val
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.creation import given_shape, zeroed
+from candelabra._operators.creation.filled import given_shape, zeroed
 from candelabra._records.promotion import boolean, index, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, pointwise, shape_of

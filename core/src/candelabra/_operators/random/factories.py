@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_device, as_dtype, as_integer, as_size, as_sizes
-from candelabra._operators.primitives import creation
+from candelabra._operators.creation.filled import given_shape
 from candelabra._operators.random import draws
 from candelabra._random.drawing import cast_to, draw, draw_integers, limits_of, take_counters
 from candelabra._records.accepts import check_dtype
@@ -143,7 +143,7 @@ def randperm(
     if isinstance(n, float):
         raise TypeError("randperm(): argument 'n' (position 1) must be int, not float")
     count = as_size(n)
-    creation.given_shape(draws.random_permutation, ((count,),))
+    given_shape(draws.random_permutation, ((count,),))
     check_dtype("randperm", d, "real numeric")
     most = (1 << d.digits) + 1 if d.category == FLOATING else limits_of(d)[1] + 1
     if count > most:

@@ -12,7 +12,7 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra._autograd.views import check_overlap, check_writable, write
 from candelabra._codegen.arguments import as_integer
 from candelabra._keys import NO_GRAD, state
-from candelabra._operators.primitives.creation import copied
+from candelabra._operators.conversion.copies import copied
 from candelabra._random.drawing import (
     cast_to,
     check_probability,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._layout import reduced_shape
-from candelabra._operators.primitives.creation import new_full
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

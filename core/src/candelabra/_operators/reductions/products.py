@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.primitives.creation import new_full, uncast
+from candelabra._operators.conversion.dtype_and_device import uncast
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.reductions.sums import expand_reduced
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.permuting import inverse_permutation

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Final
-from candelabra._operators.primitives.creation import new_arange, new_full
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.searching.sorted_search import sorted_place
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of

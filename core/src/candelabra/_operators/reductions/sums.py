@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._operators.primitives.creation import uncast
+from candelabra._operators.conversion.dtype_and_device import uncast
 from candelabra._operators.shapes.expanding import expand
 from candelabra._records.promotion import accumulated, index
 from candelabra._records.record import operator

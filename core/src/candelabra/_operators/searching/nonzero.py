@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from candelabra._codegen.arguments import as_shape
 from candelabra._geometry import Ints
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._operators.searching.sorted_search import sorted_place
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.callables import public

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.indexing.gather_scatter import gather
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.callables import public
 from candelabra._records.promotion import index
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra._tensor import Tensor
-from candelabra.dtypes import BOOL, COMPLEX, PYTHON_NAMES, get_default_dtype, int32, int64
+from candelabra.dtypes import BOOL, COMPLEX, get_default_dtype, int32, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Number
@@ -75,9 +75,7 @@ def _is_right(right: bool, side: str | None) -> bool:
 def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
     """The sequence in the order of ``sorter``."""
     if sorter.dtype is not int64:
-        raise RuntimeError(
-            f"searchsorted(): sorter must be a tensor of long dtype but got dtype {PYTHON_NAMES[sorter.dtype.name]}"
-        )
+        raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.title}")
     if sorter.shape != sequence.shape:
         raise RuntimeError(
             "searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
@@ -125,7 +123,7 @@ def searchsorted(
     _places(sorted_place, (sequence, values, right))
     for tensor in (sequence, values):
         if tensor.dtype.category in (BOOL, COMPLEX):
-            raise NotImplementedError(f"\"searchsorted\" not implemented for '{PYTHON_NAMES[tensor.dtype.name]}'")
+            raise NotImplementedError(f"\"searchsorted\" not implemented for '{tensor.dtype.title}'")
     if sorter is not None:
         sequence = _in_order(sequence, sorter)
     places = sorted_place(sequence, values, right)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import comb
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.primitives.creation import new_arange, new_full
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.searching.sorted_search import sorted_place
 from candelabra._operators.shapes.expanding import meshgrid
 from candelabra._operators.shapes.joining import cat, stack

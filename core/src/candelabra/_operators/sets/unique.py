@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._layout import wrap_dim
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.index_operators import index_select
-from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.sorting.sort import argsort, ordered, sort
 from candelabra._records.callables import public

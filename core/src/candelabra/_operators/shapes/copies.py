@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Ints
+from candelabra._operators.conversion.copies import clone
 from candelabra._operators.indexing.basic import basic_index
-from candelabra._operators.primitives.creation import clone
 from candelabra._operators.shapes import diagonals, expanding, permuting, splitting, squeezing, strided, views, windows
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads

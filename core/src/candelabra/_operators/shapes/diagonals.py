@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Geometry, Ints
+from candelabra._operators.conversion.copies import clone, filled
 from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.indexing.basic import replaced
-from candelabra._operators.primitives.creation import clone, filled, new_full
 from candelabra._operators.shapes.expanding import listed
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow
 from candelabra._operators.shapes.squeezing import in_shape, shape_2d
 from candelabra._records.callables import public
-from candelabra._records.promotion import accumulated, unpromoted
+from candelabra._records.promotion import accumulated, by_arguments, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, from_geometry, shape_of
 from candelabra.dtypes import promote_types
@@ -59,7 +60,7 @@ def _scattered(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) ->
     return shape
 
 
-@operator(_scattered, promote=unpromoted, out="exact")
+@operator(_scattered, promote=unpromoted, result=by_arguments, out="exact")
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
     """A copy of ``input`` with ``src``, cast to its dtype, on a diagonal; see :func:`diagonal`."""
     if input._instance.immutable:
@@ -166,7 +167,7 @@ def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
                 f"block_diag: Input tensors must have 2 or fewer dimensions. Input {number} has {t.ndim} dimensions"
             )
     if not found:
-        from candelabra._operators.fronts.creation import empty
+        from candelabra._operators.creation.uninitialized import empty
 
         made: Tensor = empty((1, 0))
         return made

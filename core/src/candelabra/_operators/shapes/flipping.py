@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._geometry import Ints
 from candelabra._layout import wrap_dim
-from candelabra._operators.primitives.creation import clone
+from candelabra._operators.conversion.copies import clone
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.permuting import transpose
 from candelabra._operators.shapes.reshaping import reshape

@@ -13,7 +13,7 @@ from candelabra._layout import (
     physical_order,
     preserve_format,
 )
-from candelabra._operators.primitives.creation import clone
+from candelabra._operators.conversion.copies import clone
 from candelabra._operators.shapes.permuting import inverse_permutation, permute
 from candelabra._records.callables import public
 

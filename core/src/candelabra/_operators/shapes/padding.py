@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._geometry import Ints
 from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.indexing.basic import basic_index, basic_index_scatter
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 

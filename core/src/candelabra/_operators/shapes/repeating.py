@@ -6,8 +6,9 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra._codegen.arguments import as_size
 from candelabra._geometry import Ints
 from candelabra._layout import wrap_dim
+from candelabra._operators.conversion.copies import clone
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.indexing.index_operators import index_add, index_select
-from candelabra._operators.primitives.creation import clone, new_full
 from candelabra._operators.shapes.expanding import expand
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow

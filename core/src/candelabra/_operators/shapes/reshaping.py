@@ -13,7 +13,7 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra._codegen.arguments import as_inferred_shape, as_sizes
 from candelabra._keys import VIEW, active, state
 from candelabra._layout import infer_shape, view_strides, wrap_dim
-from candelabra._operators.primitives.creation import clone
+from candelabra._operators.conversion.copies import clone
 from candelabra._operators.shapes.views import view_shape
 from candelabra._records.callables import public
 from candelabra._records.record import operator

@@ -12,7 +12,7 @@ from candelabra._dispatch.viewing import become_view, same_tensor
 from candelabra._geometry import extent
 from candelabra._keys import NO_GRAD, VIEW, mode
 from candelabra._layout import contiguous_strides, memory_format, physical_order
-from candelabra._operators.primitives.creation import full, given_shape
+from candelabra._operators.creation.filled import full, given_shape
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.memory_formats import dense_strides
 from candelabra._operators.shapes.reshaping import reshape

@@ -6,9 +6,10 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Geometry, Ints, extent
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.index_operators import index_add, index_select
-from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._records.record import operator
 from candelabra._records.rules import by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Geometry, Ints
-from candelabra._operators.primitives.creation import new_full
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.permuting import permute
 from candelabra._operators.shapes.reshaping import reshape

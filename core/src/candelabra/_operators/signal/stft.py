@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NoReturn
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.fft.primitives import fft_c2c, fft_c2r, fft_r2c
 from candelabra._operators.fft.transforms import spectrum
-from candelabra._operators.primitives.creation import new_full
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.views import view_as_real
 from candelabra._operators.shapes.windows import overlap_add

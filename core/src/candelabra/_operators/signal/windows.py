@@ -12,7 +12,8 @@ from math import pi, sqrt
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra._codegen.arguments import as_device, as_dtype
 from candelabra._device import Instance
-from candelabra._operators.primitives import creation
+from candelabra._operators.creation.filled import full
+from candelabra._operators.creation.ranges import linspace
 from candelabra._operators.special.bessel import i0
 from candelabra._records.callables import public
 from candelabra.dtypes import FLOATING, dtype, get_default_dtype
@@ -32,7 +33,7 @@ class Grid(NamedTuple):
     def points(self, first: float, step: float) -> Tensor:
         """``first``, ``first + step``, …"""
         last = first + step * (self.size - 1)
-        return creation.linspace(first, last, self.size, dtype=self.dtype, device=self.device)
+        return linspace(first, last, self.size, dtype=self.dtype, device=self.device)
 
 
 Formula = Callable[[Grid], "Tensor"]
@@ -82,7 +83,7 @@ def _window(
     if d.name not in ("float32", "float64"):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {d}")
     if shortest > M:
-        return creation.full((M,), 1, dtype=d, device=as_device(device))
+        return full((M,), 1, dtype=d, device=as_device(device))
     return formula(Grid(M, M - 1 if sym or M <= 1 else M, d, as_device(device)))
 
 
@@ -220,7 +221,7 @@ def _older_window(
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     if length < 2:
-        return creation.full((length,), 1, dtype=d, device=as_device(device))
+        return full((length,), 1, dtype=d, device=as_device(device))
     return formula(Grid(length, length if periodic else length - 1, d, as_device(device)))
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import reduced_shape
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import new_arange, new_full
 from candelabra._operators.reductions.extrema import ValuesAndIndices
 from candelabra._operators.sorting.sort import gather_adjoint, sort
 from candelabra._records.overloads import overloads

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._layout import reduced_shape
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import new_full
 from candelabra._operators.sorting.sort import ordered
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.indexing.gather_scatter import scatter_src
-from candelabra._operators.primitives.creation import new_full
 from candelabra._operators.reductions.extrema import ValuesAndIndices
 from candelabra._records.promotion import index, same
 from candelabra._records.record import operator

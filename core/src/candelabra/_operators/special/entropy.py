@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
-from candelabra._operators.primitives.creation import new_full
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise

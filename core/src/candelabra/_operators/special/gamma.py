@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.exponential import exp
-from candelabra._operators.primitives.creation import new_arange
 from candelabra._records.callables import public
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator

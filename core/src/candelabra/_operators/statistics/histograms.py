@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import isfinite
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.primitives.creation import new_full, new_linspace
+from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.ranges import new_linspace
 from candelabra._operators.searching.sorted_search import sorted_place
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from candelabra import unsqueeze
-from candelabra.dtypes import PYTHON_NAMES
 from candelabra.library import public, record, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import convolution
@@ -50,8 +49,8 @@ def _check_operands(input: Tensor, weight: Tensor, bias: Tensor | None, rank: in
     for name, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.dtype is not input.dtype:
             raise RuntimeError(
-                f"Input type ({PYTHON_NAMES[input.dtype.name].lower()}) and {name} type "
-                f"({PYTHON_NAMES[other.dtype.name].lower()}) should be the same"
+                f"Input type ({input.dtype.title.lower()}) and {name} type "
+                f"({other.dtype.title.lower()}) should be the same"
             )
     if bias is not None and tuple(bias.shape) != (channels,):
         raise RuntimeError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from candelabra.dtypes import PYTHON_NAMES
 from candelabra.library import NO_GRAD, mode, public, state
 from candelabra.nn._operators import embedding as lookup
 from candelabra.typing import TYPE_CHECKING
@@ -33,7 +32,7 @@ def embedding(
     if input.dtype.name not in ("int64", "int32"):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{PYTHON_NAMES[input.dtype.name]} instead (while checking arguments for embedding)"
+            f"{input.dtype.title} instead (while checking arguments for embedding)"
         )
     if sparse and weight.requires_grad and not state.bits & NO_GRAD:
         raise RuntimeError("embedding(): sparse gradients are not supported, use sparse=False")

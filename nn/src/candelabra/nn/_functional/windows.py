@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from candelabra.dtypes import PYTHON_NAMES, int64
+from candelabra.dtypes import int64
 from candelabra.library import public, record
 from candelabra.nn._functional.pooling import (
     avg_pool1d,
@@ -61,7 +61,7 @@ def _batched(input: Tensor, rank: int) -> Tensor:
             f"dimensions for input, but got: {list(shape)}"
         )
     if not (input.is_floating_point() or input.is_complex() or input.dtype.name == "bool"):
-        raise NotImplementedError(f"\"unfold\" not implemented for '{PYTHON_NAMES[input.dtype.name]}'")
+        raise NotImplementedError(f"\"unfold\" not implemented for '{input.dtype.title}'")
     return input if len(shape) == rank else input.unsqueeze(0)
 
 

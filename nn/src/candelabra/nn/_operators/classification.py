@@ -6,8 +6,8 @@ composites over it.
 
 from __future__ import annotations
 
-from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.library import by, index, operator, record, same, shape_of, unpromoted
+from candelabra.dtypes import int64
+from candelabra.library import by, highest, index, operator, record, same, shape_of, unpromoted
 from candelabra.nn._operators.losses import check_reduction, legacy_reduction, loss_rule, reduced
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,7 +117,7 @@ def _check_targets(input: Tensor, target: Tensor, weight: Any, size_average: Any
 
 
 # -- public losses ----------------------------------------------------------------------------------------------------
-@operator(loss_rule(_cross_entropy_shape), check=_check_targets, promote=unpromoted, out=False,
+@operator(loss_rule(_cross_entropy_shape), check=_check_targets, promote=highest, out=False,
           namespace="nn.functional")  # fmt: skip
 def cross_entropy(
     input: Tensor,
@@ -190,7 +190,7 @@ def _smoothed(
     return mixed.sum() / weights.sum() if reduction == "mean" else reduced(mixed, reduction)
 
 
-@operator(loss_rule(_nll_shape), check=_check_targets, promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(_nll_shape), check=_check_targets, promote=highest, out=False, namespace="nn.functional")
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -217,7 +217,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 
 def _check_classes(input: Tensor, target: Tensor) -> None:
     if target.dtype.name not in ("int64", "uint8"):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {PYTHON_NAMES[target.dtype.name]}")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.title}")
     shape, classes = list(input.shape), list(target.shape)
     if input.ndim == 1:
         if classes not in ([], [1]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from candelabra.library import NO_GRAD, mode, operator, record, shape_of, unpromoted
+from candelabra.library import NO_GRAD, highest, mode, operator, record, shape_of
 from candelabra.nn._operators.losses import (
     Ints,
     broadcast_to_target,
@@ -30,7 +30,7 @@ def _gaussian_shape(input: Tensor, target: Tensor, var: Tensor | Number, *_: Any
     return broadcast_to_target(input, target)
 
 
-@operator(loss_rule(_gaussian_shape), promote=unpromoted, data_dependent=True, out=False, namespace="nn.functional")
+@operator(loss_rule(_gaussian_shape), promote=highest, data_dependent=True, out=False, namespace="nn.functional")
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | Number, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -56,7 +56,7 @@ def gaussian_nll_loss(
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,

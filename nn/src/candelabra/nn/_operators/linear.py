@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from candelabra.dtypes import PYTHON_NAMES
 from candelabra.library import by, operator, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ def _linear_shape(input: Tensor, weight: Tensor, bias: Tensor | None) -> Ints:
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) or ()."""
     if weight.dtype is not input.dtype:
-        a, b = (PYTHON_NAMES[t.dtype.name].lower() for t in (input, weight))
+        a, b = (t.dtype.title.lower() for t in (input, weight))
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {a} != {b}")
     if not input.ndim or not weight.ndim:
         raise RuntimeError(

@@ -9,8 +9,7 @@ import warnings
 from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
-from candelabra.dtypes import PYTHON_NAMES
-from candelabra.library import Operator, operator, record, shape_of, unpromoted
+from candelabra.library import Operator, highest, operator, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -97,7 +96,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -113,7 +112,7 @@ def mse_loss(
     return _weighted(difference * difference, weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -128,7 +127,7 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -148,7 +147,7 @@ def smooth_l1_loss(
     return reduced(distance, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -162,7 +161,7 @@ def huber_loss(
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, data_dependent=True, out=False,
+@operator(loss_rule(broadcast_to_target), promote=highest, data_dependent=True, out=False,
           namespace="nn.functional")  # fmt: skip
 def binary_cross_entropy(
     input: Tensor,
@@ -180,16 +179,14 @@ def binary_cross_entropy(
             "Please ensure they have the same size."
         )
     if target.dtype is not input.dtype:
-        raise RuntimeError(
-            f"Found dtype {PYTHON_NAMES[target.dtype.name]} but expected {PYTHON_NAMES[input.dtype.name]}"
-        )
+        raise RuntimeError(f"Found dtype {target.dtype.title} but expected {input.dtype.title}")
     if input.numel() and not bool(((input >= 0) & (input <= 1)).all().item()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     loss = -(target * input.log().clamp_min(-100) + (1 - target) * (-input).log1p().clamp_min(-100))
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -210,7 +207,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def kl_div(
     input: Tensor,
     target: Tensor,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
-from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.library import operator, public, record, shape_of, unpromoted
+from candelabra.dtypes import int64
+from candelabra.library import highest, operator, public, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.nn._operators.losses import (
     Ints,
@@ -44,7 +44,7 @@ def _label_shape(input: Tensor, target: Tensor, weight: Tensor | None = None, *_
 
 
 # -- between pairs ----------------------------------------------------------------------------------------------------
-@operator(loss_rule(_ranking_shape), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(_ranking_shape), promote=highest, out=False, namespace="nn.functional")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -64,7 +64,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -79,7 +79,7 @@ def hinge_embedding_loss(
     return reduced(dissimilar + where(target != -1, input, 0), reduction)
 
 
-@operator(loss_rule(_cosine_shape), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(_cosine_shape), promote=highest, out=False, namespace="nn.functional")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -135,7 +135,7 @@ def triplet_margin_with_distance_loss(
     return reduced((near - far + margin).clamp_min(0), reduction)
 
 
-@operator(loss_rule(_triplet_shape), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(_triplet_shape), promote=highest, out=False, namespace="nn.functional")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -163,7 +163,7 @@ def triplet_margin_loss(
     )
 
 
-@operator(loss_rule(broadcast_to_target), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -177,7 +177,7 @@ def soft_margin_loss(
 
 
 # -- between classes --------------------------------------------------------------------------------------------------
-@operator(loss_rule(_label_shape), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(loss_rule(_label_shape), promote=highest, out=False, namespace="nn.functional")
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -206,7 +206,7 @@ def _rows(input: Tensor) -> Tensor:
 
 def _check_dtype(target: Tensor) -> None:
     if target.dtype is not int64:
-        raise RuntimeError(f"expected scalar type Long but found {PYTHON_NAMES[target.dtype.name]}")
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.title}")
 
 
 def _check_values(input: Tensor, target: Tensor, lowest: int, text: str) -> None:
@@ -234,7 +234,7 @@ def _target_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
     return shape_of(target)
 
 
-@operator(loss_rule(_rows_shape), check=_check_label_values, promote=unpromoted, out=False,
+@operator(loss_rule(_rows_shape), check=_check_label_values, promote=highest, out=False,
           namespace="nn.functional")  # fmt: skip
 def multilabel_margin_loss(
     input: Tensor,
@@ -267,7 +267,7 @@ def multilabel_margin_loss(
     return reduced(losses if input.ndim == 2 else losses.squeeze(0), reduction)
 
 
-@operator(loss_rule(_target_shape), check=_check_class_values, promote=unpromoted, out=False,
+@operator(loss_rule(_target_shape), check=_check_class_values, promote=highest, out=False,
           namespace="nn.functional")  # fmt: skip
 def multi_margin_loss(
     input: Tensor,

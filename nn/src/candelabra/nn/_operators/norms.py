@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from candelabra.dtypes import PYTHON_NAMES
 from candelabra.library import like_input, operator, overloads, record
 from candelabra.typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ def unit_vectors(input: Tensor, p: float = 2.0, dim: Dim = 1, eps: float = 1e-12
     Raises ``RuntimeError`` for integers.
     """
     if not (input.is_floating_point() or input.is_complex()):
-        name = PYTHON_NAMES[input.dtype.name]
+        name = input.dtype.title
         raise RuntimeError(f"normalize: Expected a floating point or complex tensor as input. Got {name}")
     return input / vector_norm(input, p, dim, True).clamp_min(eps)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from candelabra.dtypes import PYTHON_NAMES, int64
-from candelabra.library import by, operator, shape_of, unpromoted
+from candelabra.dtypes import int64
+from candelabra.library import by, highest, operator, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ def _unpooled_shape(
             f"{len(shape)} dimensions."
         )
     if indices.dtype is not int64:
-        raise RuntimeError(f"elements in indices should be type int64 but got: {PYTHON_NAMES[indices.dtype.name]}")
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.title}")
     if shape_of(indices) != shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
@@ -85,7 +85,7 @@ def _max_unpool(rank: int, input: Tensor, indices: Tensor, *sizes: Any) -> Tenso
 @operator(
     by(lambda *args: _unpooled_shape(1, *args)),
     check=lambda *args: _check_positions(1, *args),
-    promote=unpromoted,
+    promote=highest,
     out=False,
     namespace="nn.functional",
 )
@@ -100,7 +100,7 @@ def max_unpool1d(
 @operator(
     by(lambda *args: _unpooled_shape(2, *args)),
     check=lambda *args: _check_positions(2, *args),
-    promote=unpromoted,
+    promote=highest,
     out=False,
     namespace="nn.functional",
 )
@@ -118,7 +118,7 @@ def max_unpool2d(
 @operator(
     by(lambda *args: _unpooled_shape(3, *args)),
     check=lambda *args: _check_positions(3, *args),
-    promote=unpromoted,
+    promote=highest,
     out=False,
     namespace="nn.functional",
 )

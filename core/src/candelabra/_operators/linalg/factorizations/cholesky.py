@@ -7,9 +7,9 @@ With A = L Lᴴ and Φ(X) the lower triangle with half the diagonal (Murray, Dif
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.solvers import triangular_solution
-from candelabra._operators.primitives.creation import new_eye
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import same
 from candelabra._records.record import operator

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.creation.matrices import new_eye
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.solvers import triangular_solution
-from candelabra._operators.primitives.creation import new_arange, new_eye
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._records.callables import public

@@ -11,9 +11,9 @@ A wide matrix is A = (X | Y) = Q (R₁ | R₂), where R₂ = Qᴴ Y: X gets the 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.rules import check_matrix, diagonal, floating, matrices, matrix
 from candelabra._operators.linalg.solvers import triangular_solution
-from candelabra._operators.primitives.creation import new_eye
 from candelabra._operators.shapes.joining import cat
 from candelabra._records.overloads import overloads
 from candelabra._records.record import operator

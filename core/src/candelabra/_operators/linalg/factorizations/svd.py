@@ -11,9 +11,9 @@ to a phase per singular value; a loss that depends on it has no derivative, and 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.factorizations.qr import linalg_qr
 from candelabra._operators.linalg.rules import check_matrix, check_tensor, diagonal, floating, matrices
-from candelabra._operators.primitives.creation import new_eye
 from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads

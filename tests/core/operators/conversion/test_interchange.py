@@ -289,7 +289,7 @@ def test_dlpack_onto_another_device() -> None:
     """``device=`` moves what was shared; ``copy=False`` forbids that; a device without DLPack says so."""
     moved = cd.from_dlpack(np.arange(3), device="lantern")
     assert str(moved.device) == "lantern:0"
-    with pytest.raises(ValueError, match=r"from_dlpack\(\): moving from .* to lantern:0 takes a copy"):
+    with pytest.raises(ValueError, match=r"from_dlpack\(\): moving from .* to lantern:0 requires a copy"):
         cd.from_dlpack(np.arange(3), device="lantern", copy=False)
     with pytest.raises(BufferError, match="device 'lantern' does not export DLPack"):
         moved.__dlpack__()

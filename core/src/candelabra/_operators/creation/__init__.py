@@ -1,0 +1,1 @@
+"""Tensors made from numbers, Python data, arrays and memory."""

@@ -1,0 +1,149 @@
+"""Tensors filled with one number, in a given shape or in that of another tensor: full, zeros, ones."""
+
+from __future__ import annotations
+
+from candelabra._annotations import TYPE_CHECKING
+from candelabra._records.callables import public
+from candelabra._records.overloads import overloads
+from candelabra._records.promotion import unpromoted
+from candelabra._records.record import operator
+from candelabra._records.rules import by
+from candelabra.dtypes import category_of_scalar, default_for_category, get_default_dtype
+
+if TYPE_CHECKING:
+    from candelabra.typing import Device, DType, Number, Shape, Tensor
+
+
+def check_sizes(size: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape itself. Raises ``RuntimeError`` for a negative size."""
+    negative = [s for s in size if s < 0]
+    if negative:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative[0]}: {list(size)}")
+    return size
+
+
+@by
+def given_shape(size: tuple[int, ...], *_: object) -> tuple[int, ...]:
+    """Rule: the result has the shape that the first argument asks for."""
+    return check_sizes(size)
+
+
+# -- full -------------------------------------------------------------------------------------------------------------
+@operator(given_shape, promote=unpromoted, method=False, out=False, public=False)
+def full(size: Shape, fill_value: Number, *, dtype: DType, device: Device) -> Tensor:
+    """A tensor of shape ``size`` filled with ``fill_value``."""
+    ...
+
+
+@public(public=False, factory=True)
+def full_inferred(
+    size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
+) -> Tensor:
+    """A tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
+
+    The dtype is that of the value unless given: bool, int64, the default floating dtype or its complex counterpart.
+    """
+    value = number_of(fill_value)
+    if dtype is None:
+        dtype = default_for_category(category_of_scalar(value))
+    return full.function(size, value, dtype=dtype, device=device)
+
+
+full_overloads = overloads("full", full, full_inferred, method=False)
+
+
+def number_of(value: Number | Tensor) -> Number:
+    """A number as it is; the one element of a tensor, or the number in an array library's scalar."""
+    if isinstance(value, (bool, int, float, complex)) or not hasattr(value, "item"):
+        return value  # type: ignore[return-value]  # what has no item() is refused by the kernel
+    found: Number = value.item()
+    return found
+
+
+# -- like an operand: what the bodies of operators create -------------------------------------------------------------
+@operator(by(lambda input, size, *_: check_sizes(size)), promote=unpromoted, out=False, public=False)
+def new_full(input: Tensor, size: Shape, fill_value: Number, *, dtype: DType | None = None) -> Tensor:
+    """A tensor of shape ``size`` filled with ``fill_value``, on the device of ``input`` and in its dtype unless one is
+    given.
+    """
+    return full.function(size, fill_value, dtype=dtype or input.dtype, device=input._instance)
+
+
+for _record in (full, new_full):
+    _record.no_gradient("made from numbers")
+
+
+@public(public=False, factory=("layout", "pin_memory", "requires_grad"))
+def new_full_on_device(
+    input: Tensor, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
+) -> Tensor:
+    """A tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
+
+    The dtype and the device are those of ``input`` unless given.
+    """
+    place = input._instance if device is None else device
+    return full.function(size, number_of(fill_value), dtype=dtype or input.dtype, device=place)
+
+
+new_full_overloads = overloads("new_full", new_full, new_full_on_device, is_function=False)
+
+
+def zeroed(g: Tensor) -> Tensor:
+    """Zeros like a gradient: the gradient of what was overwritten.
+
+    Not ``g * 0``, which is NaN where ``g`` is infinite.
+    """
+    return new_full.function(g, tuple(g.shape), 0)
+
+
+# -- zeros and ones ---------------------------------------------------------------------------------------------------
+@public(method=False, factory=True)
+def zeros(*size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Zeros in the given shape, in the default dtype unless another is given."""
+    return full.function(size, 0, dtype=get_default_dtype() if dtype is None else dtype, device=device)
+
+
+@public(method=False, factory=True)
+def ones(*size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Ones in the given shape, in the default dtype unless another is given."""
+    return full.function(size, 1, dtype=get_default_dtype() if dtype is None else dtype, device=device)
+
+
+@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
+def new_zeros(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Zeros in shape ``size``, with the dtype and on the device of this tensor unless given."""
+    place = input._instance if device is None else device
+    return full.function(size, 0, dtype=dtype or input.dtype, device=place)
+
+
+@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
+def new_ones(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Ones in shape ``size``, with the dtype and on the device of this tensor unless given."""
+    place = input._instance if device is None else device
+    return full.function(size, 1, dtype=dtype or input.dtype, device=place)
+
+
+# -- in the shape of another tensor -----------------------------------------------------------------------------------
+def _filled_like(input: Tensor, value: Number, dtype: DType | None, device: Device) -> Tensor:
+    place = input._instance if device is None else device
+    return full.function(tuple(input.shape), value, dtype=dtype or input.dtype, device=place)
+
+
+@public(method=False, factory=True)
+def full_like(
+    input: Tensor, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
+) -> Tensor:
+    """``fill_value`` in the shape of ``input``, with its dtype and on its device unless given."""
+    return _filled_like(input, number_of(fill_value), dtype, device)
+
+
+@public(method=False, factory=True)
+def zeros_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Zeros in the shape of ``input``, with its dtype and on its device unless given."""
+    return _filled_like(input, 0, dtype, device)
+
+
+@public(method=False, factory=True)
+def ones_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Ones in the shape of ``input``, with its dtype and on its device unless given."""
+    return _filled_like(input, 1, dtype, device)

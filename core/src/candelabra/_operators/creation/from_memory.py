@@ -1,0 +1,106 @@
+"""Tensors over the memory of other objects: NumPy arrays, exporters of DLPack, buffers."""
+
+from __future__ import annotations
+
+import warnings
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._device import open_device
+from candelabra._interchange import dlpack
+from candelabra._interchange import numpy as arrays
+from candelabra._interchange.host import upload
+from candelabra._records.callables import public
+
+if TYPE_CHECKING:
+    from candelabra.typing import Device, DType, Tensor
+
+
+@public(method=False)
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor over the memory of a NumPy array: a write to one changes the other.
+
+    A read-only array is copied, with a warning. Raises ``TypeError`` for anything else than an array and for arrays
+    without a dtype of candelabra's, ``ValueError`` for negative strides and foreign byte order.
+    """
+    if not arrays.is_ndarray(ndarray):
+        kind = type(ndarray)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"expected np.ndarray (got {name})")
+    return arrays.shared_array(ndarray)
+
+
+@public(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of any object with ``__dlpack__`` (NumPy, PyTorch, CuPy, …), without a copy.
+
+    ``device`` moves it there; ``copy=True`` copies, ``copy=False`` raises ``ValueError`` where a copy is needed. Raises
+    ``TypeError`` for an object without the protocol, ``BufferError`` for memory that no installed backend takes.
+    """
+    return dlpack.imported(ext_tensor, device, copy)
+
+
+def shared(data: Any) -> Tensor:
+    """A tensor over the memory of a NumPy array or an exporter of DLPack."""
+    return arrays.shared_array(data) if arrays.is_ndarray(data) else dlpack.imported(data)
+
+
+def has_buffer(data: Any) -> bool:
+    """Whether an object has the buffer protocol."""
+    try:
+        memoryview(data)
+    except TypeError:
+        return False
+    return True
+
+
+@public(method=False, factory=("requires_grad",))
+def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -> Tensor:
+    """A 1-d tensor over the memory of an object with the buffer protocol.
+
+    It has ``count`` elements (-1: all) from byte ``offset`` on. A read-only buffer is copied, with a warning. Raises
+    ``ValueError`` where the bytes do not suffice, or are not a whole number of elements.
+    """
+    try:
+        view = memoryview(buffer).cast("B")
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    count = _count_in(len(view), dtype.itemsize, count, offset)
+    part = view[offset : offset + count * dtype.itemsize]
+    if part.readonly:
+        warnings.warn(
+            "The given buffer is not writable. candelabra copies it, so that a write to the tensor does not reach it; "
+            "pass a copy (a bytearray) to silence this warning.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return upload(part, dtype, (count,), open_device())
+    import numpy
+
+    if dtype.name == "bfloat16":
+        import ml_dtypes
+
+        return arrays.shared_array(numpy.frombuffer(part, ml_dtypes.bfloat16))
+    return arrays.shared_array(numpy.frombuffer(part, dtype.name))
+
+
+def _count_in(length: int, size: int, count: int, offset: int) -> int:
+    """How many elements of ``size`` bytes to take from a buffer of ``length`` bytes, checked."""
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count < 0:
+        if (length - offset) % size:
+            raise ValueError(
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element "
+                f"size ({size})"
+            )
+        return (length - offset) // size
+    if offset + count * size > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({length} bytes)"
+        )
+    return count

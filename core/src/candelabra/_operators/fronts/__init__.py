@@ -1,1 +1,0 @@
-"""Overloaded names."""

@@ -1,1 +1,0 @@
-"""Operators that the engine and other operators are made of."""
