@@ -2,12 +2,14 @@
 
 ``python tools/oracle_optimizers.py`` (a Python that has both: ``make oracle`` makes one) runs every input of PyTorch's
 ``optim_db`` for 20 steps in float64, and for complex parameters where PyTorch has them, and compares the parameters and
-the keys of the state. Then it runs schedulers for 50 steps, and compares the rates and momenta. Last, it loads each
-state of one library in the other, and goes on. Exit status 1 if something differs.
+the keys of the state. Then it runs schedulers for 50 steps, and compares the rates and momenta. It loads each
+state of one library in the other, and goes on, and provokes the errors of ``optim_db``. Exit status 1 if something
+differs.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -150,6 +152,47 @@ def optimizers() -> int:
     return failures
 
 
+def same_objects(value: Any, made: dict[int, Any]) -> Any:
+    """Return ``value`` with tensors of candelabra; a tensor that occurs twice does so in the result."""
+    if isinstance(value, torch.Tensor):
+        if id(value) not in made:
+            converted = numbers(cd, value)
+            made[id(value)] = cd.nn.Parameter(converted) if value.requires_grad else converted
+            if value.grad is not None:
+                made[id(value)].grad = numbers(cd, value.grad)
+        return made[id(value)]
+    if isinstance(value, dict):
+        return {key: same_objects(part, made) for key, part in value.items()}
+    return type(value)(same_objects(part, made) for part in value) if isinstance(value, (list, tuple)) else value
+
+
+def errors() -> int:
+    """Provoke the errors and warnings of ``optim_db``. Return the number that candelabra does not give."""
+    failures, total = 0, 0
+    for info in optim_db:
+        name = info.optim_cls.__name__
+        if name == "SparseAdam":
+            continue
+        for case in info.optim_error_inputs_func(device="cpu", dtype=torch.float32):
+            given, total = case.optimizer_error_input, total + 1
+            made: dict[int, Any] = {}
+            params, kwargs = same_objects(given.params, made), same_objects(given.kwargs, made)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    optimizer = getattr(cd.optim, name)(params, **kwargs)
+                    optimizer.step(lambda: None)
+            except Exception as error:
+                if isinstance(error, case.error_type) and re.search(case.error_regex, str(error)):
+                    continue
+                print(f"    {name}, {given.desc}: {type(error).__name__}: {error}")
+            else:
+                print(f"    {name}, {given.desc}: no error")
+            failures += 1
+    print(f"{total - failures} of {total} errors and warnings are PyTorch's")
+    return failures
+
+
 def schedulers(s: Any, w: Any) -> dict[str, Callable[[Any], Any]]:
     """Return schedulers by name, of either library's ``lr_scheduler`` and ``swa_utils``."""
     by_hand = [lambda e: 0.95**e, lambda e: 1 / (1 + e)]
@@ -255,7 +298,7 @@ def compare_schedulers() -> int:
 def main() -> None:
     """Compare everything."""
     warnings.simplefilter("ignore")
-    sys.exit(bool(optimizers() + compare_schedulers()))
+    sys.exit(bool(optimizers() + errors() + compare_schedulers()))
 
 
 if __name__ == "__main__":
