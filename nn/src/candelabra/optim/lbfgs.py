@@ -79,7 +79,7 @@ class LBFGS(Optimizer):
             used = 0
             if group["line_search_fn"] is None:
                 self._move(t, direction)
-                if iteration < group["max_iter"]:  # what follows the last step is evaluated by the next call
+                if iteration < group["max_iter"]:  # the next call evaluates the loss after the last step
                     loss, gradient, used = float(evaluate()), self._gradient(), 1
             elif group["line_search_fn"] == "strong_wolfe":
                 start = Point(0.0, loss, gradient, slope)

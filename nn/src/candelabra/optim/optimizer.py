@@ -29,7 +29,7 @@ class _Required:
 required: Final = _Required()
 Closure = Callable[[], Any]
 ParamsT: TypeAlias = Iterable[Any]
-"""What an optimizer takes: tensors, groups of them as dicts, or (name, tensor) pairs."""
+"""The first argument of an optimizer: tensors, groups of them as dicts, or (name, tensor) pairs."""
 StateDict: TypeAlias = dict[str, Any]
 
 _pre_hooks_of_all: dict[int, Callable[..., Any]] = {}
@@ -55,8 +55,9 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         if optimizer._is_stepping:
             return step(*args, **kwargs)
         optimizer._is_stepping = True
+        hooked = bool(_pre_hooks_of_all or _post_hooks_of_all or "_hooks" in optimizer.__dict__)
         try:
-            for hook in [*_pre_hooks_of_all.values(), *optimizer._hooks_of("step_pre")]:
+            for hook in [*_pre_hooks_of_all.values(), *optimizer._hooks_of("step_pre")] if hooked else ():
                 replaced = hook(optimizer, args, kwargs)
                 if replaced is not None:
                     if not isinstance(replaced, tuple) or len(replaced) != 2:
@@ -66,7 +67,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         )
                     args, kwargs = replaced
             result = step(*args, **kwargs)
-            for hook in [*optimizer._hooks_of("step_post"), *_post_hooks_of_all.values()]:
+            for hook in [*optimizer._hooks_of("step_post"), *_post_hooks_of_all.values()] if hooked else ():
                 hook(optimizer, args, kwargs)
         finally:
             optimizer._is_stepping = False
@@ -256,10 +257,10 @@ class Optimizer:
         State moves to the device of its parameter, and floating state to its dtype. Raises ``ValueError``, without
         changing anything, if the groups do not match.
         """
-        given: Any = dict(state_dict)
+        loaded: Any = dict(state_dict)
         for hook in self._hooks_of("load_pre"):
-            given = hook(self, given) or given
-        saved, groups = given["param_groups"], self.param_groups
+            loaded = hook(self, loaded) or loaded
+        saved, groups = loaded["param_groups"], self.param_groups
         if len(saved) != len(groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(saved, groups)):
@@ -267,15 +268,15 @@ class Optimizer:
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
             )
         # JSON turns the numbers that are keys into strings.
-        by_number = {str(number): values for number, values in given["state"].items()}
+        by_number = {str(number): values for number, values in loaded["state"].items()}
         pairs = zip(chain.from_iterable(g["params"] for g in saved), chain.from_iterable(g["params"] for g in groups))
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for number, parameter in pairs:
             if str(number) in by_number:
                 state[parameter] = _fitted(parameter, by_number.pop(str(number)))
-        state.update((key, deepcopy(values)) for key, values in given["state"].items() if str(key) in by_number)
-        loaded = [_loaded_group(a, b, self.defaults) for a, b in zip(saved, groups)]
-        self.__setstate__({"state": state, "param_groups": loaded})
+        state.update((key, deepcopy(values)) for key, values in loaded["state"].items() if str(key) in by_number)
+        new_groups = [_loaded_group(a, b, self.defaults) for a, b in zip(saved, groups)]
+        self.__setstate__({"state": state, "param_groups": new_groups})
         for hook in self._hooks_of("load_post"):
             hook(self)
 
@@ -287,14 +288,14 @@ class Optimizer:
         return text + ")"
 
 
-def _named(given: Any) -> tuple[list[str] | None, list[Any]]:
+def _named(params: Any) -> tuple[list[str] | None, list[Any]]:
     """Return the names and the tensors of "params": a tensor, tensors, or (name, tensor) pairs."""
-    if isinstance(given, set):
+    if isinstance(params, set):
         raise TypeError(
             "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
             "will change between runs. Please use a list instead."
         )
-    listed = [given] if isinstance(given, Tensor) else list(given)
+    listed = [params] if isinstance(params, Tensor) else list(params)
     pairs = [item for item in listed if isinstance(item, tuple)]
     if not pairs:
         return None, listed
@@ -359,7 +360,7 @@ def check_rate(lr: Any) -> None:
 
 
 def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """Raise ``RuntimeError`` if ``fused=True`` stands beside an option that excludes it."""
+    """Raise ``RuntimeError`` if ``fused=True`` is given with an option that excludes it."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:

@@ -137,7 +137,7 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of the batch norms of ``model`` anew, over all batches of ``loader``.
+    """Compute the running statistics of the batch norms of ``model`` again, over all batches of ``loader``.
 
     A batch is an input, or a list or tuple that begins with it; it is moved to ``device``, if that is given.
     """

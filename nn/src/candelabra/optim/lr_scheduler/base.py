@@ -141,7 +141,7 @@ class LRScheduler:
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Raise ``TypeError`` for what is not an Optimizer."""
+    """Raise ``TypeError`` unless ``optimizer`` is an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
@@ -165,17 +165,17 @@ def set_option(group: dict[str, Any], name: str, value: Any) -> None:
         group[name] = value
 
 
-def per_group(optimizer: Optimizer, name: str, given: Any) -> list[Any]:
+def per_group(optimizer: Optimizer, name: str, values: Any) -> list[Any]:
     """Return a value per group, from one value or one for each. Raises ``ValueError`` for a wrong number of them."""
     count = len(optimizer.param_groups)
-    if not isinstance(given, (list, tuple)):
-        return [given] * count
-    if len(given) != count:
+    if not isinstance(values, (list, tuple)):
+        return [values] * count
+    if len(values) != count:
         raise ValueError(
-            f"{name} must have the same length as optimizer.param_groups. {name} has {len(given)} values, "
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(values)} values, "
             f"param_groups has {count}."
         )
-    return list(given)
+    return list(values)
 
 
 def lambda_states(lambdas: Sequence[Callable[..., Any]]) -> list[dict[str, Any] | None]:
